@@ -1,0 +1,82 @@
+# Two commands do the main things, each with all of its own set-up:
+#   make report   measure this machine, price it, and leave the site in site/
+#   make test     lint, types, layers, a strict site build and all tests
+# PYTHON=python3.12 chooses the interpreter that the private .venv is made from.
+
+VENV := .venv
+BIN := $(VENV)/bin
+export PYTHON ?= python3
+export NO_MKDOCS_2_WARNING := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help report measure site serve test test-all check format lock models operators screenshots clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+report: $(VENV)/report.installed  ## measure what is not measured yet, then build the site in site/
+	$(BIN)/epochcost run --study starter --resume
+	$(BIN)/epochcost build
+	@echo "The report: file://$(CURDIR)/site/index.html  (or: make serve)"
+
+measure: $(VENV)/report.installed  ## measure the starter study again from the beginning
+	$(BIN)/epochcost run --study starter
+
+site: $(VENV)/report.installed  ## build the site from the results there are
+	$(BIN)/epochcost build
+
+serve: $(VENV)/report.installed  ## preview the site, rebuilt when a spec or template changes
+	$(BIN)/epochcost serve
+
+test: check  ## checks and tests; under 12 minutes on 2 cores
+	$(BIN)/pytest -m "not slow"
+
+test-all: check  ## every test, the slow ones too
+	$(BIN)/pytest
+
+check: $(VENV)/dev.installed  ## lint, types, layers, specs, a strict build of the site
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/epochcost check
+	$(BIN)/epochcost build --strict --site-dir .cache/check-site
+
+format: $(VENV)/dev.installed  ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# One resolution for all: the smaller locks are constrained to the versions of the largest.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--python-version 3.11 --custom-compile-command "make lock" pyproject.toml --extra build
+
+lock: $(VENV)/dev.installed  ## pin all requirements again, for all platforms
+	$(BIN)/pip install --quiet uv
+	$(COMPILE) $(UPGRADE) --extra dev -o requirements/dev.txt
+	$(COMPILE) --extra run -c requirements/dev.txt -o requirements/run.txt
+	$(COMPILE) --extra gpu -c requirements/dev.txt -o requirements/gpu.txt
+	$(COMPILE) --extra site -c requirements/dev.txt -o requirements/site.txt
+	$(COMPILE) --extra run --extra site -c requirements/dev.txt -o requirements/report.txt
+
+models:  ## export the models again (TORCH_PYTHON: an interpreter with the packages of their headers)
+	$(or $(TORCH_PYTHON),uv run) models/export_mnist_mlp.py
+	$(or $(TORCH_PYTHON),uv run) models/export_mnist_cnn.py
+
+operators: $(VENV)/dev.installed  ## write docs/operators.md again from the rules and ONNX's suite
+	PYTHONPATH=tests $(BIN)/python -m oracle
+
+screenshots: $(VENV)/dev.installed  ## renew docs/images from the results there are
+	$(BIN)/epochcost build --site-dir .cache/screenshots
+	$(BIN)/python tests/integration/screenshots.py .cache/screenshots docs/images
+
+clean:  ## remove what was built; keeps results
+	rm -rf site .cache build dist
+
+$(VENV)/dev.installed: requirements/dev.txt requirements/bootstrap.sh pyproject.toml
+	requirements/bootstrap.sh $(VENV) requirements/dev.txt
+	requirements/chromium.sh
+	touch $(VENV)/report.installed $@
+
+$(VENV)/report.installed: requirements/report.txt requirements/bootstrap.sh pyproject.toml
+	requirements/bootstrap.sh $(VENV) requirements/report.txt
+	touch $@

@@ -1,0 +1,246 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["epochcost[run]", "torch==2.13.0", "onnxscript>=0.7", "transformers>=5"]
+# ///
+"""Exports of real architectures: gradients and training steps against PyTorch's.
+
+    python benchmarks/exports/compare.py [NAME …] [--steps 20]
+
+Each architecture is exported by both of PyTorch's exporters. The same weights, inputs and
+cotangents then go through `vjp_graph` on ONNX Runtime in float32 and, exported in float64, on
+onnx's reference evaluator, and through PyTorch in float64; printed is the norm of the difference of
+all gradients over the norm of PyTorch's, and the same for the worst parameter. Last, training steps
+with momentum run side by side with PyTorch's; printed is the largest relative difference of a loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import io
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from architectures import ARCHITECTURES, Architecture
+from torch import nn
+
+from epochcost.autodiff import Momentum, training_step, vjp_graph
+from epochcost.errors import ModelError
+from epochcost.graphs.loading import load_model_bytes
+from epochcost.graphs.parameters import materialise
+
+TESTS = Path(__file__).parents[2] / "tests"
+
+_HEADS = ("float32", "worst", "float64", "worst", "losses")
+_RATE = 0.05
+# A parameter counts for the worst one if its gradient has this share of the whole norm: the bias of
+# a key in attention, for example, has none but rounding.
+_LEAST_SHARE = 1e-3
+Gradients = Mapping[str, np.ndarray]
+Exporter = Callable[[nn.Module, torch.Tensor], onnx.ModelProto]
+
+
+def by_dynamo(module: nn.Module, batch: torch.Tensor) -> onnx.ModelProto:
+    """What PyTorch's newer exporter makes of a module."""
+    program = torch.onnx.export(module, (batch,), dynamo=True, optimize=False, verbose=False)
+    return load_model_bytes(program.model_proto.SerializeToString())
+
+
+def by_tracing(module: nn.Module, batch: torch.Tensor) -> onnx.ModelProto:
+    """What PyTorch's older exporter makes of a module."""
+    buffer = io.BytesIO()
+    torch.onnx.export(
+        module,
+        (batch,),
+        buffer,
+        dynamo=False,
+        opset_version=17,
+        do_constant_folding=False,
+        verbose=False,
+    )
+    return load_model_bytes(buffer.getvalue())
+
+
+EXPORTERS: Mapping[str, Exporter] = {"dynamo": by_dynamo, "traced": by_tracing}
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Relative errors of gradients: all of them as one vector, and the worst parameter."""
+
+    whole: float
+    worst: float
+
+
+def exact_gradients(
+    module: nn.Module, batch: torch.Tensor, cotangent: torch.Tensor
+) -> dict[str, np.ndarray]:
+    """PyTorch's in float64."""
+    exact = copy.deepcopy(module).double()
+    scores = exact(_double(batch))
+    scores.backward(cotangent.double())
+    return {
+        name: np.zeros(weight.shape) if weight.grad is None else weight.grad.numpy()
+        for name, weight in exact.named_parameters()
+    }
+
+
+def in_single(
+    module: nn.Module, export: Exporter, batch: torch.Tensor, u: torch.Tensor
+) -> Gradients:
+    """Ours on ONNX Runtime."""
+    model = export(module, batch)
+    wrt = _trained(model, module)
+    session = onnxruntime.InferenceSession(
+        vjp_graph(model, list(wrt.values())).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    feeds = _feeds(model, batch.numpy(), u.numpy())
+    got = session.run([f"{name}_gradient" for name in wrt.values()], feeds)
+    return dict(zip(wrt, got, strict=True))
+
+
+def in_double(
+    module: nn.Module, export: Exporter, batch: torch.Tensor, u: torch.Tensor
+) -> Gradients:
+    """Ours on the reference evaluator, from an export in float64."""
+    from oracle.evaluators import reference  # it stands in tests/
+
+    model = export(copy.deepcopy(module).double(), _double(batch))
+    wrt = _trained(model, module)
+    run = reference(vjp_graph(model, list(wrt.values())))
+    got = run(_feeds(model, _double(batch).numpy(), u.double().numpy()))
+    return {name: got[f"{kept}_gradient"] for name, kept in wrt.items()}
+
+
+def _trained(model: onnx.ModelProto, module: nn.Module) -> dict[str, str]:
+    """The initializer of each parameter: a tied one may go by any of its names."""
+    held = {tensor.name for tensor in model.graph.initializer}
+    names: dict[int, list[str]] = {}
+    for name, weight in module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(weight), []).append(name)
+    found = {tied[0]: [name for name in tied if name in held] for tied in names.values()}
+    missing = [name for name, kept in found.items() if not kept]
+    if missing:
+        raise ModelError(f"the export has no initializer {missing}")
+    return {name: kept[0] for name, kept in found.items()}
+
+
+def _feeds(model: onnx.ModelProto, batch: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
+    [data] = [value.name for value in model.graph.input]
+    [scores] = [value.name for value in model.graph.output]
+    return {data: batch, f"{scores}_cotangent": u}
+
+
+def compared(ours: Gradients, theirs: Gradients) -> Errors:
+    """Relative errors in the Euclidean norm."""
+    off = {name: np.linalg.norm(ours[name] - exact) for name, exact in theirs.items()}
+    size = {name: np.linalg.norm(exact) for name, exact in theirs.items()}
+    whole = float(np.linalg.norm(list(size.values())))
+    counted = [name for name in theirs if size[name] > _LEAST_SHARE * whole]
+    return Errors(
+        float(np.linalg.norm(list(off.values())) / whole),
+        float(max(off[name] / size[name] for name in counted)),
+    )
+
+
+def training_error(
+    module: nn.Module, export: Exporter, batches: list[tuple[torch.Tensor, torch.Tensor]]
+) -> float:
+    """The largest relative difference of a loss over training steps, both sides in float32."""
+    model = export(copy.deepcopy(module).eval(), batches[0][0])
+    step = training_step(model, optimizer=Momentum(0.9))
+    session = onnxruntime.InferenceSession(
+        step.model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    values = materialise(model)
+    feeds = {c.input: values.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
+    feeds |= {name: values[name] for name in step.frozen}
+    feeds[step.learning_rate] = np.array(_RATE, np.float32)
+    learner = copy.deepcopy(module).train()
+    optimizer = torch.optim.SGD(learner.parameters(), _RATE, momentum=0.9)
+    worst = 0.0
+    for batch, target in batches:
+        data = {step.inputs[0]: batch.numpy(), str(step.target): target.numpy()}
+        names = [step.loss, *(c.output for c in step.carried)]
+        got = session.run(names, {**feeds, **data})
+        feeds |= dict(zip((c.input for c in step.carried), got[1:], strict=True))
+        optimizer.zero_grad()
+        scores = learner(batch)
+        loss = nn.functional.cross_entropy(scores.flatten(0, -2), target.flatten())
+        loss.backward()
+        optimizer.step()
+        worst = max(worst, abs(float(got[0]) / loss.item() - 1))
+    return worst
+
+
+def _double(batch: torch.Tensor) -> torch.Tensor:
+    return batch.double() if batch.is_floating_point() else batch
+
+
+def _scattered(module: nn.Module, generator: torch.Generator) -> nn.Module:
+    """No two tensors equal: PyTorch's older exporter would merge them into one."""
+    with torch.no_grad():
+        for tensor in [*module.parameters(), *module.buffers()]:
+            if tensor.is_floating_point():
+                tensor.add_(0.1 * torch.rand(tensor.shape, generator=generator))
+    return module
+
+
+def row(architecture: Architecture, exporter: str, steps: int) -> list[str]:
+    """The figures of one architecture through one exporter; a failure is said in its place."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    module = _scattered(architecture.build(), generator).eval()
+    export = EXPORTERS[exporter]
+    batch = architecture.inputs(generator)
+    u = torch.randn(module(batch).shape, generator=generator)
+    exact = exact_gradients(module, batch, u)
+    classes, positions = u.shape[-1], u.shape[:-1]
+    batches = [
+        (architecture.inputs(generator), torch.randint(classes, positions, generator=generator))
+        for _ in range(steps)
+    ]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the exporters print whole graphs
+            single = compared(in_single(module, export, batch, u), exact)
+            double = compared(in_double(module, export, batch, u), exact)
+            losses = training_error(module, export, batches)
+    except Exception as error:  # whatever an exporter or a runtime raises
+        return [architecture.name, exporter, _short(error)]
+    figures = [single.whole, single.worst, double.whole, double.worst, losses]
+    return [architecture.name, exporter, *(f"{figure:10.1e}" for figure in figures)]
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def main() -> None:
+    """Print a line for each architecture and exporter."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    known = [architecture.name for architecture in ARCHITECTURES]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument("--steps", type=int, default=20)
+    options = parser.parse_args()
+    sys.path.insert(0, str(TESTS))
+    warnings.simplefilter("ignore")
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    print(f"{'':<27}" + "".join(f"{head:>11}" for head in _HEADS))
+    for architecture in ARCHITECTURES:
+        if not options.names or architecture.name in options.names:
+            for exporter in EXPORTERS:
+                name, *cells = row(architecture, exporter, options.steps)
+                print(f"{name:<20} {' '.join(cells)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

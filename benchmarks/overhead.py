@@ -1,0 +1,101 @@
+"""The share of a trial's time that is not measuring, from a real quick run of both models.
+
+    python benchmarks/overhead.py
+
+A trial measures while it warms up and while it samples. Everything else is overhead: planning,
+differentiating, drawing batches, starting a process, loading the graph, evaluating the held-out
+loss, storing. The whole of it is seen from outside, by the clock of the run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from epochcost.execute.events import Event, Finished, Outcome, Started
+from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.run import Assignment, run_trials
+from epochcost.results.store import ResultStore
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[1]
+_ROW = "{:<40} {:>9} {:>9} {:>9} {:>9}"
+
+
+@dataclass(frozen=True)
+class Share:
+    """Seconds of one trial, from its start to its stored result."""
+
+    title: str
+    whole: float
+    warm_up: float
+    sampling: float
+
+    @property
+    def overhead(self) -> float:
+        """The share that neither warms up nor samples."""
+        return 1 - (self.warm_up + self.sampling) / self.whole
+
+
+class Stopwatch:
+    """Times each trial from its start event to its end event."""
+
+    def __init__(self) -> None:
+        self.shares: list[Share] = []
+        self._started = 0.0
+
+    def __call__(self, event: Event) -> None:
+        """Take note of one event."""
+        if isinstance(event, Started):
+            self._started = time.perf_counter()
+        elif isinstance(event, Finished):
+            measured = event.result.measurement
+            self.shares.append(
+                Share(
+                    event.trial.title,
+                    time.perf_counter() - self._started,
+                    sum(measured.warmup_seconds),
+                    sum(measured.samples_seconds),
+                )
+            )
+
+
+def main() -> None:
+    """Run every quick trial of this machine and print where the time went."""
+    catalogue = load_catalogue(ROOT)
+    planned = plan_here(catalogue, Request(quick=True))
+    stopwatch = Stopwatch()
+    with tempfile.TemporaryDirectory() as folder:
+        store = ResultStore(Path(folder))
+        outcomes = run_trials(Assignment(catalogue, planned.trials, "local", store), stopwatch)
+    _show(stopwatch.shares, outcomes)
+
+
+def _show(shares: list[Share], outcomes: tuple[Outcome, ...]) -> None:
+    print(_ROW.format("trial", "whole s", "warm-up s", "sample s", "overhead"))
+    for share in shares:
+        print(_row(share))
+    total = Share(
+        "all",
+        sum(share.whole for share in shares),
+        sum(share.warm_up for share in shares),
+        sum(share.sampling for share in shares),
+    )
+    print(_row(total))
+    print(f"{len(shares)} of {len(outcomes)} trials measured")
+
+
+def _row(share: Share) -> str:
+    return _ROW.format(
+        share.title,
+        f"{share.whole:.2f}",
+        f"{share.warm_up:.2f}",
+        f"{share.sampling:.2f}",
+        f"{share.overhead:.0%}",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""What the benchmarks of rules share: candidates as sessions, timed in turns."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+
+ROUNDS = 25
+
+
+def session_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    """A session on the CPU provider that says nothing but errors."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def median_seconds(
+    models: Mapping[str, onnx.ModelProto], feeds: Mapping[str, NDArray[Any]]
+) -> dict[str, float]:
+    """The median time of each model's run; every round takes all of them in turn."""
+    sessions = {name: session_of(model) for name, model in models.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in sessions}
+    for _ in range(ROUNDS):
+        for name, session in sessions.items():
+            begun = time.perf_counter()
+            session.run(None, feeds)
+            seconds[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(values) for name, values in seconds.items()}

@@ -1,0 +1,61 @@
+"""Ways to write the gradient of ReLU on the CPU provider: medians of interleaved runs.
+
+    python benchmarks/rules/relu.py
+
+Each candidate computes dx = dy where y is not zero, for y [128, 64, 24, 24]. The rule of
+`epochcost.autodiff.rules.activation.relu` uses the fastest exact one with CUDA kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+from interleaved import median_seconds
+from onnx import TensorProto, helper
+
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.forward import Forward, close_model
+
+SHAPE = (128, 64, 24, 24)
+Rule = Callable[[Builder, Value, Value], Value]
+
+CANDIDATES: dict[str, Rule] = {
+    "multiply alone (floor)": lambda op, y, dy: op.Mul(dy, y),
+    "two casts": lambda op, y, dy: (
+        dy * op.Cast(op.Cast(y, to=TensorProto.BOOL), to=TensorProto.FLOAT)
+    ),
+    "sign": lambda op, y, dy: dy * op.Sign(y),
+    "greater, cast": lambda op, y, dy: (
+        dy * op.Cast(op.Greater(y, op.scalar(0.0, y.elem_type)), to=TensorProto.FLOAT)
+    ),
+    "greater, where": lambda op, y, dy: op.Where(
+        op.Greater(y, op.scalar(0.0, y.elem_type)), dy, op.scalar(0.0, y.elem_type)
+    ),
+    "hard sigmoid (not exact for denormals)": lambda op, y, dy: (
+        dy * op.HardSigmoid(y, alpha=3e38, beta=0.0)
+    ),
+}
+
+
+def model_of(rule: Rule) -> onnx.ModelProto:
+    """The candidate alone."""
+    op = Builder([helper.make_opsetid("", 18)], 10)
+    y, dy = (op.input(name, SHAPE, TensorProto.FLOAT) for name in ("y", "dy"))
+    return close_model(Forward(op, (), (), {}), [y, dy], [rule(op, y, dy)], "candidate")
+
+
+def main() -> None:
+    """Time the candidates in turns and print the medians."""
+    rng = np.random.default_rng(0)
+    y = np.maximum(rng.standard_normal(SHAPE, dtype=np.float32), 0)
+    feeds = {"y": y, "dy": rng.standard_normal(SHAPE, dtype=np.float32)}
+    middles = median_seconds({n: model_of(rule) for n, rule in CANDIDATES.items()}, feeds)
+    floor = middles["multiply alone (floor)"]
+    for name, middle in middles.items():
+        print(f"{name:40} {middle * 1e3:7.2f} ms  {middle / floor:5.2f} x")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Exporting a PyTorch module to a weightless ONNX file, with its line in manifest.toml.
+
+The exporters beside this module import it by path; their PEP 723 headers name what it needs. It
+owns the call of PyTorch's exporter, the proof that the file computes what the module computes, and
+the manifest. The form of the files is owned by ``weightless``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.reference
+import torch
+import weightless
+from torch import nn
+
+FOLDER = Path(__file__).parent
+MANIFEST = "manifest.toml"
+# ONNX Runtime 1.31.1 has CPU kernels for much newer opsets, but its CUDA provider takes a node only
+# at the very version a kernel is registered for, and MaxPool (22), ConvTranspose (22), Pad (19) and
+# others have none: their nodes would run on the CPU. Opset 18 is the newest before those changes
+# and the one that PyTorch's exporter writes without a version conversion.
+OPSET = 18
+_TOLERANCE = 1e-5  # of logits of order 1 in float32
+
+
+def export(module: nn.Module, name: str, folder: Path = FOLDER) -> Path:
+    """Write ``<name>.onnx`` and its manifest entry; ``module.example_shape`` is one example's.
+
+    Raises AssertionError when the file and the module compute different logits.
+    """
+    trainable = [name for name, _ in module.named_parameters()]
+    model = weightless.weightless(_export(module), name, trainable)
+    _check_forward(module, model)
+    path = folder / f"{name}.onnx"
+    weightless.save(model, path)
+    _record(path, model)
+    return path
+
+
+def _export(module: nn.Module) -> onnx.ModelProto:
+    """The module in training mode, because the exporter drops Dropout in evaluation mode.
+
+    ``optimize=False``: the optimizer renames and merges initializers, which are our parameters.
+    """
+    warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")
+    program = torch.onnx.export(
+        module.train(),
+        (torch.zeros(2, *module.example_shape),),
+        dynamo=True,
+        optimize=False,
+        verbose=False,
+        opset_version=OPSET,
+        input_names=["image"],
+        output_names=["logits"],
+        dynamic_shapes=({0: torch.export.Dim("batch")},),
+    )
+    assert program is not None
+    return program.model_proto
+
+
+def _check_forward(module: nn.Module, model: onnx.ModelProto) -> None:
+    """Same weights, same images: the file's logits are the module's."""
+    images = torch.rand(3, *module.example_shape, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = module.eval()(images).numpy()
+    fed = {value.name for value in model.graph.input}
+    weights = {name: v.numpy() for name, v in module.state_dict().items() if name in fed}
+    evaluator = onnx.reference.ReferenceEvaluator(model)
+    (actual,) = evaluator.run(["logits"], {"image": images.numpy(), **weights})
+    np.testing.assert_allclose(actual, expected, rtol=_TOLERANCE, atol=_TOLERANCE)
+
+
+def _record(path: Path, model: onnx.ModelProto) -> None:
+    """Replace the file's table in the manifest beside it, the tables in order of name."""
+    manifest = path.with_name(MANIFEST)
+    tables = tomllib.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
+    tables[path.stem] = {
+        "file": path.name,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "opset": OPSET,
+        "ir_version": model.ir_version,
+        "parameter_count": weightless.parameter_count(model),
+        "torch": version("torch").partition("+")[0],
+        "onnx": version("onnx"),
+        "onnxscript": version("onnxscript"),
+    }
+    manifest.write_text(
+        "# Written by the exporters in this folder; a test holds it to the files.\n"
+        + "".join(_table(name, tables[name]) for name in sorted(tables)),
+        "utf-8",
+    )
+
+
+def _table(name: str, entries: dict[str, str | int]) -> str:
+    lines = (
+        f"{key} = {value}" if isinstance(value, int) else f'{key} = "{value}"'
+        for key, value in entries.items()
+    )
+    return f"\n[{name}]\n" + "\n".join(lines) + "\n"

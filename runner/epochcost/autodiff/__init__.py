@@ -1,0 +1,30 @@
+"""From an ONNX graph to its gradients and to a whole training step, in standard operators.
+
+``vjp_graph`` differentiates a model as written; ``training_step`` adds loss, optimizer and
+training mode; ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only.
+"""
+
+from epochcost.autodiff.optimizers import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
+from epochcost.autodiff.step import (
+    Accumulation,
+    TrainingStep,
+    evaluation_graph,
+    training_step,
+)
+from epochcost.autodiff.update import Carried
+from epochcost.autodiff.vjp import vjp_graph
+
+__all__ = [
+    "Accumulation",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "Carried",
+    "Momentum",
+    "RmsProp",
+    "Sgd",
+    "TrainingStep",
+    "evaluation_graph",
+    "training_step",
+    "vjp_graph",
+]

@@ -1,0 +1,181 @@
+"""BatchNormalization in training: batch statistics in, running statistics carried along.
+
+A step computes the training form from plain operators, since ONNX Runtime's CUDA provider has none
+of its own (docs/decisions/0004-batch-normalization.md). For differentiation it stays one node, so
+that its derivative is the closed form of ``rules.normal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import onnx
+from onnx import TensorProto, helper
+
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.node import Node
+from epochcost.autodiff.update import Move
+from epochcost.errors import ModelError
+from epochcost.graphs.running_statistics import STATISTICS, is_batch_normalization, origins
+
+_NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """A batch seen per channel: ``mean`` and ``variance`` [C], ``deviation`` x - mean [N, C, ...],
+    and ``inverse`` = 1 / √(variance + epsilon), shaped to multiply the deviation."""  # noqa: D205, D209 - one formula
+
+    mean: Value
+    variance: Value
+    deviation: Value
+    inverse: Value
+
+
+def channel_axes(x: Value) -> list[int]:
+    """Every axis but that of the channels."""
+    return [0, *range(2, x.rank)]
+
+
+def per_channel(x: Value, channels: Value) -> Value:
+    """A value for each channel [C] shaped to broadcast against x [N, C, ...], in x's type."""
+    op = x.op
+    shaped = op.Reshape(channels, op.integers(-1, *[1] * (x.rank - 2)))
+    return shaped if shaped.elem_type == x.elem_type else op.Cast(shaped, to=x.elem_type)
+
+
+def wide(x: Value) -> Value:
+    """X in a type that means and variances can be computed in."""
+    return x.op.Cast(x, to=TensorProto.FLOAT) if x.elem_type in _NARROW else x
+
+
+def normalized(
+    x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
+) -> Normalized:
+    """X [N, C, ...] by the given statistics [C], else by its own; the variance is the biased one.
+
+    Backward passes ask for what the forward pass has; runtimes compute equal nodes once.
+    """
+    op, axes = x.op, channel_axes(x)
+    if mean is None:
+        mean = op.reduce("ReduceMean", x, axes, keepdims=False)
+    deviation = x - per_channel(x, mean)
+    if variance is None:
+        variance = op.reduce("ReduceMean", deviation * deviation, axes, keepdims=False)
+    inverse = 1.0 / op.Sqrt(per_channel(x, variance) + epsilon)
+    return Normalized(mean, variance, deviation, inverse)
+
+
+def is_training(node: Node) -> bool:
+    """Whether a BatchNormalization is in training form: only then may it have further outputs."""
+    return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
+
+
+@dataclass(frozen=True)
+class Batched:
+    """A forward pass in training form: its nodes for differentiation, and what it carries."""
+
+    nodes: tuple[onnx.NodeProto, ...]
+    moves: tuple[Move, ...]
+
+
+def train_on_batches(op: Builder, carried: Collection[str], kept: Collection[str]) -> Batched:
+    """Put the nodes of ``op``, a forward pass, into the training form.
+
+    BatchNormalization is in inference form. ``carried`` names the tensors that can be running
+    statistics; a node of which ``kept`` names one stays as it is. Raises ModelError where a
+    statistic cannot be carried, and where a channel has a single value, which has no variance.
+    """
+    nodes, op.nodes = op.nodes, []
+    origin = origins(nodes)
+    latest: dict[str, Value] = {}
+    view = []
+    for proto in nodes:
+        names = _statistics(proto, origin)
+        if names and set(names).isdisjoint(kept):
+            _require_carried(proto, names, carried)
+            view.append(_trained(op, proto, names, latest))
+        else:
+            op.nodes.append(proto)
+            view.append(proto)
+    return Batched(tuple(view), tuple(_move(op, name, after) for name, after in latest.items()))
+
+
+def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
+    """The tensors that hold a BatchNormalization's running mean and variance."""
+    if not is_batch_normalization(proto):
+        return []
+    names = [proto.input[index] for index in STATISTICS]
+    return [origin.get(name, name) for name in names]
+
+
+def _trained(
+    op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
+) -> onnx.NodeProto:
+    """Emit the training form; ``latest`` keeps the newest value of each running statistic.
+
+    Returns the node to differentiate.
+    """
+    node = Node(op, proto, frozenset())
+    batch = _forward(op, node)
+    for name, seen in zip(names, _unbiased(node, batch), strict=True):
+        latest[name] = _moved(latest.get(name) or op.values[name], seen, node.attribute("momentum"))
+    return _composite(proto, batch)
+
+
+def _forward(op: Builder, node: Node) -> Normalized:
+    """Y = (X - mean) / √(variance + epsilon) · scale + B, under the node's own output name."""
+    x = wide(node.x)
+    batch = normalized(x, node.attribute("epsilon"))
+    gain = batch.inverse * per_channel(x, node.input(1))
+    y = batch.deviation * gain + per_channel(x, node.input(2))
+    cast = helper.make_node("Cast", [y.name], [node.y.name], to=node.y.elem_type)
+    same = helper.make_node("Identity", [y.name], [node.y.name])
+    op.append(cast if y.elem_type != node.y.elem_type else same)
+    return batch
+
+
+def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
+    """The node whose further outputs are the batch's own statistics: momentum 0 forgets others."""
+    node = helper.make_node(
+        proto.op_type,
+        proto.input,
+        [proto.output[0], batch.mean.name, batch.variance.name],
+        name=proto.name,
+        momentum=0.0,
+    )
+    node.attribute.extend(a for a in proto.attribute if a.name != "momentum")
+    return node
+
+
+def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
+    """The batch's mean, and its variance as an estimate of the population's: n / (n - 1) of it."""
+    count = node.x.size // node.x.shape[1]
+    if count == 1:
+        raise ModelError(
+            f"{node.label}: demanded two or more values in each channel to train on; got one: "
+            "take a larger batch"
+        )
+    return batch.mean, batch.variance * (count / (count - 1))
+
+
+def _moved(old: Value, seen: Value, momentum: float) -> Value:
+    """Momentum · running + (1 - momentum) · batch."""
+    same = seen.elem_type == old.elem_type
+    return old * momentum + (seen if same else old.op.Cast(seen, to=old.elem_type)) * (1 - momentum)
+
+
+def _move(op: Builder, name: str, after: Value) -> Move:
+    return Move(op.values[name], op.rename(after, f"{name}.next"), "state", "model")
+
+
+def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collection[str]) -> None:
+    for name in names:
+        if name not in carried:
+            raise ModelError(
+                f"node {proto.name or proto.output[0]!r} (BatchNormalization): demanded running "
+                f"statistics of its own, to be carried from step to step; {name!r} is computed, "
+                "fed as data, or used for something else too. Export without folding or merging "
+                "tensors; a weightless file lists them in its metadata under epochcost.state"
+            )

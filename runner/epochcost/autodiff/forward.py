@@ -1,0 +1,139 @@
+"""Opening a model for differentiation: functions expanded, opset recent, every value known.
+
+The nodes are copies, in the order of the file; what is done with them is left to ``vjp`` and
+``step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from epochcost.autodiff.builder import Builder, Provider, Value
+from epochcost.autodiff.expand import expanded
+from epochcost.autodiff.prune import live_nodes, relabelled, used_names
+from epochcost.autodiff.spelling import respelled
+from epochcost.errors import ModelError
+from epochcost.graphs.binding import bind_dimensions
+
+# onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
+NEWEST_IR_VERSION = 10
+_CONSTANT_DTYPES: Mapping[str, type[np.generic]] = {
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+}
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A model's graph inside a Builder: values by name, nodes in topological order."""
+
+    op: Builder
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    metadata: Mapping[str, str]
+
+    def value(self, name: str) -> Value:
+        """A value of the graph by name; raises ModelError with the graph's outputs otherwise."""
+        if name not in self.op.values:
+            outputs = ", ".join(value.name for value in self.outputs)
+            raise ModelError(f"no value is named {name!r}; the graph's outputs are {outputs}")
+        return self.op.values[name]
+
+
+def open_model(
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int] | None = None,
+    provider: Provider | None = None,
+) -> Forward:
+    """A copy of the model with static shapes inside a Builder.
+
+    ``dimensions`` gives symbolic dimensions their sizes, ``provider`` says where the graph will
+    run. Raises ModelError when a dimension stays unbound, or when an opset before 13 cannot be
+    brought up to it.
+    """
+    bound = bind_dimensions(expanded(respelled(model)), dimensions or {})
+    graph = bound.graph
+    op = Builder(bound.opset_import, min(bound.ir_version, NEWEST_IR_VERSION), provider)
+    for tensor in graph.initializer:
+        op.add_initializer(tensor)
+    held = {tensor.name for tensor in graph.initializer}
+    inputs = tuple(
+        op.declare(info.name, info.type) for info in graph.input if info.name not in held
+    )
+    for info in [*graph.value_info, *graph.output]:
+        if info.name not in op.values:
+            op.declare(info.name, info.type)
+    for node in graph.node:
+        _adopt(op, node)
+    outputs = tuple(op.values[info.name] for info in graph.output)
+    return Forward(op, inputs, outputs, {e.key: e.value for e in bound.metadata_props})
+
+
+def close_model(
+    forward: Forward, inputs: Sequence[Value], outputs: Sequence[Value], name: str
+) -> onnx.ModelProto:
+    """A checked ModelProto of the Builder's graph, without what no output needs."""
+    op = forward.op
+    nodes = live_nodes(relabelled(op.nodes, op.labels), [value.name for value in outputs])
+    used = {name for node in nodes for name in used_names(node)} | {v.name for v in outputs}
+    taken = set(names(inputs))
+    graph = helper.make_graph(
+        nodes,
+        name,
+        [_info(value) for value in inputs],
+        [_info(value) for value in outputs],
+        [t for t in op.initializers if t.name in used and t.name not in taken],
+        value_info=_between(op, nodes, taken | set(names(outputs))),
+    )
+    model = helper.make_model(
+        graph, opset_imports=op.opset_imports, ir_version=op.ir_version, producer_name="epochcost"
+    )
+    helper.set_model_props(model, dict(forward.metadata))
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        raise ModelError(f"the built graph is not valid ONNX: {error}") from None
+    return model
+
+
+def _adopt(op: Builder, node: onnx.NodeProto) -> None:
+    op.append(node)
+    if node.op_type == "Constant" and not node.domain:
+        array = _constant(node.attribute[0])
+        if array is not None:
+            op.learn_constant(node.output[0], array)
+
+
+def _constant(attribute: onnx.AttributeProto) -> NDArray[Any] | None:
+    """What a Constant node yields; None for strings and sparse tensors, which no rule reads."""
+    value = helper.get_attribute_value(attribute)
+    if attribute.name == "value":
+        return numpy_helper.to_array(value)
+    dtype = _CONSTANT_DTYPES.get(attribute.name)
+    return None if dtype is None else np.array(value, dtype)
+
+
+def _info(value: Value) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(value.name, value.elem_type, list(value.shape))
+
+
+def _between(
+    op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
+) -> list[onnx.ValueInfoProto]:
+    """The intermediate values, declared so that readers of the graph need not infer shapes."""
+    yielded = [name for node in nodes for name in node.output if name]
+    return [_info(op.values[name]) for name in yielded if name not in outer]
+
+
+def names(values: Iterable[Value]) -> tuple[str, ...]:
+    """The names of values, in order."""
+    return tuple(value.name for value in values)

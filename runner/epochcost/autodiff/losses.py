@@ -1,0 +1,249 @@
+"""Losses: a scalar to minimise, and its cotangent at the model's output, both in closed form.
+
+Meanings and settings are PyTorch's (torch.nn losses with ``reduction="mean"``). Class scores stand
+on the last axis of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from onnx import TensorProto
+
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.positions import add_at, as_column, classes_of, pick
+from epochcost.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a loss compares the output with: a graph input of this shape and element type."""
+
+    shape: tuple[int, ...]
+    elem_type: int
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The scalar ``value`` and its derivative with respect to the model's output."""
+
+    value: Value
+    cotangent: Value
+
+
+class LossFunction(Protocol):
+    """A loss: the target it demands for an output, and how it is built from both."""
+
+    def target_of(self, output: Value) -> Target | None:
+        """The target; None where there is nothing to compare. Raises ModelError on a bad output."""
+        ...
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit the loss and its cotangent."""
+        ...
+
+
+@dataclass(frozen=True)
+class SoftmaxCrossEntropy:
+    """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
+
+    ``weights`` (one for each class) weigh positions by their target's class, positions whose target
+    is ``ignore_index`` count nothing, and ``label_smoothing`` spreads that share of the target
+    evenly over the classes. With p = softmax(z) the derivative at a position of weight s is
+    ``s (p - onehot)``.
+    """
+
+    weights: tuple[float, ...] | None = None
+    ignore_index: int | None = None
+    label_smoothing: float = 0.0
+
+    def target_of(self, output: Value) -> Target:
+        """Class indices, one for each position."""
+        if self.weights is not None and len(self.weights) != classes_of(output):
+            raise ModelError(
+                f"class weights: demanded {classes_of(output)}, one for each class; "
+                f"got {len(self.weights)}"
+            )
+        return Target(output.shape[:-1], TensorProto.INT64)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """The log-softmax form, which does not overflow."""
+        assert target is not None
+        log_p = op.LogSoftmax(output, axis=-1)
+        classes, share, even = self._shares(op, output, target)
+        hard = 1 - self.label_smoothing
+        total = op.ReduceSum(pick(log_p, classes) * share, keepdims=0) * -hard
+        spread = op.Exp(log_p) * (as_column(share) * hard)
+        cotangent = add_at(spread, classes, share * -hard)
+        if not self.label_smoothing:
+            return Loss(total, cotangent)
+        smooth = self._smooth(op, log_p, as_column(even))
+        return Loss(total + smooth.value, cotangent + smooth.cotangent)
+
+    def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
+        """Safe classes; each position's weight, and 1 if it counts, over the sum of weights."""
+        if self.weights is None and self.ignore_index is None:
+            share = op.scalar(classes_of(output) / output.size, output.elem_type)
+            return target, share, share
+        classes, kept = target, op.scalar(1.0, output.elem_type)
+        if self.ignore_index is not None:
+            ignored = op.Equal(target, op.scalar(self.ignore_index, TensorProto.INT64))
+            classes = op.Where(ignored, op.scalar(0, TensorProto.INT64), target)
+            kept = 1.0 - op.Cast(ignored, to=output.elem_type)
+        weight = op.Gather(self._class_weights(op, output), classes) * kept
+        total = op.ReduceSum(weight, keepdims=0)
+        return classes, weight / total, kept / total
+
+    def _smooth(self, op: Builder, log_p: Value, column: Value) -> Loss:
+        """The share of the target that is spread over all classes."""
+        each = op.scalar(self.label_smoothing / classes_of(log_p), log_p.elem_type) * column
+        weights = self._class_weights(op, log_p)
+        total = float(sum(self.weights)) if self.weights else float(classes_of(log_p))
+        value = -op.ReduceSum(log_p * weights * each, keepdims=0)
+        return Loss(value, (op.Exp(log_p) * total - weights) * each)
+
+    def _class_weights(self, op: Builder, like: Value) -> Value:
+        ones = (1.0,) * classes_of(like)
+        return op.Cast(op.constant(np.array(self.weights or ones)), to=like.elem_type)
+
+
+@dataclass(frozen=True)
+class NegativeLogLikelihood:
+    """Mean over positions of ``-y[t]``, y [..., classes] being log-probabilities, t [...] int64."""
+
+    def target_of(self, output: Value) -> Target:
+        """Class indices, one for each position."""
+        classes_of(output)
+        return Target(output.shape[:-1], TensorProto.INT64)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """The derivative is -1/n at each target."""
+        assert target is not None
+        share = op.scalar(1 / (output.size // classes_of(output)), output.elem_type)
+        zeros = op.Expand(op.scalar(0.0, output.elem_type), op.integers(*output.shape))
+        value = -op.ReduceSum(pick(output, target) * share, keepdims=0)
+        return Loss(value, add_at(zeros, target, -share))
+
+
+@dataclass(frozen=True)
+class SigmoidCrossEntropy:
+    """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and y in [0, 1].
+
+    ``positive_weight`` w weighs the positive part: (1 - y) z + (1 + (w - 1) y) softplus(-z).
+    """
+
+    positive_weight: float = 1.0
+
+    def target_of(self, output: Value) -> Target:
+        """A probability for each element."""
+        return _like(output)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Softplus does not overflow."""
+        assert target is not None
+        scale = 1 / output.size
+        if self.positive_weight == 1.0:
+            value = op.Softplus(output) - output * target
+            return Loss(_total(value) * scale, (op.Sigmoid(output) - target) * scale)
+        weight = target * (self.positive_weight - 1.0) + 1.0
+        negative = 1.0 - target
+        value = negative * output + weight * op.Softplus(-output)
+        return Loss(_total(value) * scale, (negative - weight * op.Sigmoid(-output)) * scale)
+
+
+@dataclass(frozen=True)
+class MeanSquaredError:
+    """Mean of (y - t)²; the derivative is 2 (y - t) / n."""
+
+    def target_of(self, output: Value) -> Target:
+        """A number for each element."""
+        return _like(output)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """As the formula says."""
+        assert target is not None
+        error = op.Sub(output, target)
+        return Loss(_total(error * error) * (1 / output.size), error * (2 / output.size))
+
+
+@dataclass(frozen=True)
+class MeanAbsoluteError:
+    """Mean of |y - t|; the derivative is sign(y - t) / n, 0 at 0."""
+
+    def target_of(self, output: Value) -> Target:
+        """A number for each element."""
+        return _like(output)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """As the formula says."""
+        assert target is not None
+        error = output - target
+        scale = 1 / output.size
+        return Loss(_total(op.Abs(error)) * scale, op.Sign(error) * scale)
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Mean of e²/2 where |e| ≤ delta, else delta (|e| - delta/2); e = y - t.
+
+    With c = clip(e, -delta, delta) both branches are c (e - c/2), and the derivative is c / n.
+    """
+
+    delta: float = 1.0
+
+    def target_of(self, output: Value) -> Target:
+        """A number for each element."""
+        return _like(output)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """As the formula says."""
+        assert target is not None
+        error = output - target
+        low, high = (op.scalar(sign * self.delta, output.elem_type) for sign in (-1, 1))
+        clipped = op.Clip(error, low, high)
+        value = _total(clipped * (error - clipped * 0.5))
+        return Loss(value * (1 / output.size), clipped * (1 / output.size))
+
+
+@dataclass(frozen=True)
+class OwnOutput:
+    """The model's own output, one number, is the loss: its derivative is 1."""
+
+    def target_of(self, output: Value) -> None:
+        """Nothing is compared; raises ModelError unless the output is one number."""
+        if output.size != 1:
+            raise ModelError(
+                f"loss own_output: demanded one number; output {output.name!r} has shape "
+                f"{list(output.shape)}"
+            )
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:  # noqa: ARG002
+        """The scalar itself."""
+        shape = op.integers(*output.shape)
+        one = op.Expand(op.scalar(1.0, output.elem_type), shape)
+        return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), one)
+
+
+def _like(output: Value) -> Target:
+    return Target(output.shape, output.elem_type)
+
+
+def _total(value: Value) -> Value:
+    return value.op.ReduceSum(value, keepdims=0)
+
+
+LOSSES: Mapping[str, LossFunction] = MappingProxyType(
+    {
+        "softmax_cross_entropy": SoftmaxCrossEntropy(),
+        "sigmoid_cross_entropy": SigmoidCrossEntropy(),
+        "nll": NegativeLogLikelihood(),
+        "mse": MeanSquaredError(),
+        "l1": MeanAbsoluteError(),
+        "huber": Huber(),
+        "own_output": OwnOutput(),
+    }
+)

@@ -1,0 +1,201 @@
+"""Optimizers: how a parameter and its states move along a gradient, as ONNX nodes.
+
+Formulas, defaults and the meaning of each setting are PyTorch's (torch.optim documentation);
+states start at zero. ``weight_decay`` adds weight_decay · w to the gradient, except in AdamW.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, Protocol
+
+from onnx import TensorProto
+
+from epochcost.autodiff.builder import Builder, Value
+
+
+@dataclass(frozen=True)
+class Update:
+    """The next parameter, and the next value of each state in the order of ``states``."""
+
+    parameter: Value
+    states: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What all parameters of a step share: the learning rate, and the count of this step.
+
+    ``rate`` is a scalar of the parameter's type; ``count`` a float64 scalar, 1 at the first step,
+    for the optimizers that ask for it.
+    """
+
+    rate: Value
+    count: Value | None = None
+
+
+class Optimizer(Protocol):
+    """One update rule."""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The names of what it keeps for each parameter, each of the parameter's shape."""
+        ...
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether it needs the number of the step."""
+        ...
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit one step."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """w' = w - rate · g."""
+
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ()
+    counts_steps: ClassVar[bool] = False
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *_: Value) -> Update:
+        """Emit one step."""
+        g = _decayed(w, gradient, self.weight_decay)
+        return Update(op.Sub(w, g * pace.rate))
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """v' = momentum · v + g; w' = w - rate · v'; Nesterov: w' = w - rate · (g + momentum · v')."""
+
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ("momentum",)
+    counts_steps: ClassVar[bool] = False
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit one step."""
+        g = _decayed(w, gradient, self.weight_decay)
+        velocity = op.Add(states[0] * self.momentum, g)
+        direction = g + velocity * self.momentum if self.nesterov else velocity
+        return Update(w - direction * pace.rate, (velocity,))
+
+
+@dataclass(frozen=True)
+class RmsProp:
+    """s' = rho · s + (1 - rho) · g²; w' = w - rate · g / (√s' + epsilon)."""
+
+    rho: float = 0.99
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ("square_average",)
+    counts_steps: ClassVar[bool] = False
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit one step."""
+        g = _decayed(w, gradient, self.weight_decay)
+        square = op.Add(states[0] * self.rho, g * g * (1 - self.rho))
+        return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
+
+
+@dataclass(frozen=True)
+class Adagrad:
+    """s' = s + g²; w' = w - rate · g / (√s' + epsilon)."""
+
+    epsilon: float = 1e-10
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ("square_sum",)
+    counts_steps: ClassVar[bool] = False
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit one step."""
+        g = _decayed(w, gradient, self.weight_decay)
+        square = op.Add(states[0], g * g)
+        return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
+
+
+@dataclass(frozen=True)
+class Adadelta:
+    """Steps by the ratio of the running root mean squares of steps and gradients.
+
+    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
+    u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
+    """
+
+    rho: float = 0.9
+    epsilon: float = 1e-6
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ("square_average", "accumulated_delta")
+    counts_steps: ClassVar[bool] = False
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit one step."""
+        g = _decayed(w, gradient, self.weight_decay)
+        squares, deltas = states
+        square = op.Add(squares * self.rho, g * g * (1 - self.rho))
+        delta = op.Sqrt((deltas + self.epsilon) / (square + self.epsilon)) * g
+        moved = op.Add(deltas * self.rho, delta * delta * (1 - self.rho))
+        return Update(w - delta * pace.rate, (square, moved))
+
+
+@dataclass(frozen=True)
+class Adam:
+    """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both corrected for their start at zero.
+
+    w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is
+    AdamW: the decay shrinks the parameter by rate · weight_decay and leaves the gradient alone.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    decoupled: bool = False
+    states: ClassVar[tuple[str, ...]] = ("first_moment", "second_moment")
+    counts_steps: ClassVar[bool] = True
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit one step."""
+        g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
+        first = op.Add(states[0] * self.beta1, g * (1 - self.beta1))
+        second = op.Add(states[1] * self.beta2, g * g * (1 - self.beta2))
+        correction = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type))
+        # √v' / c + epsilon over m' / c₁ is taken through c: one pass over memory less.
+        spread = op.Sqrt(second) + correction * self.epsilon
+        length = pace.rate * correction / _correction(op, self.beta1, pace, w.elem_type)
+        kept = w * (1.0 - pace.rate * self.weight_decay) if self._shrinks else w
+        return Update(kept - first / spread * length, (first, second))
+
+    @property
+    def _shrinks(self) -> bool:
+        return self.decoupled and self.weight_decay != 0
+
+
+def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
+    """1 - betaᵗ, taken in float64: in float32 the difference would lose most of its digits."""
+    assert pace.count is not None, "an optimizer that counts steps is given the count"
+    power = op.Pow(op.scalar(beta, TensorProto.DOUBLE), pace.count)
+    return op.Cast(1.0 - power, to=elem_type)
+
+
+def _decayed(w: Value, gradient: Value, weight_decay: float) -> Value:
+    return gradient + w * weight_decay if weight_decay else gradient
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
+    {
+        "sgd": Sgd(),
+        "momentum": Momentum(),
+        "nesterov": Momentum(nesterov=True),
+        "rmsprop": RmsProp(),
+        "adagrad": Adagrad(),
+        "adadelta": Adadelta(),
+        "adam": Adam(),
+        "adamw": Adam(weight_decay=0.01, decoupled=True),
+    }
+)

@@ -1,0 +1,24 @@
+"""Control flow, sequences and optional values: refused, with what to do instead."""
+
+from __future__ import annotations
+
+from epochcost.autodiff.registry import refused
+
+_LOOPS = "its body would have to be unrolled; export the model with the loop written out"
+_BRANCH = "which branch runs is known only at run time; export the model with the branch chosen"
+_CONTAINER = "a sequence or optional value is no tensor; export the model with plain tensors"
+
+refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)
+refused("Loop", (1, 11, 13, 16, 19, 21, 23, 24, 25), _LOOPS)
+refused("Scan", (8, 9, 11, 16, 19, 21, 23, 24, 25), _LOOPS)
+for _op_type, _versions in {
+    "ConcatFromSequence": (11,),
+    "Optional": (15, 28),
+    "OptionalGetElement": (15, 18, 28),
+    "SequenceAt": (11,),
+    "SequenceConstruct": (11,),
+    "SequenceInsert": (11,),
+    "SequenceMap": (17,),
+    "SplitToSequence": (11, 24),
+}.items():
+    refused(_op_type, _versions, _CONTAINER)

@@ -1,0 +1,115 @@
+"""Convolution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import helper
+
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.node import Node
+from epochcost.autodiff.registry import Cotangents, gradient, refused
+from epochcost.autodiff.windows import Window, back, covered, through, transposed_window, window
+
+# Elements of a constant that the file may hold for one convolution: one megabyte in float32.
+_LARGEST_CONSTANT = 2**18
+
+
+@gradient("Conv", versions=(1, 11, 22))
+def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Y = X * W + b is linear in each: dX by the transposed convolution, dW by patches, db by sum.
+
+    x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
+    """
+    x, w = node.input(0), node.input(1)
+    view = window(node, w.shape[2:])
+    group = node.attribute("group", 1)
+    dx = back(dy, w, view, x.shape[2:], group) if node.wants(0) else None
+    dw = _weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
+    return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
+
+
+@gradient("ConvTranspose", versions=(1, 11, 22))
+def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The adjoint of a convolution from Y to X: dX by that convolution, dW as if of it.
+
+    x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
+    """
+    x, w = node.input(0), node.input(1)
+    view = transposed_window(node, w.shape[2:])
+    group = node.attribute("group", 1)
+    dx = through(dy, w, view, x.shape[2:], group) if node.wants(0) else None
+    dw = _weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
+    return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
+
+
+def _bias_cotangent(op: Builder, dy: Value) -> Value:
+    return op.reduce("ReduceSum", dy, [0, *range(2, dy.rank)], keepdims=False)
+
+
+def _weight_cotangent(
+    op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int
+) -> Value:
+    """By patches, which is faster, unless cutting them out takes too large a constant."""
+    small = x.shape[1] * math.prod(view.kernel) ** 2 <= _LARGEST_CONSTANT
+    return (_by_patches if small else _by_exchange)(op, x, w, dy, view, group)
+
+
+def _by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
+    """Sum dYₙ Pₙᵀ over the batch, P [N, group, C/group · taps, positions] being the patches of X.
+
+    A depthwise convolution with one-hot kernels cuts the patches out; runtimes do it well.
+    """
+    taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
+    batch, channels = x.shape[:2]
+    one_hot = op.constant(_one_hot_kernels(channels, view.kernel, x.elem_type))
+    patches = through(x, one_hot, view, dy.shape[2:], channels)
+    rows = op.Reshape(dy, op.integers(batch, group, dy.shape[1] // group, positions))
+    columns = op.Reshape(patches, op.integers(batch, group, channels // group * taps, positions))
+    products = op.MatMul(rows, op.Transpose(columns, perm=[0, 1, 3, 2]))
+    return op.Reshape(op.ReduceSum(products, op.integers(0), keepdims=0), op.integers(*w.shape))
+
+
+def _by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
+    """X convolved with dY, batch and channels, strides and dilations having changed places.
+
+    X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
+    """
+    fitted = view.fitted(x.shape[2:], dy.shape[2:])
+    x = covered(x, fitted)
+    batch, channels, *into = x.shape
+    space = list(range(2, x.rank))
+    split = op.Reshape(x, op.integers(batch, group, channels // group, *into))
+    exchanged = op.Transpose(split, perm=[2, 1, 0, *(axis + 1 for axis in space)])
+    dw = op.Conv(
+        op.Reshape(exchanged, op.integers(channels // group, group * batch, *into)),
+        op.Transpose(dy, perm=[1, 0, *space]),
+        group=group,
+        strides=view.dilations,
+        dilations=view.strides,
+        pads=[max(pad, 0) for pad in fitted.pads],
+    )
+    return op.Transpose(dw, perm=[1, 0, *space])
+
+
+def _one_hot_kernels(channels: int, kernel: tuple[int, ...], elem_type: int) -> NDArray[Any]:
+    taps = math.prod(kernel)
+    one = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(elem_type))
+    return np.tile(one.reshape(taps, 1, *kernel), (channels, 1, *[1] * len(kernel)))
+
+
+refused(
+    "DeformConv",
+    versions=(19, 22),
+    reason="its samples lie between elements, at offsets that are trained as well, and ONNX Runtime"
+    " has no CUDA kernel for it",
+)
+for _op_type in ("ConvInteger", "QLinearConv"):
+    refused(
+        _op_type,
+        versions=(10,),
+        reason="it convolves integers; train the float model and quantize afterwards",
+    )

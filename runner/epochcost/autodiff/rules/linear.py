@@ -1,0 +1,126 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.equation import Equation, fresh_letters, parse
+from epochcost.autodiff.node import Node
+from epochcost.autodiff.registry import Cotangents, gradient
+
+
+@gradient("Gemm", versions=(7, 9, 11, 13))
+def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(α A' B' + β C) = α dA' B' + α A' dB' + β dC, with A' = A or Aᵀ and B' likewise."""
+    a, b = node.input(0), node.input(1)
+    alpha, beta = node.attribute("alpha"), node.attribute("beta")
+    ta, tb = node.attribute("transA"), node.attribute("transB")
+    da = (
+        op.Gemm(b, dy, alpha=alpha, transA=tb, transB=1)
+        if ta
+        else op.Gemm(dy, b, alpha=alpha, transB=1 - tb)
+    )
+    db = (
+        op.Gemm(dy, a, alpha=alpha, transA=1, transB=ta)
+        if tb
+        else op.Gemm(a, dy, alpha=alpha, transA=1 - ta)
+    )
+    return da, db, dy if beta == 1 else dy * beta
+
+
+@gradient("MatMul", versions=(1, 9, 13))
+def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(A B) = dA B + A dB; a vector operand counts as a matrix with one row or column."""
+    return matmul_cotangents(node.input(0), node.input(1), dy)
+
+
+def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
+    """Those of A and B from that of A B, of the broadcast shape; vectors have no batch axes."""
+    op = dy.op
+    rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
+    columns = op.Unsqueeze(b, op.integers(1)) if b.rank == 1 else b
+    if a.rank == 1:
+        dy = op.Unsqueeze(dy, op.integers(-1 if b.rank == 1 else -2))
+    if b.rank == 1:
+        dy = op.Unsqueeze(dy, op.integers(-1))
+    da = op.MatMul(dy, transposed(columns))
+    return _reduced(da, a), _reduced(_right(op, rows, columns, dy), b)
+
+
+def transposed(value: Value) -> Value:
+    """The last two axes swapped."""
+    order = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
+    return value.op.Transpose(value, perm=order)
+
+
+def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
+    """Aᵀ dY; one product over all positions where B is one matrix for a whole batch of A."""
+    if b.rank == 2 and a.rank > 2:
+        flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
+        flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
+        return op.Gemm(flat_a, flat_dy, transA=1)
+    return op.MatMul(transposed(a), dy)
+
+
+def _reduced(cotangent: Value, operand: Value) -> Value:
+    """A vector operand's cotangent without the axis that it was lent."""
+    if operand.rank != 1:
+        return cotangent
+    leading = tuple(range(cotangent.rank - 2))
+    op = cotangent.op
+    summed = op.ReduceSum(cotangent, op.integers(*leading), keepdims=0) if leading else cotangent
+    return op.Reshape(summed, op.integers(*operand.shape))
+
+
+@gradient("Einsum", versions=(12, 28))
+def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """A product of operands summed over the axes that the result lacks is linear in each operand:
+
+    its cotangent is the product of dy and the other operands, summed over the axes that it lacks.
+    """  # noqa: D400, D415 - a formula
+    operands = [node.input(place) for place in range(len(node.inputs))]
+    equation = parse(node.attribute("equation"), [operand.rank for operand in operands])
+    return [
+        _operand_cotangent(op, equation, operands, place, dy) if node.wants(place) else None
+        for place in range(len(operands))
+    ]
+
+
+def _operand_cotangent(
+    op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
+) -> Value:
+    """The axes of the operand that nothing else has are filled with copies."""
+    terms, values = list(equation.terms), list(operands)
+    own, sizes = terms.pop(place), values.pop(place).shape
+    apart, diagonals = _apart(own, equation)
+    eyes = [_eye(dy, sizes[own.index(pair[0])]) for pair in diagonals]
+    terms = [equation.result, *terms, *diagonals]
+    given = "".join(letter for letter in apart if any(letter in term for term in terms))
+    product = op.Einsum(dy, *values, *eyes, equation=f"{','.join(terms)}->{given}")
+    missing = [axis for axis, letter in enumerate(apart) if letter not in given]
+    if not missing:
+        return product
+    wide = op.Unsqueeze(product, op.integers(*missing))
+    filled = [n if axis in missing else wide.shape[axis] for axis, n in enumerate(sizes)]
+    return op.Expand(wide, op.integers(*filled))
+
+
+def _apart(term: str, equation: Equation) -> tuple[str, list[str]]:
+    """A term without repeated letters, and the pairs of letters that stood for a diagonal."""
+    spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
+    letters, pairs = "", []
+    for letter in term:
+        letters += next(spare) if letter in letters else letter
+        if letters[-1] != letter:
+            pairs.append(letter + letters[-1])
+    return letters, pairs
+
+
+def _eye(like: Value, size: int) -> Value:
+    """The identity [size, size], which the file does not store."""
+    op, numbers = like.op, np.arange(size, dtype=np.int64)
+    equal = op.Equal(op.constant(numbers.reshape(-1, 1)), op.constant(numbers))
+    return op.Cast(equal, to=like.elem_type)

@@ -1,0 +1,106 @@
+"""From gradients to the next values of parameters and state: clipping, accumulation, optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from onnx import TensorProto
+
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.optimizers import Optimizer, Pace
+
+Role = Literal["parameter", "state"]
+# Where a first value comes from: ``graphs.parameters.materialise``, or zeros.
+First = Literal["model", "zeros"]
+# torch.nn.utils.clip_grad_norm_ adds it to the norm before it divides.
+_NORM_GUARD = 1e-6
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A value that lives across steps: this step's output is the next step's input.
+
+    ``initial``: parameters and running statistics start as the model says
+    (``graphs.parameters.materialise``), an optimizer's states at zeros.
+    """
+
+    input: str
+    output: str
+    shape: tuple[int, ...]
+    elem_type: int
+    role: Role
+    initial: First = "zeros"
+
+
+@dataclass(frozen=True)
+class Move:
+    """A carried value before and after a run of the graph."""
+
+    before: Value
+    after: Value
+    role: Role
+    initial: First = "zeros"
+
+    @property
+    def carried(self) -> Carried:
+        """The same by name."""
+        before, after = self.before, self.after.name
+        return Carried(before.name, after, before.shape, before.elem_type, self.role, self.initial)
+
+
+def updates(
+    op: Builder, optimizer: Optimizer, gradients: Mapping[str, Value], rate: Value
+) -> Iterator[Move]:
+    """The moves of each parameter and its states, and of the step count where it is asked for."""
+    count = None
+    if optimizer.counts_steps:
+        before = op.input("step_count", (), TensorProto.DOUBLE)
+        count = before + 1.0
+        yield Move(before, op.rename(count, "step_count.next"), "state")
+    for name, gradient in gradients.items():
+        w = op.values[name]
+        typed = rate if w.elem_type == rate.elem_type else op.Cast(rate, to=w.elem_type)
+        yield from _moves(op, optimizer, w, gradient, Pace(typed, count))
+
+
+def _moves(
+    op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
+) -> Iterator[Move]:
+    states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
+    update = optimizer.update(op, w, gradient, pace, *states)
+    yield Move(w, op.rename(update.parameter, f"{w.name}.next"), "parameter", "model")
+    for state, after in zip(states, update.states, strict=True):
+        yield Move(state, op.rename(after, f"{state.name}.next"), "state")
+
+
+def clipped(
+    op: Builder, gradients: Mapping[str, Value], max_norm: float | None
+) -> Mapping[str, Value]:
+    """Gradients scaled down together where their global 2-norm exceeds ``max_norm``."""
+    if max_norm is None:
+        return gradients
+    squares = [
+        op.Reshape(op.ReduceSumSquare(g, keepdims=0), op.integers(1)) for g in gradients.values()
+    ]
+    norm = op.Sqrt(op.Sum(*squares))
+    factor = op.Min(max_norm / (norm + _NORM_GUARD), op.scalar(1.0, norm.elem_type))
+    return {name: gradient * factor for name, gradient in gradients.items()}
+
+
+def summed(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Move]:
+    """By parameter, the sum of gradients before and after this micro-batch."""
+    return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
+
+
+def _summed(op: Builder, name: str, gradient: Value) -> Move:
+    before = op.input(f"{name}.gradient_sum", gradient.shape, gradient.elem_type)
+    return Move(before, op.rename(before + gradient, f"{before.name}.added"), "state")
+
+
+def emptied(op: Builder, total: Move) -> Move:
+    """The sum set back to zero, after the last micro-batch."""
+    before = total.before
+    zeros = op.Expand(op.scalar(0.0, before.elem_type), op.integers(*before.shape))
+    return Move(before, op.rename(zeros, f"{before.name}.next"), "state")

@@ -1,0 +1,1 @@
+"""The command line: arguments in, words and exit codes out. Nothing is computed here."""

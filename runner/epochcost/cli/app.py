@@ -1,0 +1,84 @@
+"""The `epochcost` program: its commands, and how an error ends them.
+
+Every expected failure is an EpochcostError: its message goes to standard error, its exit code to
+the shell, and a traceback never to a person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from epochcost import __version__
+from epochcost.cli import build, check, plan, quote, run, train_graph
+from epochcost.errors import CapabilityError, EpochcostError
+
+app = typer.Typer(
+    name="epochcost",
+    help="What a model costs to train and to serve, on which machine, at which price.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_INTERRUPTED = 130
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"epochcost {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
+    ] = False,
+) -> None:
+    """What a model costs to train and to serve, on which machine, at which price."""
+
+
+app.command("build")(build.build)
+app.command("check")(check.check)
+app.command("plan")(plan.plan)
+app.command("quote")(quote.quote)
+app.command("run")(run.run)
+app.command("serve")(build.serve)
+app.command("train-graph")(train_graph.train_graph)
+
+
+def main() -> None:
+    """Run the program; every expected failure becomes a message and an exit code."""
+    _print_in_any_encoding()
+    errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    try:
+        app()
+    except EpochcostError as error:
+        errors.print(f"{error}")
+        sys.exit(error.exit_code)
+    except OSError as error:
+        errors.print(f"{error.filename or 'output'}: {error.strerror or error}")
+        _drop_output()
+        sys.exit(CapabilityError.exit_code)
+    except KeyboardInterrupt:
+        errors.print("interrupted")
+        sys.exit(_INTERRUPTED)
+
+
+def _print_in_any_encoding() -> None:
+    """Where a terminal knows no ± or µ, a question mark stands for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Forget what a full disk did not take, which the interpreter would try again at its end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,105 @@
+"""`epochcost build` and `epochcost serve`: the published site, by way of MkDocs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epochcost.errors import CapabilityError, InputError, UsageError
+
+_CONFIG = Path("mkdocs.yml")
+# Import name → what pip calls it.
+_SITE_PACKAGES = {
+    "mkdocs": "mkdocs",
+    "material": "mkdocs-material",
+    "jinja2": "jinja2",
+    "altair": "altair",
+    "vl_convert": "vl-convert-python",
+}
+
+
+def build(
+    site_dir: Annotated[Path, typer.Option(help="The folder that the site is built in.")] = Path(
+        "site"
+    ),
+    pages_to: Annotated[
+        Path | None,
+        typer.Option(help="Write all pages as Markdown to this folder, and build no site."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Any warning is an error.")] = False,
+) -> None:
+    """Build the site from the specs and the results there are."""
+    _require_site_packages()
+    _require_config()
+    if pages_to is None:
+        _check_site_dir(site_dir)
+        _mkdocs("build", "--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
+    elif strict:
+        raise UsageError("--strict: demanded without --pages-to, which checks no links; got both")
+    else:
+        _write_pages(pages_to)
+
+
+def serve(
+    dev_addr: Annotated[
+        str, typer.Option(help="Where to serve: address and port.")
+    ] = "127.0.0.1:8000",
+) -> None:
+    """Preview the site; it is built again when a spec, a result or a template changes."""
+    _require_site_packages()
+    _require_config()
+    _mkdocs("serve", "--dev-addr", dev_addr)
+
+
+def _require_site_packages() -> None:
+    missing = [name for module, name in _SITE_PACKAGES.items() if find_spec(module) is None]
+    if missing:
+        raise CapabilityError(
+            f"demanded the packages that build the site; missing: {', '.join(missing)}. "
+            f"Install them from the checkout: {sys.executable} -m pip install --editable '.[site]'"
+        )
+
+
+def _require_config() -> None:
+    if not _CONFIG.is_file():
+        raise InputError(
+            f"demanded {_CONFIG} in the current folder; got none in {Path.cwd()}. "
+            "Run the command in the checkout of epochcost."
+        )
+
+
+def _check_site_dir(folder: Path) -> None:
+    """MkDocs empties the folder first, so it must hold nothing but a former site."""
+    if not folder.exists() or (folder / "sitemap.xml").is_file():
+        return
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise InputError(
+            f"--site-dir: demanded a new or empty folder, or one with a former site, because it "
+            f"is emptied first; got {folder}"
+        )
+
+
+def _mkdocs(*arguments: str) -> None:
+    """Run MkDocs as a program; its failure ends this one with its exit code.
+
+    Material's notice about another program of a similar name is not news to our readers.
+    """
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", *arguments]
+    code = subprocess.run(command, env=environment, check=False).returncode
+    if code:
+        raise typer.Exit(1)
+
+
+def _write_pages(folder: Path) -> None:
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"
+    from epochcost.report.plugin import write_pages
+
+    count = write_pages(_CONFIG, folder)
+    typer.echo(f"{count} files are in {folder}")

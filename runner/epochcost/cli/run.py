@@ -1,0 +1,171 @@
+"""`epochcost run`: measure the trials of the studies on this machine and store the results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from epochcost.cli.plan import (
+    HardwareId,
+    Models,
+    OutputFormat,
+    ProviderName,
+    Quick,
+    Studies,
+    plan_for,
+)
+from epochcost.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from epochcost.execute.events import Event, Failed, Outcome
+    from epochcost.execute.run import Assignment
+    from epochcost.plan.make import Plan
+
+RESULTS = Path("docs/data/results")
+_INTERRUPTED = 130
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def run(
+    *,
+    study: Studies = None,
+    model: Models = None,
+    provider: ProviderName = None,
+    hardware: HardwareId = "local",
+    quick: Quick = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
+    ] = False,
+    results: Annotated[
+        Path, typer.Option("--results", help="The folder that keeps the results.")
+    ] = RESULTS,
+    output: OutputFormat = "text",
+) -> None:
+    """Measure the trials of the studies on this machine and store the results."""
+    from epochcost.execute.run import Assignment
+    from epochcost.results.store import ResultStore
+
+    catalogue, planned = plan_for(study, model, provider, hardware=hardware, quick=quick)
+    _require_trials(planned)
+    store = ResultStore(results)
+    outcomes = _watched(Assignment(catalogue, planned.trials, hardware, store, resume), planned)
+    if output == "json":
+        typer.echo(json.dumps([_as_json(outcome) for outcome in outcomes], indent=1))
+    else:
+        _show(outcomes, planned, results / hardware)
+    _exit_with_failures(outcomes)
+
+
+def _require_trials(plan: Plan) -> None:
+    from epochcost.errors import InputError
+
+    if not plan.trials:
+        reasons = "".join(f"\n  {left.what}: {left.reason}" for left in plan.left_out)
+        raise InputError(f"demanded at least one trial to run; got none{reasons}")
+
+
+def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
+    """Run with a display; an interruption says what is kept and how to go on."""
+    from epochcost.cli.progress import display_for
+    from epochcost.execute.events import Finished, Skipped
+    from epochcost.execute.run import run_trials
+
+    kept: list[Finished | Skipped] = []
+    try:
+        with _interrupted_by_signals(), display_for(plan.trials, Console(stderr=True)) as display:
+
+            def on_event(event: Event) -> None:
+                if isinstance(event, Finished | Skipped):
+                    kept.append(event)
+                display(event)
+
+            return run_trials(assignment, on_event)
+    except KeyboardInterrupt:
+        count = f"{len(kept)} of {len(plan.trials)} trials are measured and kept"
+        typer.echo(f"interrupted: {count}; add --resume to go on", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """A notice that the machine ends (SIGTERM) or a lost connection (SIGHUP) acts as Ctrl-C does.
+
+    A signal that the caller has switched off (nohup) stays off.
+    """
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
+
+
+def _as_json(outcome: Outcome) -> dict[str, Any]:
+    from epochcost.execute.events import Failed
+
+    if isinstance(outcome, Failed):
+        return {"trial": outcome.trial.id, "error": str(outcome.error)}
+    return outcome.result.model_dump(mode="json")
+
+
+def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
+    print_table(
+        ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
+        [_row(outcome) for outcome in outcomes],
+    )
+    kept = len(outcomes) - len(_failures(outcomes))
+    typer.echo(f"{kept} of {len(outcomes)} results are in {folder}")
+    if plan.left_out:
+        typer.echo(f"{len(plan.left_out)} left out; `epochcost plan` says why")
+
+
+def _row(outcome: Outcome) -> tuple[str, ...]:
+    from epochcost.execute.events import Failed, Skipped
+    from epochcost.statistics import summarise
+    from epochcost.units import seconds
+
+    if isinstance(outcome, Failed):
+        return (outcome.trial.title, "-", "-", "-", "-", "failed")
+    measurement = outcome.result.measurement
+    summary = summarise(measurement.samples_seconds)
+    stored = " (stored before)" if isinstance(outcome, Skipped) else ""
+    return (
+        outcome.trial.title,
+        seconds(summary.mean),
+        f"{summary.relative_half_width:.1%}",
+        f"{outcome.trial.batch_size / summary.mean:,.0f}",
+        str(summary.count),
+        measurement.stop_reason + stored,
+    )
+
+
+def _failures(outcomes: Sequence[Outcome]) -> list[Failed]:
+    from epochcost.execute.events import Failed
+
+    return [outcome for outcome in outcomes if isinstance(outcome, Failed)]
+
+
+def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
+    """List what failed; exit 3 where the machine is at fault for all of it, else 1."""
+    failures = _failures(outcomes)
+    if not failures:
+        return
+    typer.echo(f"{len(failures)} of {len(outcomes)} trials failed:", err=True)
+    for failure in failures:
+        typer.echo(f"  {failure.trial.title}: {failure.error}", err=True)
+    codes = {failure.error.exit_code for failure in failures}
+    raise typer.Exit(codes.pop() if len(codes) == 1 else 1)

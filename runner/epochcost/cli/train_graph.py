@@ -1,0 +1,206 @@
+"""`epochcost train-graph`: the differentiator by itself, on any ONNX file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from epochcost.errors import CapabilityError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from epochcost.autodiff import TrainingStep
+
+LOSS_HELP = "softmax_cross_entropy, sigmoid_cross_entropy, nll, mse, l1, huber or own_output."
+OPTIMIZER_HELP = "sgd, momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw."
+
+
+def train_graph(
+    model: Annotated[Path, typer.Argument(help="Any ONNX file, with weights or weightless.")],
+    destination: Annotated[Path, typer.Option("--out", "-o", help="The step to write, .onnx.")],
+    loss: Annotated[str, typer.Option(help=LOSS_HELP)] = "softmax_cross_entropy",
+    optimizer: Annotated[str, typer.Option(help=OPTIMIZER_HELP)] = "sgd",
+    output: Annotated[
+        str | None, typer.Option(help="The output that the loss is taken of.")
+    ] = None,
+    dim: Annotated[
+        list[str] | None, typer.Option(help="Size of a symbolic dimension: batch=32. Repeatable.")
+    ] = None,
+    freeze: Annotated[
+        list[str] | None, typer.Option(help="A parameter that is not trained. Repeatable.")
+    ] = None,
+    wrt: Annotated[
+        list[str] | None, typer.Option(help="Train this parameter and no other. Repeatable.")
+    ] = None,
+    carry: Annotated[
+        list[str] | None,
+        typer.Option(help="An input that is an output in the next step: h0=hn. Repeatable."),
+    ] = None,
+    provider: Annotated[
+        Literal["cpu", "cuda"] | None,
+        typer.Option(help="Where it will run; without it the step runs on any provider."),
+    ] = None,
+    clip_norm: Annotated[
+        float | None, typer.Option(help="Bound of the gradients' global norm.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Makes Dropout and first values repeatable.")
+    ] = None,
+    form: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
+) -> None:
+    """Write the training step of a model as one ONNX graph, and its first values beside it.
+
+    Example: epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop -o step.onnx
+    """
+    from epochcost.autodiff import evaluation_graph, training_step
+    from epochcost.graphs.counting import flops
+    from epochcost.graphs.loading import load_model
+
+    if destination.suffix != ".onnx":
+        raise UsageError(f"--out: demanded a file name that ends in .onnx; got {destination}")
+    loaded, dimensions = load_model(model), _dimensions(dim or ())
+    step = training_step(
+        loaded,
+        loss=loss,
+        optimizer=optimizer,
+        output=output,
+        freeze=_frozen(loaded, freeze or [], wrt or []),
+        dimensions=dimensions,
+        seed=seed,
+        clip_norm=clip_norm,
+        provider=provider,
+        carry=_pairs("--carry", carry or ()),
+    )
+    forward = evaluation_graph(loaded, loss=loss, output=output, dimensions=dimensions)
+    _write(step, loaded, destination, seed or 0)
+    told = _as_json if form == "json" else _as_text
+    typer.echo(told(_Written(step, flops(forward), model, destination)))
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What was made of which file, and the arithmetic of its forward pass."""
+
+    step: TrainingStep
+    forward_flops: int
+    source: Path
+    destination: Path
+
+    @property
+    def backward_flops(self) -> int:
+        from epochcost.graphs.counting import flops
+
+        return flops(self.step.model) - self.forward_flops
+
+    @property
+    def activation_bytes(self) -> int:
+        from epochcost.graphs.counting import peak_activation_bytes
+
+        return peak_activation_bytes(self.step.model)
+
+
+def _dimensions(options: Sequence[str]) -> dict[str, int]:
+    sizes = _pairs("--dim", options)
+    for name, size in sizes.items():
+        if not size.isdecimal():
+            raise InputError(f"--dim: demanded a size, such as {name}=32; got {name}={size}")
+    return {name: int(size) for name, size in sizes.items()}
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, _, value in pairs:
+        if not name or not value:
+            example = "batch=32" if option == "--dim" else "h0=hn"
+            raise InputError(f"{option}: demanded name=value, such as {example}; got {name!r}")
+    return {name: value for name, _, value in pairs}
+
+
+def _frozen(model: ModelProto, freeze: list[str], wrt: list[str]) -> list[str]:
+    """What is not trained: what is named, and with --wrt all parameters that it does not name."""
+    from epochcost.autodiff.choices import unknown
+    from epochcost.graphs.parameters import parameters
+
+    names = [parameter.name for parameter in parameters(model)]
+    for name in wrt:
+        if name not in names:
+            raise unknown("--wrt", name, names)
+    return [*freeze, *(name for name in names if wrt and name not in wrt)]
+
+
+def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) -> None:
+    import numpy as np
+    import onnx
+
+    from epochcost.graphs.parameters import materialise
+
+    values = materialise(model, seed)
+    states = {
+        c.input: np.zeros(c.shape, onnx.helper.tensor_dtype_to_np_dtype(c.elem_type))
+        for c in step.carried
+    }
+    arrays: dict[str, Any] = {name: values.get(name, zeros) for name, zeros in states.items()}
+    arrays |= {name: values[name] for name in step.frozen}
+    try:
+        np.savez(initial_path(destination), allow_pickle=False, **arrays)
+        onnx.save(step.model, destination)
+    except OSError as error:
+        raise CapabilityError(f"{destination}: cannot be written: {error.strerror}") from None
+
+
+def initial_path(destination: Path) -> Path:
+    """Where the first values of parameters and states stand: beside the step."""
+    return destination.with_suffix(".initial.npz")
+
+
+def _as_json(written: _Written) -> str:
+    step = written.step
+    carried = [
+        {"input": c.input, "output": c.output, "shape": list(c.shape), "role": c.role}
+        for c in step.carried
+    ]
+    return json.dumps(
+        {
+            "inputs": list(step.inputs),
+            "frozen": list(step.frozen),
+            "target": step.target,
+            "learning_rate": step.learning_rate,
+            "loss": step.loss,
+            "carried": carried,
+            "nodes": len(step.model.graph.node),
+            "flops": {"forward": written.forward_flops, "backward": written.backward_flops},
+            "peak_activation_bytes": written.activation_bytes,
+        },
+        indent=2,
+    )
+
+
+def _as_text(written: _Written) -> str:
+    step, to = written.step, written.destination
+    fed = filter(None, [*step.inputs, step.target, step.learning_rate])
+    lines = [
+        f"{to}: one training step of {written.source}, {len(step.model.graph.node)} nodes",
+        f"  parameters   {_size(step, 'parameter')}",
+        f"  state        {_size(step, 'state')}",
+        f"  arithmetic   {written.forward_flops:,} FLOPs forward, "
+        f"{written.backward_flops:,} backward",
+        f"  activations  {written.activation_bytes:,} bytes at most",
+        f"  feed         {', '.join(fed)}",
+        f"  read         {step.loss}",
+        f"First values: {initial_path(to)}.",
+        "After each step feed every <name>.next as <name>.",
+    ]
+    return "\n".join(lines)
+
+
+def _size(step: TrainingStep, role: str) -> str:
+    tensors = [carried for carried in step.carried if carried.role == role]
+    numbers = sum(math.prod(carried.shape) for carried in tensors)
+    return f"{numbers:,} numbers in {len(tensors)} tensors"

@@ -1,0 +1,37 @@
+"""Times become money: usage, billing, lines that sum to the total, and what is cheapest.
+
+Everything is Decimal and pure. A missing price is a state (`Unpriced`), never zero.
+"""
+
+from epochcost.cost.bill import quote, quote_at_rate
+from epochcost.cost.claims import ClaimCheck, recompute
+from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
+from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced, billed_cost, prorated_cost
+from epochcost.cost.lines import Line, Quote, Usage
+from epochcost.cost.rented import billed_seconds
+from epochcost.cost.workload import TrainingCosts, TrainingTime, million_inferences, training_costs
+
+__all__ = [
+    "Candidate",
+    "ClaimCheck",
+    "Cost",
+    "Estimate",
+    "Line",
+    "Quote",
+    "Time",
+    "TrainingCosts",
+    "TrainingTime",
+    "Unpriced",
+    "Usage",
+    "billed_cost",
+    "billed_seconds",
+    "cheapest",
+    "frontier",
+    "million_inferences",
+    "prorated_cost",
+    "quote",
+    "quote_at_rate",
+    "recompute",
+    "rivals",
+    "training_costs",
+]

@@ -1,0 +1,114 @@
+"""Times with an interval become costs with an interval, or say why they have none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.cost.bill import quote
+from epochcost.cost.lines import Usage
+from epochcost.cost.money import QUANTUM, exact_arithmetic
+from epochcost.errors import InputError
+from epochcost.specs.billing import BILLING_RULES, Billing
+from epochcost.specs.price import Price
+
+PRORATED = BILLING_RULES["prorated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A mean time in seconds with the interval of that mean; 0 < low <= mean <= high, finite.
+
+    Raises InputError otherwise.
+    """
+
+    low: Decimal
+    mean: Decimal
+    high: Decimal
+
+    def __post_init__(self) -> None:
+        finite = all(seconds.is_finite() for seconds in (self.low, self.mean, self.high))
+        if not finite or not 0 < self.low <= self.mean <= self.high:
+            raise InputError(
+                "time: demanded 0 < low <= mean <= high, finite, in seconds; "
+                f"got low {self.low}, mean {self.mean}, high {self.high}"
+            )
+
+    @classmethod
+    def measured(cls, low: float, mean: float, high: float) -> Time:
+        """Take binary floats, by the shortest decimal that reads back as the same float.
+
+        The interval of a few scattered samples may reach below zero, which no time does, and that
+        of equal samples may miss their mean by a rounding: both are mended here.
+        """
+        least = float(QUANTUM)
+        ends = min(max(low, least), mean), mean, max(high, mean)
+        return cls(*(Decimal(repr(float(seconds))) for seconds in ends))
+
+    @classmethod
+    def exactly(cls, seconds: Decimal) -> Time:
+        """Take a time known without an interval, such as one that a source prints."""
+        return cls(seconds, seconds, seconds)
+
+    def scaled(self, repetitions: int | Decimal) -> Time:
+        """Repeat it so many times, one after the other."""
+        with exact_arithmetic():
+            return Time(self.low * repetitions, self.mean * repetitions, self.high * repetitions)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The cost at the low end, at the mean and at the high end of a time.
+
+    Billing in steps makes ``mean`` the bill of the mean time, not the mean of the bills.
+    """
+
+    low: Decimal
+    mean: Decimal
+    high: Decimal
+    currency: str
+    price_id: str
+    assumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """No cost can be said; ``reason`` is a phrase for people. Never to be read as zero."""
+
+    reason: str
+
+
+Cost = Estimate | Unpriced
+
+
+def billed_cost(
+    price: Price | None,
+    time: Time,
+    *,
+    vcpus: int | None = None,
+    accelerated: bool = False,
+    billing: Billing | None = None,
+) -> Cost:
+    """Bill a job of this duration by itself, under the plan's billing or another rule.
+
+    ``vcpus`` and ``accelerated`` are as in ``Usage``. Without a price, or where the plan cannot be
+    applied, Unpriced with the reason.
+    """
+    if price is None:
+        return Unpriced("no price is known")
+    try:
+        usages = (
+            Usage(seconds, vcpus=vcpus, accelerated=accelerated)
+            for seconds in (time.low, time.mean, time.high)
+        )
+        low, mean, high = (quote(price, usage, billing=billing).total for usage in usages)
+    except InputError as error:
+        return Unpriced(str(error))
+    return Estimate(low, mean, high, price.currency, price.id, price.assumed)
+
+
+def prorated_cost(
+    price: Price | None, time: Time, *, vcpus: int | None = None, accelerated: bool = False
+) -> Cost:
+    """Charge this time its share of a running job's bill: nothing is rounded up."""
+    return billed_cost(price, time, vcpus=vcpus, accelerated=accelerated, billing=PRORATED)

@@ -1,0 +1,57 @@
+"""The arithmetic of money: one decimal context of our own, and how many digits an amount keeps.
+
+Results never depend on the caller's decimal context. Amounts, rates and quantities are kept to 18
+decimals, halves to even; sums of kept values are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import (
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+    localcontext,
+)
+
+from epochcost.errors import InputError
+
+# 18 decimals under LARGEST leave room for a million machines within the 60 digits of CONTEXT.
+QUANTUM = Decimal("1e-18")
+LARGEST = Decimal("1e30")
+CONTEXT = Context(
+    prec=60,
+    rounding=ROUND_HALF_EVEN,
+    Emin=-9999,
+    Emax=9999,
+    capitals=1,
+    clamp=0,
+    flags=[],
+    traps=[InvalidOperation, DivisionByZero, Overflow],
+)
+
+
+@contextmanager
+def exact_arithmetic() -> Iterator[None]:
+    """Compute in CONTEXT; what does not fit its digits is an InputError."""
+    try:
+        with localcontext(CONTEXT):
+            yield
+    except (InvalidOperation, DivisionByZero, Overflow):
+        raise InputError(
+            "cost: demanded figures whose results fit 60 digits; check price, billing step and time"
+        ) from None
+
+
+def kept(value: Decimal) -> Decimal:
+    """Keep 18 decimals of a value; raises InputError on NaN, infinity and more than 1e30.
+
+    To be called inside `exact_arithmetic`.
+    """
+    if not value.is_finite() or abs(value) > LARGEST:
+        raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
+    return value.quantize(QUANTUM)

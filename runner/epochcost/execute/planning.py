@@ -1,0 +1,85 @@
+"""The plan of a run here: what the studies ask for, given what this machine is and can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from epochcost import __version__
+from epochcost.errors import CapabilityError, InputError
+from epochcost.execute.plausibility import require_plausible
+from epochcost.measure.environment import detect, runtime_name
+from epochcost.measure.session import require_provider
+from epochcost.plan.digests import graph_digests
+from epochcost.plan.make import Host, Plan, Selection, merge_plans, plan_study
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.study import Provider, Study
+
+PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for by name; an empty tuple is everything."""
+
+    studies: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    providers: tuple[Provider, ...] = ()
+    hardware: str = "local"
+    quick: bool = False
+
+
+def require_providers(providers: Iterable[Provider]) -> None:
+    """Raise CapabilityError where this machine cannot run one that was asked for by name."""
+    for provider in providers:
+        require_provider(provider)
+
+
+def plan_here(catalogue: Catalogue, request: Request) -> Plan:
+    """The trials that a run on this machine would do.
+
+    Raises InputError for an unknown study, model or machine, for a machine that this one cannot
+    be, and for models that no chosen study measures.
+    """
+    require_plausible(catalogue.machine(request.hardware), detect())
+    studies = _studies(catalogue, request)
+    host = Host(
+        request.hardware, runtime_name(), __version__, _unusable(request.providers or PROVIDERS)
+    )
+    selection = Selection(
+        models=frozenset(request.models) or None,
+        providers=frozenset(request.providers) or None,
+        quick=request.quick,
+    )
+    graphs = graph_digests(catalogue, _models(studies, request))
+    return merge_plans(
+        plan_study(catalogue, study, host, graphs=graphs, selection=selection) for study in studies
+    )
+
+
+def _studies(catalogue: Catalogue, request: Request) -> tuple[Study, ...]:
+    names = request.studies or tuple(sorted(catalogue.studies))
+    studies = tuple(catalogue.study(name) for name in names)
+    for name in request.models:
+        if not any(catalogue.model(name).id in study.models for study in studies):
+            raise InputError(
+                f"--model {name}: demanded a model of the studies {', '.join(names)}; got one that "
+                "none of them measures: name it in a study, or choose another"
+            )
+    return studies
+
+
+def _models(studies: Iterable[Study], request: Request) -> set[str]:
+    named = {model for study in studies for model in study.models}
+    return named & set(request.models) if request.models else named
+
+
+def _unusable(providers: Iterable[Provider]) -> Mapping[Provider, str]:
+    """Why this machine cannot run a provider, for those that it cannot; others are not tried."""
+    reasons: dict[Provider, str] = {}
+    for provider in providers:
+        try:
+            require_provider(provider)
+        except CapabilityError as error:
+            reasons[provider] = str(error)
+    return reasons

@@ -1,0 +1,37 @@
+"""The folder for a run's temporary files: one per results folder, so that nothing piles up.
+
+A killed run cannot clean up after itself; the next one on the same results does, which the lock on
+the results makes safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from epochcost.errors import CapabilityError
+
+
+@contextlib.contextmanager
+def scratch_folder(results: Path) -> Iterator[Path]:
+    """Give an empty folder, private to this user, while the lock on ``results`` is held."""
+    name = hashlib.sha256(str(results.resolve()).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        # Fails where another user holds the name or it is a link: nothing foreign is written to.
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise CapabilityError(
+            f"{folder}: demanded a fresh folder for temporary files; got {error.strerror}: "
+            "remove it, or name another place with the environment variable TMPDIR"
+        ) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

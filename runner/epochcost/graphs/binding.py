@@ -1,0 +1,123 @@
+"""Symbolic dimensions become numbers, and every tensor of the graph gets its static shape.
+
+``bind_dimensions`` is what stands between a file and everything that needs shapes: gradients,
+buffers, counts.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx
+
+from epochcost.errors import ModelError
+from epochcost.graphs.folding import folded
+from epochcost.graphs.tensors import (
+    MAX_ELEMENTS,
+    check_declarations,
+    declared_values,
+    graphs,
+    one_line,
+)
+
+
+def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The names of the inputs' symbolic dimensions, in graph order, each once.
+
+    A dimension that has neither name nor size is called ``input[axis]``.
+    """
+    return tuple(dict.fromkeys(name for name, _dim in _open_input_dimensions(model)))
+
+
+def bind_dimensions(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
+    """A copy of the model in which every tensor of the main graph has a static shape.
+
+    ``sizes`` gives each of ``symbolic_dimensions(model)`` its size. Raises ModelError for an
+    unknown name, a size that is no positive integer, a dimension left without a size, shapes that
+    contradict each other, and a tensor whose shape depends on data.
+    """
+    _check_sizes(symbolic_dimensions(model), sizes)
+    bound = onnx.ModelProto()
+    bound.CopyFrom(model)
+    _replace(bound, sizes)
+    inferred = _infer(folded(bound))
+    check_declarations(inferred)
+    _check_static(inferred)
+    return inferred
+
+
+def _open_input_dimensions(
+    model: onnx.ModelProto,
+) -> Iterator[tuple[str, onnx.TensorShapeProto.Dimension]]:
+    stored = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in stored:
+            continue
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value"):
+                yield dim.dim_param or f"{value.name}[{axis}]", dim
+
+
+def _check_sizes(names: tuple[str, ...], sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        if name not in names:
+            raise ModelError(f"dimension {name!r}: {_choices(name, names)}")
+        if type(size) is not int or not 1 <= size <= MAX_ELEMENTS:
+            raise ModelError(f"dimension {name!r}: demanded a positive integer; got {size!r}")
+    missing = [name for name in names if name not in sizes]
+    if missing:
+        example = {name: sizes.get(name, 32) for name in names}
+        raise ModelError(
+            f"dimensions without a size: {_quoted(missing)}; bind them, for example {example}"
+        )
+
+
+def _choices(name: str, names: tuple[str, ...]) -> str:
+    if not names:
+        return "the model has no symbolic dimension; leave it out"
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0)
+    return f"the model has {_quoted(names)}; did you mean {near[0]!r}?"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
+    """Write the sizes wherever their dimensions are named, in nested graphs too."""
+    for name, dim in _open_input_dimensions(model):
+        dim.dim_value = sizes[name]
+    for graph in graphs(model):
+        for value in declared_values(graph):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_param in sizes:
+                    dim.dim_value = sizes[dim.dim_param]
+
+
+def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(
+            model, check_type=True, strict_mode=True, data_prop=True
+        )
+    except (onnx.shape_inference.InferenceError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
+
+
+def _check_static(model: onnx.ModelProto) -> None:
+    types = {value.name: value.type for value in declared_values(model.graph)}
+    for node in model.graph.node:
+        for name in filter(None, node.output):
+            if name not in types or not _is_static(types[name]):
+                raise ModelError(
+                    f"tensor {name!r}: demanded a shape known before the run; that of the "
+                    f"{node.op_type!r} which makes it depends on data or cannot be inferred"
+                )
+
+
+def _is_static(kind: onnx.TypeProto) -> bool:
+    """Whether a tensor's sizes are all known; a value that is no tensor has none to know."""
+    if not kind.HasField("tensor_type"):
+        return kind.WhichOneof("value") is not None
+    tensor = kind.tensor_type
+    return tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)

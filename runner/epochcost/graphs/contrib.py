@@ -1,0 +1,138 @@
+"""Shapes and types of the operators that ONNX Runtime contributes; onnx has no schema of them.
+
+One function for each form: the tensors that go in and the attributes, to the tensors that come out.
+What the operators compute is left to ``autodiff.rules.contrib``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+DOMAIN = "com.microsoft"
+# ONNX Runtime gives all of them this one version.
+VERSION = 1
+
+
+class Tensor(NamedTuple):
+    """An element type of ONNX and a static shape."""
+
+    elem_type: int
+    shape: tuple[int, ...]
+
+
+Inputs = Sequence[Tensor | None]
+Attributes = Mapping[str, Any]
+
+
+def output_types(
+    node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]
+) -> dict[str, onnx.TypeProto]:
+    """The types of a node's outputs by name; none where the operator or a shape is not known."""
+    rule = _RULES.get(node.op_type) if node.domain == DOMAIN else None
+    given = [_tensor(types.get(name)) for name in node.input]
+    if rule is None or any(
+        name and tensor is None for name, tensor in zip(node.input, given, strict=True)
+    ):
+        return {}
+    attributes = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    try:
+        yielded = rule([*given, *[None] * _MOST_INPUTS], attributes)
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError):
+        return {}  # inputs that do not fit the operator: their shape stays unknown and is reported
+    return {
+        name: helper.make_tensor_type_proto(tensor.elem_type, list(tensor.shape))
+        for name, tensor in zip(node.output, yielded, strict=False)
+        if name and tensor is not None
+    }
+
+
+def _tensor(kind: onnx.TypeProto | None) -> Tensor | None:
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    if not all(dim.HasField("dim_value") for dim in dims):
+        return None
+    return Tensor(kind.tensor_type.elem_type, tuple(dim.dim_value for dim in dims))
+
+
+def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
+    return [inputs[0]]
+
+
+def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
+    """The result, mean and inverse deviation of each row, and the sum that is normalized."""
+    x = _given(inputs, 0)
+    statistic = Tensor(TensorProto.FLOAT, (*x.shape[:-1], 1))
+    return [x, statistic, statistic, x]
+
+
+def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
+    a, b = (
+        _transposed(
+            _given(inputs, place).shape,
+            whole=bool(attributes.get(f"transBatch{side}")),
+            last=bool(attributes.get(f"trans{side}")),
+        )
+        for place, side in enumerate("AB")
+    )
+    rows, columns = ((1, *a) if len(a) == 1 else a), ((*b, 1) if len(b) == 1 else b)
+    if rows[-1] != columns[-2]:
+        raise ValueError("inner dimensions differ")
+    batch = np.broadcast_shapes(rows[:-2], columns[:-2])
+    own = [*rows[-2:-1]] * (len(a) > 1) + [*columns[-1:]] * (len(b) > 1)
+    return [Tensor(_given(inputs, 0).elem_type, (*batch, *own))]
+
+
+def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int, ...]:
+    """``whole`` brings the first axis behind the other batch axes; ``last`` swaps the last two."""
+    if len(shape) == 1:
+        return shape
+    moved = (*shape[1:-1], shape[0], shape[-1]) if whole else shape
+    return (*moved[:-2], moved[-1], moved[-2]) if last else moved
+
+
+def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """Queries [B, L, D], keys and values [B, S, D]; the result and the present keys and values."""
+    query, key, value = (_given(inputs, place) for place in range(3))
+    batch, length, width = query.shape
+    heads, keys = attributes["num_heads"], key.shape[1]
+    present = (batch, heads, keys)
+    return [
+        Tensor(query.elem_type, (batch, length, value.shape[2])),
+        Tensor(query.elem_type, (*present, width // heads)),
+        Tensor(query.elem_type, (*present, value.shape[2] // heads)),
+    ]
+
+
+def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """X [B, L, D] and the weights [D, 3 · hidden] of queries, keys and values side by side."""
+    x, weights = _given(inputs, 0), _given(inputs, 1)
+    sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
+    batch, length, _ = x.shape
+    heads = attributes["num_heads"]
+    present = Tensor(x.elem_type, (2, batch, heads, length, sizes[2] // heads))
+    return [Tensor(x.elem_type, (batch, length, sizes[2])), present]
+
+
+def _given(inputs: Inputs, place: int) -> Tensor:
+    tensor = inputs[place]
+    if tensor is None:
+        raise ValueError(f"input {place} is missing")
+    return tensor
+
+
+_MOST_INPUTS = 10
+_RULES: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
+    **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"), _as_first),
+    **dict.fromkeys(
+        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
+    ),
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _fused_matmul),
+    "MultiHeadAttention": _multi_head,
+    "Attention": _packed_attention,
+}

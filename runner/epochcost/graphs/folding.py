@@ -1,0 +1,213 @@
+"""Folding: what depends on shapes and constants alone becomes a constant before anything runs.
+
+Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); once the dimensions are
+bound, those are numbers. Initializers of float type may be trained and are no constants here.
+Shapes themselves are inferred in ``binding``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import defs, helper, numpy_helper, shape_inference
+from onnx.reference import ReferenceEvaluator
+
+from epochcost.graphs import contrib
+from epochcost.graphs.branches import branch_nodes
+
+Array = NDArray[Any]
+# Shapes, indices and small masks; what is larger costs the file more than it saves the run.
+MAX_FOLDED_ELEMENTS = 4096
+# Shape inference reads values of constants where they are shapes, which are never longer.
+_MAX_SHAPE_CONSTANT = 64
+_FLOATS = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+    }
+)
+_RANDOM = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+# How many elements these yield depends on the values, and never exceeds rank times the input's.
+_BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
+
+
+def folded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy whose constant nodes are Constant nodes of their values; the dimensions are bound.
+
+    An If whose condition is constant becomes its branch. A node that cannot be evaluated stays as
+    it is: nothing is refused here.
+    """
+    answer = onnx.ModelProto()
+    answer.CopyFrom(model)
+    known = _Known(answer)
+    outputs = {value.name for value in answer.graph.output}
+    nodes = list(_folded_nodes(answer.graph.node, known, outputs))
+    del answer.graph.node[:]
+    answer.graph.node.extend(nodes)
+    _declare(answer.graph, known.contributed)
+    return answer
+
+
+def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
+    """Write down the types that onnx cannot infer again."""
+    declared = {value.name: value for value in [*graph.value_info, *graph.output]}
+    for name, kind in types.items():
+        value = declared[name] if name in declared else graph.value_info.add(name=name)
+        if _static_shape(value.type) is None:
+            value.type.CopyFrom(kind)
+
+
+def _folded_nodes(
+    nodes: Iterable[onnx.NodeProto], known: _Known, outputs: set[str]
+) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        condition = known.arrays.get(node.input[0]) if node.op_type == "If" else None
+        if condition is not None and condition.size == 1 and not node.domain:
+            yield from _folded_nodes(branch_nodes(node, bool(condition.item())), known, outputs)
+        else:
+            yield _replaced(node, known, outputs)
+
+
+def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.NodeProto:
+    known.infer(node)
+    arrays = known.values_of(node)
+    if arrays is None:
+        return node
+    known.arrays.update(arrays)
+    if len(arrays) != 1 or not outputs.isdisjoint(node.output):
+        return node
+    [(name, array)] = arrays.items()
+    return helper.make_node(
+        "Constant", [], [name], name=node.name, value=numpy_helper.from_array(array, name)
+    )
+
+
+class _Known:
+    """What is known of the values of a graph on the way through its nodes: types and constants."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        graph = model.graph
+        self._imports = list(model.opset_import)
+        self._ir_version = model.ir_version
+        self.contributed: dict[str, onnx.TypeProto] = {}
+        self._types = {v.name: v.type for v in [*graph.input, *graph.value_info]}
+        self._types |= {
+            t.name: helper.make_tensor_type_proto(t.data_type, list(t.dims))
+            for t in graph.initializer
+        }
+        self.arrays: dict[str, Array] = {
+            t.name: numpy_helper.to_array(t)
+            for t in graph.initializer
+            if t.data_type not in _FLOATS and math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
+        }
+
+    def infer(self, node: onnx.NodeProto) -> None:
+        """Learn the types of the node's outputs, where ONNX can tell."""
+        names = list(filter(None, node.input))
+        if any(name not in self._types for name in names):
+            return
+        held = (name for name in names if name in self.arrays)
+        data = {
+            name: numpy_helper.from_array(self.arrays[name], name)
+            for name in held
+            if self.arrays[name].size <= _MAX_SHAPE_CONSTANT
+        }
+        types = {name: self._types[name] for name in names}
+        if node.domain == contrib.DOMAIN:
+            self.contributed |= contrib.output_types(node, types)
+            self._types |= self.contributed
+            return
+        version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
+        try:
+            schema = defs.get_schema(node.op_type, version, node.domain)
+            inferred = shape_inference.infer_node_outputs(
+                schema, node, types, data, None, self._imports, self._ir_version
+            )
+        except (
+            defs.SchemaError,
+            shape_inference.InferenceError,
+            onnx.checker.ValidationError,
+            ValueError,
+        ):
+            return
+        self._types.update(inferred)
+
+    def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
+        """The values of a node's outputs where they are constants of a small size."""
+        if node.domain or not all(map(self._is_small, _bounds(node))):
+            return None
+        if node.op_type in ("Shape", "Size"):
+            return self._measured(node)
+        feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
+        if len(feeds) < len(set(filter(None, node.input))) or not _is_pure(node):
+            return None
+        return self._evaluated(node, feeds)
+
+    def _is_small(self, name: str) -> bool:
+        shape = _static_shape(self._types.get(name))
+        return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
+
+    def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
+        """Shape and Size need no values, only the shape of their input."""
+        shape = _static_shape(self._types.get(node.input[0]))
+        if shape is None:
+            return None
+        if node.op_type == "Size":
+            return {node.output[0]: np.array(math.prod(shape), dtype=np.int64)}
+        limits = {entry.name: entry.i for entry in node.attribute}
+        part = shape[slice(limits.get("start"), limits.get("end"))]
+        return {node.output[0]: np.array(part, dtype=np.int64)}
+
+    def _evaluated(
+        self, node: onnx.NodeProto, feeds: Mapping[str, Array]
+    ) -> Mapping[str, Array] | None:
+        graph = helper.make_graph(
+            [node],
+            "folded",
+            [helper.make_empty_tensor_value_info(name) for name in feeds],
+            [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)],
+        )
+        model = helper.make_model(graph, opset_imports=self._imports, ir_version=self._ir_version)
+        try:
+            with np.errstate(all="ignore"):
+                values = ReferenceEvaluator(model).run(None, dict(feeds))
+        except Exception:  # whatever the evaluator cannot do is left to the runtime
+            return None
+        names = filter(None, node.output)
+        return {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
+
+
+def _bounds(node: onnx.NodeProto) -> Sequence[str]:
+    """The values that say how large the node's outputs can be."""
+    names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
+    return [name for name in names if name]
+
+
+def _is_pure(node: onnx.NodeProto) -> bool:
+    nested = any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
+    return node.op_type not in _RANDOM and not nested
+
+
+def _static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    sizes = tuple(dim.dim_value for dim in dims)
+    return sizes if all(dim.HasField("dim_value") for dim in dims) else None

@@ -1,0 +1,113 @@
+"""Reading ONNX files that nobody vouches for: a checked ModelProto, or a ModelError of one line.
+
+Owns the limits of size and shape, the confinement of external data to the model's folder, and the
+call of onnx's own checker. Shapes are inferred in ``binding``; what the file means for training is
+read in ``parameters``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
+
+from epochcost.errors import ModelError
+from epochcost.graphs.external import load_external_data
+from epochcost.graphs.foreign import open_dimensions, weights_to_initializers
+from epochcost.graphs.tensors import check_tensors, one_line
+from epochcost.graphs.unfused import unfused
+
+# protobuf refuses messages of 2 GiB and more.
+MAX_MODEL_BYTES = 2**31 - 1
+
+
+def load_model(path: Path) -> onnx.ModelProto:
+    """The checked model of a file, its external data read into it.
+
+    Raises ModelError, in one line that begins with the path, when the file cannot be read, is not
+    a valid ONNX model, exceeds ``MAX_MODEL_BYTES`` with its external data, reaches outside its
+    folder or declares a tensor of absurd size.
+    """
+    try:
+        model = _parse(_read(path))
+        _check_texts(model)
+        load_external_data(model, path.parent, MAX_MODEL_BYTES)
+        model = unfused(model)
+        _check(model)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+    return model
+
+
+def load_model_bytes(data: bytes) -> onnx.ModelProto:
+    """The checked model of a serialized message; external data is refused. Raises ModelError."""
+    model = _parse(data)
+    _check_texts(model)
+    load_external_data(model, None, MAX_MODEL_BYTES)
+    model = unfused(model)
+    _check(model)
+    return model
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            problem = "got something else" if path.exists() else "there is no such file"
+            raise ModelError(f"demanded an ONNX file; {problem}")
+        size_bytes = path.stat().st_size
+        if size_bytes > MAX_MODEL_BYTES:
+            raise ModelError(
+                f"demanded at most {MAX_MODEL_BYTES} bytes (protobuf's limit); got {size_bytes}; "
+                "keep the weights out of the graph as docs/adding-a-model.md says"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a path with a null character
+        raise ModelError(f"is not a path: {error}") from None
+
+
+def _parse(data: bytes) -> onnx.ModelProto:
+    if not data:
+        raise ModelError("demanded an ONNX model; got an empty file")
+    try:
+        return onnx.load_model_from_string(data)
+    except DecodeError as error:
+        raise ModelError(
+            f"demanded an ONNX model; the file is truncated or is not ONNX ({one_line(error)})"
+        ) from None
+
+
+def _check(model: onnx.ModelProto) -> None:
+    _check_opsets(model)
+    open_dimensions(model)
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"demanded a valid ONNX model; {one_line(error)}") from None
+    check_tensors(model)
+    weights_to_initializers(model)
+
+
+def _check_texts(message: Message) -> None:
+    """Every text of the message is one: protobuf hands out bytes where they are not UTF-8."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for child in value if field.is_repeated else [value]:
+                _check_texts(child)
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            for text in value if field.is_repeated else [value]:
+                if isinstance(text, bytes):
+                    raise ModelError(f"{field.name}: demanded text in UTF-8; got {text!r:.80}")
+
+
+def _check_opsets(model: onnx.ModelProto) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    for opset in model.opset_import:
+        if opset.domain in ("", "ai.onnx") and opset.version > newest:
+            raise ModelError(
+                f"demanded opset {newest} or older (onnx {onnx.__version__} knows no newer); "
+                f"got {opset.version}; export at an older opset or install a newer onnx"
+            )

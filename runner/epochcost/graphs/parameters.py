@@ -1,0 +1,166 @@
+"""What of a model is trained, what is carried along, what is fed, and how many numbers that is.
+
+A weightless file lists its parameters and state in its metadata (``metadata`` reads it); in an
+ordinary file the float initializers are parameters, except running statistics
+(``running_statistics`` finds them). How values are drawn is known in ``initial``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from epochcost.errors import CapabilityError, ModelError
+from epochcost.graphs.initial import Initial, draw
+from epochcost.graphs.metadata import (
+    METADATA_KEY,
+    STATE_KEY,
+    listed_parameters,
+    listed_state,
+)
+from epochcost.graphs.running_statistics import running_statistics
+
+_FLOATS = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A trainable tensor, or one of the state; ``elem_type`` is a ``TensorProto`` data type.
+
+    ``initial`` says how its first values are drawn; None means that the file holds them.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    elem_type: int
+    initial: Initial | None
+
+
+@dataclass(frozen=True)
+class DataInput:
+    """A graph input that is fed at each step; a symbolic dimension is a str, ``?`` if nameless."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    elem_type: int
+
+
+def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
+    """The trainable tensors in graph order.
+
+    Raises ModelError when the metadata is malformed or does not agree with the graph.
+    """
+    listed = listed_parameters(model)
+    if listed is not None:
+        return _listed(model, METADATA_KEY, listed)
+    statistics = running_statistics(model)
+    return tuple(
+        _stored(tensor)
+        for tensor in model.graph.initializer
+        if tensor.data_type in _FLOATS and tensor.name not in statistics
+    )
+
+
+def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
+    """The tensors that training carries along without a gradient: running statistics.
+
+    Those that the metadata lists, then those that the file stores, in graph order. Raises
+    ModelError as ``parameters`` does.
+    """
+    statistics = running_statistics(model)
+    stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
+    return (*_listed(model, STATE_KEY, listed_state(model)), *map(_stored, stored))
+
+
+def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
+    """The graph inputs that are neither parameters, state nor initializers, in graph order.
+
+    Raises ModelError when one is not a tensor or its number of dimensions is not declared.
+    """
+    known = {held.name for held in (*parameters(model), *state(model))}
+    known.update(tensor.name for tensor in model.graph.initializer)
+    return tuple(_data_input(value) for value in model.graph.input if value.name not in known)
+
+
+def parameter_count(model: onnx.ModelProto) -> int:
+    """How many numbers are trained."""
+    return sum(math.prod(parameter.shape) for parameter in parameters(model))
+
+
+def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """The first value of each parameter, then of each state, by name; the same for the same seed.
+
+    ``seed`` is the run's, from 0 to 2**64 - 1. Values held in the file are returned as they are.
+    Raises CapabilityError when the memory does not suffice.
+    """
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    return {
+        parameter.name: onnx.numpy_helper.to_array(stored[parameter.name])
+        if parameter.initial is None
+        else _first_value(parameter, parameter.initial, seed)
+        for parameter in (*parameters(model), *state(model))
+    }
+
+
+def _first_value(parameter: Parameter, initial: Initial, seed: int) -> NDArray[Any]:
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(parameter.elem_type))
+    try:
+        return draw(initial, parameter.shape, dtype, seed)
+    except MemoryError:
+        needed_bytes = math.prod(parameter.shape) * dtype.itemsize
+        raise CapabilityError(
+            f"parameter {parameter.name!r}: demanded {needed_bytes} bytes of memory; "
+            "this machine does not have them free"
+        ) from None
+
+
+def _stored(tensor: onnx.TensorProto) -> Parameter:
+    return Parameter(tensor.name, tuple(tensor.dims), tensor.data_type, None)
+
+
+def _listed(
+    model: onnx.ModelProto, key: str, listed: Mapping[str, Initial]
+) -> tuple[Parameter, ...]:
+    fed = [_data_input(value) for value in model.graph.input if value.name in listed]
+    missing = set(listed) - {value.name for value in fed}
+    if missing:
+        raise ModelError(f"{key}: no graph input is called {min(missing)!r}")
+    both = set(listed) & {tensor.name for tensor in model.graph.initializer}
+    if both:
+        raise ModelError(f"{key}: {min(both)!r} also has an initializer; demanded one")
+    return tuple(_weightless(value, listed[value.name]) for value in fed)
+
+
+def _weightless(value: DataInput, initial: Initial) -> Parameter:
+    shape = tuple(size for size in value.shape if isinstance(size, int))
+    if shape != value.shape or value.elem_type not in _FLOATS:
+        kind = onnx.TensorProto.DataType.Name(value.elem_type)
+        raise ModelError(
+            f"parameter {value.name!r}: demanded floats of a fixed shape; "
+            f"got {kind} of shape {list(value.shape)}"
+        )
+    return Parameter(value.name, shape, value.elem_type, initial)
+
+
+def _data_input(value: onnx.ValueInfoProto) -> DataInput:
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        raise ModelError(f"input {value.name!r}: demanded a tensor with declared dimensions")
+    shape = tuple(
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in tensor.shape.dim
+    )
+    return DataInput(value.name, shape, tensor.elem_type)

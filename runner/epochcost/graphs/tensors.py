@@ -1,0 +1,114 @@
+"""Tensors in a model: all of them, wherever they stand, and whether their declarations are sane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import onnx
+
+from epochcost.errors import ModelError
+
+# Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
+MAX_ELEMENTS = 2**40
+_MAX_MESSAGE = 300
+_ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
+
+
+def one_line(error: BaseException) -> str:
+    """A library's message without line breaks, cut to a length that a terminal can show."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…"
+
+
+def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The main graph and every graph nested in the attributes of its nodes and of functions."""
+    yield model.graph
+    for attribute in attributes(model):
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
+    """Every attribute of every node, at any depth."""
+    yield from _attributes(model.graph.node)
+    for function in model.functions:
+        yield from function.attribute_proto
+        yield from _attributes(function.node)
+
+
+def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
+    for node in nodes:
+        for attribute in node.attribute:
+            yield attribute
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _attributes(graph.node)
+
+
+def stored_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor whose values the file holds: initializers and attributes, at any depth."""
+    for graph in graphs(model):
+        yield from graph.initializer
+        yield from _dense(graph.sparse_initializer)
+    for attribute in attributes(model):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        if attribute.HasField("sparse_tensor"):
+            yield from _dense([attribute.sparse_tensor])
+        yield from _dense(attribute.sparse_tensors)
+
+
+def _dense(tensors: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    for tensor in tensors:
+        yield tensor.values
+        yield tensor.indices
+
+
+def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    """Every value of one graph that has a declared type."""
+    yield from graph.input
+    yield from graph.output
+    yield from graph.value_info
+
+
+def check_tensors(model: onnx.ModelProto) -> None:
+    """Raise ModelError when a declared shape is absurd or stored data does not fill its shape."""
+    for tensor in stored_tensors(model):
+        _check_shape(tensor.name, tensor.dims)
+        _check_data(tensor)
+    check_declarations(model)
+
+
+def check_declarations(model: onnx.ModelProto) -> None:
+    """Raise ModelError when a value is declared with an unknown type or an absurd size."""
+    for graph in graphs(model):
+        for value in declared_values(graph):
+            tensor = value.type.tensor_type
+            if tensor.elem_type not in _ELEM_TYPES:
+                raise ModelError(
+                    f"value {value.name!r}: demanded a data type of ONNX; got {tensor.elem_type}"
+                )
+            dims = tensor.shape.dim
+            _check_shape(value.name, [dim.dim_value for dim in dims if dim.HasField("dim_value")])
+
+
+def _check_shape(name: str, sizes: Iterable[int]) -> None:
+    shape = tuple(sizes)
+    if any(size < 0 for size in shape):
+        raise ModelError(f"tensor {name!r}: demanded sizes of at least 0; got {list(shape)}")
+    if math.prod(size for size in shape if size) > MAX_ELEMENTS:
+        raise ModelError(
+            f"tensor {name!r}: demanded at most 2**40 elements; got the shape {list(shape)}"
+        )
+
+
+def _check_data(tensor: onnx.TensorProto) -> None:
+    try:
+        onnx.numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+        raise ModelError(
+            f"tensor {tensor.name!r}: demanded data that fills the shape {list(tensor.dims)}; "
+            f"{one_line(error)}"
+        ) from None

@@ -1,0 +1,160 @@
+"""What ONNX Runtime's optimizers fuse, in standard operators again.
+
+Some fused operators stand in ONNX's own domain, which does not know them (onnx's checker refuses
+the file), and some are a product or convolution with an activation in one node. ONNX Runtime fuses
+them again when it loads the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from epochcost.errors import ModelError
+from epochcost.graphs.contrib import DOMAIN
+
+# LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18.
+_LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
+_PARAMETERS = ("alpha", "beta", "gamma")
+_EPSILON = 1e-5
+
+
+def unfused(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without fused nodes; a copy where there are any.
+
+    Raises ModelError for a fused node that does not fit its definition.
+    """
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
+    if not any(_rule(node, opset) for node in model.graph.node):
+        return model
+    answer = onnx.ModelProto()
+    answer.CopyFrom(model)
+    weights = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
+    parts = [part for node in model.graph.node for part in _parts(node, opset, weights)]
+    del answer.graph.node[:]
+    answer.graph.node.extend(parts)
+    return answer
+
+
+class _Parts:
+    """The nodes that take a fused node's place; their values are named after its first output."""
+
+    def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
+        self.node, self.opset, self._elem_type = node, opset, elem_type
+        self.nodes: list[onnx.NodeProto] = []
+        self.attributes: Mapping[str, Any] = {
+            entry.name: helper.get_attribute_value(entry) for entry in node.attribute
+        }
+
+    def add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Append a node of one output and return the output's name."""
+        name = output or f"{self.node.output[0]}/{op_type}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, list(inputs), [name], **attributes))
+        return name
+
+    def output(self, place: int) -> str:
+        """The fused node's output, "" where it is left out."""
+        return self.node.output[place] if place < len(self.node.output) else ""
+
+    def constant(self, number: float) -> str:
+        """A scalar of the element type of the node's weights."""
+        dtype = helper.tensor_dtype_to_np_dtype(self._elem_type)
+        return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
+
+
+def _parts(node: onnx.NodeProto, opset: int, weights: Mapping[str, int]) -> list[onnx.NodeProto]:
+    rule = _rule(node, opset)
+    if rule is None:
+        return [node]
+    try:
+        elem_type = weights.get(node.input[1], onnx.TensorProto.FLOAT)
+        parts = _Parts(node, opset, elem_type)
+        rule(parts)
+    except (ValueError, TypeError, AttributeError, IndexError, KeyError):
+        raise ModelError(
+            f"node {node.name!r}: the fused operator {node.op_type!r} does not fit its definition"
+        ) from None
+    return parts.nodes
+
+
+def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
+    if node.domain in ("", "ai.onnx"):
+        if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
+            return _simplified_layer_normalization
+        if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
+            return _layer_normalization if _over_last(node) else None
+    return _FUSED.get(node.op_type) if node.domain == DOMAIN else None
+
+
+def _over_last(node: onnx.NodeProto) -> bool:
+    return all(entry.i == -1 for entry in node.attribute if entry.name == "axis")
+
+
+def _simplified_layer_normalization(parts: _Parts) -> None:
+    """X / √(mean x² + ε) · scale; the second output is the reciprocal."""
+    _normalized(parts, parts.node.input[0])
+
+
+def _layer_normalization(parts: _Parts) -> None:
+    """The same of x - mean, plus a bias; the second output is the mean."""
+    x = parts.node.input[0]
+    mean = _mean(parts, x, parts.output(1))
+    _normalized(parts, parts.add("Sub", x, mean), place=2)
+
+
+def _normalized(parts: _Parts, x: str, place: int = 1) -> None:
+    scale, *bias = parts.node.input[1:]
+    mean = _mean(parts, parts.add("Mul", x, x))
+    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON))
+    root = parts.add("Sqrt", parts.add("Add", mean, epsilon))
+    inverse = parts.add("Reciprocal", root, output=parts.output(place))
+    unit = parts.add("Mul", x, inverse)
+    if not any(bias):
+        parts.add("Mul", unit, scale, output=parts.output(0))
+        return
+    parts.add("Add", parts.add("Mul", unit, scale), bias[0], output=parts.output(0))
+
+
+def _mean(parts: _Parts, x: str, output: str = "") -> str:
+    if parts.opset < _AXES_ARE_INPUTS:
+        return parts.add("ReduceMean", x, output=output, axes=[-1], keepdims=1)
+    return parts.add("ReduceMean", x, parts.add("Constant", value_ints=[-1]), output=output)
+
+
+def _fused_gemm(parts: _Parts) -> None:
+    """A Gemm, then its activation."""
+    own = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
+    product = parts.add("Gemm", *parts.node.input, **own)
+    given = (parts.attributes.get(f"activation_{key}") for key in _PARAMETERS)
+    numbers = {key: v for key, v in zip(_PARAMETERS, given, strict=True) if v is not None}
+    _activated(parts, product, numbers)
+
+
+def _fused_conv(parts: _Parts) -> None:
+    """A Conv, plus its fourth input, then its activation."""
+    own = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
+    inputs = [*parts.node.input, "", ""]
+    product = parts.add("Conv", *inputs[: 3 if inputs[2] else 2], **own)
+    total = parts.add("Add", product, inputs[3]) if inputs[3] else product
+    numbers = parts.attributes.get("activation_params", [])
+    _activated(parts, total, dict(zip(_PARAMETERS, numbers, strict=False)))
+
+
+def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
+    """The activation by its name; "Clip" of a fused convolution is bounded by its numbers."""
+    op_type = parts.attributes.get("activation", b"").decode()
+    if op_type == "Clip":
+        bounds = [parts.constant(number) for number in numbers.values()]
+        parts.add("Clip", x, *bounds, output=parts.output(0))
+        return
+    parts.add(op_type or "Identity", x, output=parts.output(0), **numbers)
+
+
+_FUSED: Mapping[str, Callable[[_Parts], None]] = {
+    "FusedConv": _fused_conv,
+    "FusedGemm": _fused_gemm,
+}

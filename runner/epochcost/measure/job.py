@@ -1,0 +1,122 @@
+"""What one worker process is asked to do, and what it says while it does it. Frozen, JSON.
+
+A job names files; it holds no arrays. Who writes the graph and the batches decides what is timed;
+this module only fixes the vocabulary between them and the worker.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from epochcost.specs.study import Mode, Provider
+
+Phase = Literal["starting", "warm-up", "sampling", "finishing"]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Carried(_Frozen):
+    """A value that a step reads as ``input`` and hands to the next step as ``output``.
+
+    Both have the same type and static shape: a parameter, or the state of an optimizer.
+    """
+
+    input: str
+    output: str
+
+
+class Sampling(_Frozen):
+    """When the trial has measured enough.
+
+    ``relative_half_width`` is of the 95 % interval of the mean; ``budget_seconds`` covers warm-up
+    and samples. Below ``minimum_seconds`` of samples the mean is not believed, however narrow: a
+    burst of fast steps sees neither the scheduler's nor the clock governor's moods.
+    """
+
+    relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    minimum_samples: Annotated[int, Field(ge=2)] = 30
+    minimum_seconds: Annotated[float, Field(ge=0)] = 0.5
+    budget_seconds: PositiveSeconds = 20.0
+
+
+class WarmUp(_Frozen):
+    """When a step time has settled: see ``measure.sampling.settled``.
+
+    ``minimum_steps`` allow for lazy allocation and kernel selection, ``minimum_seconds`` for clock
+    ramps; ``budget_share`` of the sampling budget bounds both.
+    """
+
+    minimum_steps: Annotated[int, Field(ge=1)] = 10
+    minimum_seconds: Annotated[float, Field(ge=0)] = 0.25
+    tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    budget_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
+
+
+class Evaluation(_Frozen):
+    """A forward-and-loss graph run before and after the timed steps on held-out batches.
+
+    ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of
+    ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name.
+    """
+
+    graph: Path
+    batches: Path
+    loss: str
+
+
+class Job(_Frozen):
+    """One trial's work, as files.
+
+    ``graph``: an ONNX file with static shapes: the whole training step, or the bound model.
+    ``batches``: an .npz, by graph input an array ``[pool, batch, ...]``; the pool is cycled, and
+    every step copies a fresh batch to the device within its timed region.
+    ``scalars``: graph inputs with one value for the whole trial, such as a learning rate.
+    ``initial``: an .npz with values of parameters; those of a weightless model are made from the
+    metadata of ``model`` (default: of ``graph``) and ``seed``. A carried value that neither gives
+    starts at zero; a parameter of inference that neither gives is an error.
+    ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
+    An evaluation follows training only; ``threads`` 0 is all cores.
+    """
+
+    mode: Mode
+    provider: Provider
+    threads: Annotated[int, Field(ge=0)] = 0
+    graph: Path
+    model: Path | None = None
+    batches: Path
+    initial: Path | None = None
+    seed: int = 0
+    scalars: dict[str, float] = {}
+    carried: tuple[Carried, ...] = ()
+    outputs: tuple[str, ...] = ()
+    evaluation: Evaluation | None = None
+    sampling: Sampling = Sampling()
+    warm_up: WarmUp = WarmUp()
+
+
+class Progress(_Frozen):
+    """How far a worker is.
+
+    ``samples`` counts the steps of the phase. ``relative_half_width`` is None until it was first
+    computed. ``elapsed_seconds`` counts from the begin of the warm-up, as ``budget_seconds`` does;
+    in the phase ``starting``, from the start.
+    """
+
+    phase: Phase
+    samples: int = 0
+    relative_half_width: float | None = None
+    elapsed_seconds: float = 0.0
+    budget_seconds: float
+
+
+class Message(_Frozen):
+    """One line of a worker's standard output: how far it is, or why it gives up."""
+
+    progress: Progress | None = None
+    failure: str | None = None

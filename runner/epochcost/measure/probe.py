@@ -1,0 +1,88 @@
+"""The process that tries CUDA: ``python -m epochcost.measure.probe``, and says what is missing.
+
+A process of its own, because a CUDA context holds GPU memory for as long as its process lives, and
+because a broken driver may crash it. It prints one JSON list of what is missing: empty when a
+session ran on the GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pynvml
+
+from epochcost.errors import EpochcostError
+from epochcost.measure.session import load_cuda_libraries, open_session
+from epochcost.results.records import EXECUTION_PROVIDERS
+
+
+def missing_for_cuda() -> list[str]:
+    """Name what this machine lacks for CUDA, most basic first; nothing when it really ran."""
+    if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
+        return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
+    try:
+        _run_on_cuda()
+    except Exception as error:  # ONNX Runtime's exceptions share no base but this
+        faults = [*_driver_faults(), *_library_faults()]
+        return faults or [f"a CUDA session that runs ({_first_line(error)})"]
+    return []
+
+
+def _run_on_cuda() -> None:
+    """Multiply and convolve on the GPU: cuBLAS and cuDNN are loaded, then found usable or not."""
+    session = open_session(_probe_model(), "cuda", strict=True)
+    ones = np.ones((1, 1, 4, 4), np.float32)
+    (result,) = session.run(None, {"x": ones})
+    if result.shape != ones.shape or not np.all(result == 16):
+        raise EpochcostError(f"demanded 16 everywhere from the GPU; got {result.ravel()[:4]}")
+
+
+def _probe_model() -> bytes:
+    """A one-by-one convolution by 4 of a 4 by 4 matrix of ones, times that matrix: 16 each."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [
+        helper.make_node("Conv", ["x", "four"], ["scaled"], kernel_shape=[1, 1]),
+        helper.make_node("MatMul", ["scaled", "x"], ["y"]),
+    ]
+    four = helper.make_tensor("four", kind, [1, 1, 1, 1], [4.0])
+    ends = [helper.make_tensor_value_info(name, kind, [1, 1, 4, 4]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "probe", ends[:1], ends[1:], [four])
+    opsets = [helper.make_opsetid("", 17)]
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def _driver_faults() -> list[str]:
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError as error:
+        return [f"an NVIDIA driver ({error})"]
+    return [] if count else ["an NVIDIA GPU (the driver sees none)"]
+
+
+def _library_faults() -> list[str]:
+    """Ask the loader which library the CUDA provider lacks; it names the first."""
+    load_cuda_libraries()
+    folder = Path(ort.__file__).parent / "capi"
+    faults = []
+    for library in sorted(folder.glob("*onnxruntime_providers_cuda.*")):
+        try:
+            ctypes.CDLL(str(library))
+        except OSError as error:
+            faults.append(f"a CUDA library ({_first_line(error)})")
+    return faults
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(missing_for_cuda()) + "\n")

@@ -1,0 +1,141 @@
+"""When a trial is warm and when it has measured enough. Pure: the clock and the step are given.
+
+Both loops time a step from just before to just after the call and nothing else; deciding and
+reporting happen between steps. What a step does is left to ``stepping``, the interval of the mean
+to ``statistics``.
+"""
+
+from __future__ import annotations
+
+import statistics as plain_statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from epochcost.measure.job import Sampling, WarmUp
+from epochcost.results.records import StopReason
+from epochcost.specs.study import MOST_SAMPLES
+from epochcost.statistics import mean_interval
+
+Clock = Callable[[], float]
+Step = Callable[[], object]
+# Called between steps with the number of samples and the last known relative half width.
+Report = Callable[[int, float | None], None]
+
+# Each look at the data happens at 1.2 times the count of the one before: the cost of looking stays
+# logarithmic, and so does the number of chances to stop on a mean that is narrow by luck.
+_GROWTH = 1.2
+# An interval needs some samples, even when one of them exceeds the budget.
+_FEWEST_SAMPLES = 3
+_REPORT_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Times of consecutive steps in seconds, and why sampling stopped."""
+
+    seconds: tuple[float, ...]
+    stop_reason: StopReason
+
+
+class _Looks:
+    """At which counts to look: from a first one, growing geometrically."""
+
+    def __init__(self, first: int) -> None:
+        self._next = first
+
+    def due(self, count: int) -> bool:
+        """Tell whether to look now; having looked, the next look is ``_GROWTH`` times later."""
+        if count < self._next:
+            return False
+        self._next = max(count + 1, int(count * _GROWTH))
+        return True
+
+
+def settled(seconds: Sequence[float], tolerance: float) -> bool:
+    """Tell whether the last third of the steps is as fast as the third before it.
+
+    Their medians agree within ``tolerance``: a single slow step does not delay the start, and
+    because the thirds grow with the steps taken, slow drifts (clock ramps) are seen as well as the
+    first few slow steps (allocation, kernel selection).
+    """
+    third = len(seconds) // 3
+    if third == 0:
+        return False
+    earlier = plain_statistics.median(seconds[-2 * third : -third])
+    later = plain_statistics.median(seconds[-third:])
+    return abs(later - earlier) <= tolerance * earlier
+
+
+def warm_up(
+    step: Step, clock: Clock, settings: WarmUp, budget_seconds: float, report: Report
+) -> tuple[float, ...]:
+    """Take steps until they have settled or the share of the budget is spent; at least one."""
+    reporting = _Reporting(report, clock)
+    looks = _Looks(settings.minimum_steps)
+    seconds: list[float] = []
+    begun = clock()
+    limit = settings.budget_share * budget_seconds
+    while True:
+        before = clock()
+        step()
+        now = clock()
+        seconds.append(now - before)
+        if now - begun >= limit:
+            return tuple(seconds)
+        ripe = now - begun >= settings.minimum_seconds and looks.due(len(seconds))
+        if ripe and settled(seconds, settings.tolerance):
+            return tuple(seconds)
+        reporting.at(now, len(seconds), None)
+
+
+def sample(
+    step: Step, clock: Clock, sampling: Sampling, deadline: float, report: Report
+) -> Samples:
+    """Take samples until the mean is known precisely or ``deadline`` (of the clock) has passed.
+
+    The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
+    although the data decide when to stop, provided that it cannot stop on few samples.
+    """
+    reporting = _Reporting(report, clock)
+    looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
+    earliest = clock() + sampling.minimum_seconds
+    width: float | None = None
+    seconds: list[float] = []
+    while True:
+        before = clock()
+        step()
+        now = clock()
+        seconds.append(now - before)
+        spent = _spent(len(seconds), now, deadline)
+        if spent or (now >= earliest and looks.due(len(seconds))):
+            width = relative_half_width(seconds)
+            enough = len(seconds) >= sampling.minimum_samples
+            if enough and width <= sampling.relative_half_width:
+                return Samples(tuple(seconds), "precise")
+        if spent:
+            return Samples(tuple(seconds), "budget")
+        reporting.at(now, len(seconds), width)
+
+
+def relative_half_width(seconds: Sequence[float]) -> float:
+    """Half the width of the interval of the mean, over the mean."""
+    interval = mean_interval(seconds)
+    return (interval.high - interval.low) / 2 / plain_statistics.fmean(seconds)
+
+
+def _spent(count: int, now: float, deadline: float) -> bool:
+    return count >= MOST_SAMPLES or (now >= deadline and count >= _FEWEST_SAMPLES)
+
+
+class _Reporting:
+    """Passes reports on at most every ``_REPORT_SECONDS``, so that fast steps are not disturbed."""
+
+    def __init__(self, report: Report, clock: Clock) -> None:
+        self._report = report
+        self._next = clock()
+
+    def at(self, now: float, count: int, width: float | None) -> None:
+        """Report if the last report is old enough."""
+        if now >= self._next:
+            self._next = now + _REPORT_SECONDS
+            self._report(count, width)

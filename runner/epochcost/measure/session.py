@@ -1,0 +1,97 @@
+"""Creating ONNX Runtime sessions that run where they were asked to run, or not at all.
+
+Owns the session options and the provider's; binding is left to ``stepping``, the proof of where
+nodes ran to ``placement``, and what a machine can do to ``providers``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+import onnxruntime as ort
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.failures import JobError
+from epochcost.measure.providers import require_provider, usable_providers
+from epochcost.results.records import EXECUTION_PROVIDERS
+from epochcost.specs.study import Provider
+
+__all__ = [
+    "DEVICES",
+    "load_cuda_libraries",
+    "open_session",
+    "require_provider",
+    "usable_providers",
+]
+
+# What IOBinding calls the memory of each provider.
+DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
+# TF32 keeps 10 of 23 bits of the mantissa: its times are not those of fp32.
+_PROVIDER_OPTIONS: dict[Provider, dict[str, str]] = {
+    "cpu": {},
+    "cuda": {"device_id": "0", "use_tf32": "0"},
+}
+_ERRORS_ONLY = 3
+
+
+def open_session(
+    graph: Path | bytes,
+    provider: Provider,
+    threads: int = 0,
+    profile: Path | None = None,
+    strict: bool = False,
+) -> ort.InferenceSession:
+    """Open a session for ``graph`` on ``provider`` alone; 0 threads are all cores.
+
+    ``profile`` is the path prefix of a profile of the session's runs. ``strict`` refuses any node
+    on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the CPU
+    stands, and ``placement`` judges it. Raises CapabilityError when the session fell back, JobError
+    when ONNX Runtime refuses the graph.
+    """
+    if provider == "cuda":
+        load_cuda_libraries()
+    options = _options(threads, profile, strict and provider == "cuda")
+    source = str(graph) if isinstance(graph, Path) else graph
+    wanted = EXECUTION_PROVIDERS[provider]
+    try:
+        session = ort.InferenceSession(
+            source, options, providers=[(wanted, _PROVIDER_OPTIONS[provider])]
+        )
+    except Exception as error:  # ONNX Runtime's exceptions share no base but this
+        raise JobError(f"{_named(graph)}: ONNX Runtime refused the graph: {error}") from error
+    got = session.get_providers()[0]
+    if got != wanted:
+        raise CapabilityError(
+            f"{_named(graph)}: demanded a session on {wanted}; ONNX Runtime fell back to {got}: "
+            "see `epochcost run --provider cuda` for what this machine lacks"
+        )
+    return session
+
+
+def load_cuda_libraries() -> None:
+    """Load the CUDA libraries of installed packages, which no loader path names.
+
+    Complaints go to standard error; what is missing shows when a session is opened.
+    """
+    preload = getattr(ort, "preload_dlls", None)
+    if preload is not None:
+        with contextlib.redirect_stdout(sys.stderr):
+            preload(directory="")
+
+
+def _options(threads: int, profile: Path | None, strict: bool) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = _ERRORS_ONLY
+    if strict:
+        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(profile)
+    return options
+
+
+def _named(graph: Path | bytes) -> str:
+    return str(graph) if isinstance(graph, Path) else "graph"

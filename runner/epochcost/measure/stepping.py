@@ -1,0 +1,165 @@
+"""One step over a session with everything bound beforehand, so that a step is all that is timed.
+
+Carried values live in two sets on the device; a step reads one and writes the other, and the next
+step swaps them, so that they never leave the device. Owns binding and host-to-device copies; where
+the arrays come from is left to ``values``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from epochcost.measure.failures import JobError
+from epochcost.measure.job import Carried
+from epochcost.measure.session import DEVICES
+from epochcost.specs.study import Mode, Provider
+
+Array = NDArray[Any]
+TensorType = tuple[tuple[int, ...], np.dtype[Any]]
+_DTYPES: dict[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
+    "tensor(int16)": np.int16,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+}
+
+
+def tensor_type(info: ort.NodeArg) -> TensorType:
+    """Read the shape and type of a graph input or output; raises JobError unless both are fixed."""
+    if info.type not in _DTYPES or not all(isinstance(size, int) for size in info.shape):
+        raise JobError(
+            f"graph: demanded a static shape and a number type of {info.name!r}; "
+            f"got {info.type} {info.shape}"
+        )
+    return tuple(info.shape), np.dtype(_DTYPES[info.type])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a graph's inputs start with.
+
+    ``batches``: by input a pool ``[pool, batch, ...]``, of which each step takes the next, over and
+    over. ``constants``: one value for every other input, carried ones included.
+    """
+
+    batches: Mapping[str, Array]
+    constants: Mapping[str, Array]
+
+
+class Stepper:
+    """Calling it takes one step: copy the next batch in, run, and wait until it is done.
+
+    In inference every output is brought back to the host within the step, as a server must; in
+    training outputs stay on the device. Names, shapes and types of ``inputs`` must be the graph's.
+    """
+
+    def __init__(
+        self,
+        session: ort.InferenceSession,
+        provider: Provider,
+        mode: Mode,
+        inputs: Inputs,
+        carried: Sequence[Carried] = (),
+    ) -> None:
+        self._session = session
+        self._run = session.run_with_iobinding
+        self._device = DEVICES[provider]
+        self._waits = provider == "cuda"
+        self.steps_taken = 0
+        self._types = {i.name: tensor_type(i) for i in session.get_inputs()}
+        fixed = {name: self._put(name, array) for name, array in inputs.constants.items()}
+        fed = {name: self._empty(*self._types[name]) for name in inputs.batches}
+        self._even = {c.input: fixed[c.input] for c in carried}
+        self._odd = {c.input: self._empty(*self._types[c.input]) for c in carried}
+        self._outputs = self._other_outputs(mode, {c.output for c in carried})
+        bindings = [
+            self._binding({**fixed, **fed, **before}, {c.output: after[c.input] for c in carried})
+            for before, after in ((self._even, self._odd), (self._odd, self._even))
+        ]
+        self._bindings = itertools.cycle(bindings)
+        self._feeds = itertools.cycle(_feeds(fed, inputs.batches))
+
+    def __call__(self) -> None:
+        """Take one step; returns when its outputs are there."""
+        for update, array in next(self._feeds):
+            update(array)
+        binding = next(self._bindings)
+        # CUDA copies and kernels are queued; on the CPU there is nothing to wait for.
+        if self._waits:
+            binding.synchronize_inputs()
+            self._run(binding)
+            binding.synchronize_outputs()
+        else:
+            self._run(binding)
+        self.steps_taken += 1
+
+    def carried_values(self) -> dict[str, Array]:
+        """Copy the current carried values to the host, by graph input."""
+        current = self._odd if self.steps_taken % 2 else self._even
+        return {name: value.numpy() for name, value in current.items()}
+
+    def output(self, name: str) -> Array:
+        """Copy an output of the last step that is not carried to the host; raises JobError."""
+        if name not in self._outputs:
+            raise JobError(
+                f"graph: no output that is not carried is called {name!r}; "
+                f"got {', '.join(sorted(self._outputs))}"
+            )
+        return np.asarray(self._outputs[name].numpy())
+
+    def _other_outputs(self, mode: Mode, carried: set[str]) -> dict[str, ort.OrtValue]:
+        device = "cpu" if mode == "inference" else self._device
+        return {
+            info.name: self._empty(*tensor_type(info), device)
+            for info in self._session.get_outputs()
+            if info.name not in carried
+        }
+
+    def _binding(
+        self, inputs: Mapping[str, ort.OrtValue], carried: Mapping[str, ort.OrtValue]
+    ) -> ort.IOBinding:
+        binding = self._session.io_binding()
+        for name, value in inputs.items():
+            binding.bind_ortvalue_input(name, value)
+        for name, value in {**self._outputs, **carried}.items():
+            binding.bind_ortvalue_output(name, value)
+        return binding
+
+    def _put(self, name: str, array: Array) -> ort.OrtValue:
+        # Not ortvalue_from_numpy, which on the CPU borrows the array that later steps overwrite.
+        value = self._empty(*self._types[name])
+        value.update_inplace(np.ascontiguousarray(array))
+        return value
+
+    def _empty(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: str | None = None
+    ) -> ort.OrtValue:
+        return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, device or self._device, 0)
+
+
+def _feeds(
+    values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]
+) -> list[tuple[tuple[Callable[[Array], None], Array], ...]]:
+    """For each batch of the pools, the calls that copy it to the device."""
+    sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
+    if len(sizes) > 1 or 0 in sizes:
+        raise JobError(f"batches: demanded pools of one size of at least 1; got {sorted(sizes)}")
+    return [
+        tuple(
+            (values[name].update_inplace, np.ascontiguousarray(pool[index]))
+            for name, pool in pools.items()
+        )
+        for index in range(max(sizes, default=1))
+    ]

@@ -1,0 +1,169 @@
+"""One trial in one fresh process: start the worker, follow it, and bring its measurement home.
+
+A crash, a kill or an exhausted memory ends the worker and not the run. What the worker does is left
+to ``worker``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from epochcost.measure.failures import TrialFailed, TrialRefused
+from epochcost.measure.job import Job, Message, Progress
+from epochcost.results.atomic import write_atomically
+from epochcost.results.records import Measurement
+
+OnProgress = Callable[[Progress], None]
+Lines = queue.SimpleQueue[str | None]
+
+# A worker speaks at each step or four times a second, whichever is rarer. Silence for this long, on
+# top of ten budgets, is taken for a hang: loading and optimising a large graph takes minutes.
+_SILENCE_SECONDS = 300.0
+_SILENCE_BUDGETS = 10
+# What taking down a GPU's context may need after the last word.
+_ENDING_SECONDS = 60
+_LAST_LINES = 8
+_WORKER = "epochcost.measure.worker"
+
+
+def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
+    """Measure ``job`` in a worker process of its own.
+
+    ``folder`` takes the job, the worker's log and the measurement. The worker ends when this
+    process does, whatever the cause. Raises TrialFailed when it ends without a
+    measurement, TrialRefused where that is the input's fault.
+    """
+    job_file, measurement_file = folder / "job.json", folder / "measurement.json"
+    measurement_file.unlink(missing_ok=True)
+    write_atomically(job_file, job.model_dump_json().encode())
+    log = folder / "worker.log"
+    with _worker(job_file, measurement_file, log) as process:
+        failure = _follow(process, _silence_seconds(job), on_progress)
+        status = _wait(process)
+    if status != 0 or failure is not None:
+        outcome = TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed
+        raise outcome(_obituary(status, failure, log))
+    return _read(measurement_file, log)
+
+
+@contextlib.contextmanager
+def _worker(job: Path, measurement: Path, log: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the worker; on leaving, for whatever reason, it is gone."""
+    # -P: the folder in which the user stands is none of the worker's business.
+    command = [sys.executable, "-P", "-m", _WORKER, str(job), str(measurement)]
+    # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _silence_seconds(job: Job) -> float:
+    return _SILENCE_SECONDS + _SILENCE_BUDGETS * job.sampling.budget_seconds
+
+
+def _follow(
+    process: subprocess.Popen[str], silence_seconds: float, on_progress: OnProgress
+) -> str | None:
+    """Pass progress on until the worker closes its output; returns its reason if it gave up."""
+    assert process.stdout is not None
+    lines: Lines = queue.SimpleQueue()
+    threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
+    failure = None
+    while True:
+        try:
+            line = lines.get(timeout=silence_seconds)
+        except queue.Empty:
+            process.kill()
+            return f"no sign of life for {silence_seconds:.0f} s: taken for a hang and ended"
+        if line is None:
+            return failure
+        message = _message(line)
+        if message.progress is not None:
+            on_progress(message.progress)
+        failure = message.failure or failure
+
+
+def _wait(process: subprocess.Popen[str]) -> int:
+    """Wait for a worker that has closed its output; one that cannot end is ended."""
+    try:
+        return process.wait(timeout=_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _read_lines(output: IO[str], lines: Lines) -> None:
+    """Hand on each line, then None; a thread, because pipes have no portable timeout."""
+    with contextlib.suppress(ValueError):  # the pipe was closed: this process gave the worker up
+        for line in output:
+            lines.put(line)
+    lines.put(None)
+
+
+def _message(line: str) -> Message:
+    """Read a line; one that is no message says nothing (a library wrote to the raw descriptor)."""
+    try:
+        return Message.model_validate_json(line)
+    except ValidationError:
+        return Message()
+
+
+def _read(path: Path, log: Path) -> Measurement:
+    try:
+        return Measurement.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        raise TrialFailed(_obituary(0, None, log)) from None
+
+
+def _obituary(status: int, failure: str | None, log: Path) -> str:
+    """Say how the worker ended, in its own words where it left some."""
+    if failure is not None:
+        return f"worker: {failure}"
+    last = "".join(f"\n  {line}" for line in _last_lines(log))
+    words = f"; its last words:{last}" if last else "; it left no last words"
+    return f"worker: {_ending(status)}{words}"
+
+
+def _ending(status: int) -> str:
+    if status == 0:
+        return "ended without a measurement"
+    if status > 0:
+        return f"ended with exit status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    if name == "SIGKILL":
+        return "killed by SIGKILL, by someone or by the system because memory ran out"
+    return f"killed by {name}"
+
+
+def _last_lines(log: Path) -> list[str]:
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]

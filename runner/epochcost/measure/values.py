@@ -1,0 +1,85 @@
+"""The arrays of a job, checked against the graph that will take them.
+
+Owns reading .npz files and the order in which an input finds its value; binding is left to
+``stepping``.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import materialise
+from epochcost.measure.failures import JobError
+from epochcost.measure.job import Job
+from epochcost.measure.stepping import Array, Inputs, TensorType, tensor_type
+
+
+def load_arrays(path: Path) -> dict[str, Array]:
+    """Read the arrays of an .npz; raises JobError when it cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise JobError(f"{path}: demanded an .npz of arrays; {error}") from error
+
+
+def initial_parameters(job: Job) -> dict[str, Array]:
+    """Make the parameters' first values: drawn from the model's metadata, stored ones on top."""
+    drawn = materialise(load_model(job.model or job.graph), job.seed)
+    return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
+
+
+def graph_inputs(job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]) -> Inputs:
+    """Give each graph input its value: batch, scalar, parameter, or zeros where it is carried.
+
+    Raises JobError for an input without a value, a pool without an input, or a shape or type that
+    is not the graph's.
+    """
+    types = {info.name: tensor_type(info) for info in infos}
+    batches = load_arrays(job.batches)
+    unknown = sorted(batches.keys() - types.keys())
+    if unknown:
+        raise JobError(f"{job.batches}: no input of {job.graph} is called {unknown[0]!r}")
+    for name, pool in batches.items():
+        _require_type(job.batches, name, (pool.shape[1:], pool.dtype), types[name])
+    constants = {
+        name: _constant(job, parameters, name, kind)
+        for name, kind in types.items()
+        if name not in batches
+    }
+    return Inputs(batches, constants)
+
+
+def _constant(
+    job: Job,
+    parameters: Mapping[str, Array],
+    name: str,
+    kind: TensorType,
+) -> Array:
+    shape, dtype = kind
+    if name in job.scalars:
+        return np.full(shape, job.scalars[name], dtype)
+    if name in parameters:
+        value = parameters[name]
+        _require_type(job.initial or job.graph, name, (value.shape, value.dtype), kind)
+        return value
+    if any(carried.input == name for carried in job.carried):
+        return np.zeros(shape, dtype)
+    raise JobError(
+        f"{job.graph}: input {name!r} has no value: demanded it among the batches, the scalars, "
+        "the parameters or the carried values"
+    )
+
+
+def _require_type(path: Path, name: str, got: TensorType, wanted: TensorType) -> None:
+    if got != wanted:
+        raise JobError(
+            f"{path}: {name!r}: demanded {wanted[1]} {list(wanted[0])} for one step; "
+            f"got {got[1]} {list(got[0])}"
+        )

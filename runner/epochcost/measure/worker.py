@@ -1,0 +1,167 @@
+"""The process that runs one trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
+
+It reads the job, times it and writes the measurement whole or not at all. On standard output it
+speaks ``job.Message`` lines and nothing else; whatever libraries print goes to standard error. It
+ends when its standard input does: a worker never outlives its parent.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import onnxruntime as ort
+
+from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.measure.evaluation import held_out_loss, require_finite
+from epochcost.measure.job import Job, Message, Phase, Progress
+from epochcost.measure.memory import peak_memory_bytes
+from epochcost.measure.placement import prove_placement, read_profile
+from epochcost.measure.sampling import Clock, Report, Samples, sample, warm_up
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Array, Stepper
+from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.results.atomic import write_atomically
+from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
+
+Emit = Callable[[Message], None]
+
+
+def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
+    """Run the job in this process; profiles are written to ``folder`` and removed.
+
+    Raises EpochcostError where the job cannot be done as asked.
+    """
+    started_at, begun = dt.datetime.now(dt.UTC), clock()
+    telling = _Telling(job, emit, clock)
+    telling.enter("starting")
+    parameters = initial_parameters(job)
+    loss_before = held_out_loss(job, parameters)
+    session = open_session(job.graph, job.provider, job.threads, profile=folder / "profile")
+    stepper = _stepper(job, session, parameters)
+    placement = _proof(job, session, stepper)
+    warmup, samples = _timed(job, stepper, clock, telling)
+    peak = peak_memory_bytes()
+    telling.enter("finishing")
+    require_finite(job, stepper.output)
+    loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
+    return Measurement(
+        started_at=started_at,
+        wall_seconds=clock() - begun,
+        warmup_seconds=_to_nanoseconds(warmup),
+        samples_seconds=_to_nanoseconds(samples.seconds),
+        stop_reason=samples.stop_reason,
+        placement=placement,
+        steps_taken=stepper.steps_taken,
+        held_out_loss_before=loss_before,
+        held_out_loss_after=loss_after,
+        peak_memory_bytes=peak,
+    )
+
+
+def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Array]) -> Stepper:
+    inputs = graph_inputs(job, parameters, session.get_inputs())
+    return Stepper(session, job.provider, job.mode, inputs, job.carried)
+
+
+def _proof(job: Job, session: ort.InferenceSession, step: Stepper) -> Placement:
+    """Take the first step under the profiler and read where its nodes ran.
+
+    The profiler is off afterwards and costs the timed steps nothing
+    (docs/method/measurement.md has the figures).
+    """
+    step()
+    profile = Path(session.end_profiling())
+    nodes = read_profile(profile)
+    profile.unlink()
+    return prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
+
+
+def _timed(
+    job: Job, step: Stepper, clock: Clock, telling: _Telling
+) -> tuple[tuple[float, ...], Samples]:
+    deadline = clock() + job.sampling.budget_seconds
+    telling.enter("warm-up")
+    warmup = warm_up(step, clock, job.warm_up, job.sampling.budget_seconds, telling.report)
+    telling.enter("sampling")
+    return warmup, sample(step, clock, job.sampling, deadline, telling.report)
+
+
+def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:
+    """Drop the digits that no clock measures; they would double the size of a stored result."""
+    return tuple(max(round(value, 9), 1e-9) for value in seconds)
+
+
+class _Telling:
+    """Turns phases and counts into progress messages."""
+
+    def __init__(self, job: Job, emit: Emit, clock: Clock) -> None:
+        self._emit, self._clock, self._begun = emit, clock, clock()
+        self._budget_seconds = job.sampling.budget_seconds
+        self._phase: Phase = "starting"
+        self.report: Report = self._report
+
+    def enter(self, phase: Phase) -> None:
+        """Begin a phase, and say so."""
+        self._phase = phase
+        if phase == "warm-up":
+            self._begun = self._clock()
+        self._report(0, None)
+
+    def _report(self, samples: int, width: float | None) -> None:
+        progress = Progress(
+            phase=self._phase,
+            samples=samples,
+            relative_half_width=width,
+            elapsed_seconds=self._clock() - self._begun,
+            budget_seconds=self._budget_seconds,
+        )
+        self._emit(Message(progress=progress))
+
+
+def main(job_file: str, measurement_file: str) -> int:
+    """Do the job of one file and write the measurement to another; returns the exit status."""
+    emit = _claim_standard_output()
+    threading.Thread(target=_end_with_standard_input, daemon=True).start()
+    try:
+        job = Job.model_validate_json(Path(job_file).read_bytes())
+        target = Path(measurement_file)
+        measurement = measure(job, target.parent, emit)
+        write_atomically(target, measurement.model_dump_json().encode())
+    except EpochcostError as error:
+        emit(Message(failure=str(error)))
+        return error.exit_code
+    except Exception as error:  # the last line of defence: the parent gets a reason in words
+        traceback.print_exc()
+        emit(Message(failure=f"{type(error).__name__}: {error}"))
+        return CapabilityError.exit_code
+    return 0
+
+
+def _claim_standard_output() -> Emit:
+    """Keep standard output for messages and send what anyone else prints to standard error."""
+    messages = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    os.dup2(2, 1)
+
+    def emit(message: Message) -> None:
+        messages.write(message.model_dump_json(exclude_none=True) + "\n")
+        messages.flush()
+
+    return emit
+
+
+def _end_with_standard_input() -> None:
+    # Not sys.stdin: the interpreter cannot end while a thread holds its buffer's lock.
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

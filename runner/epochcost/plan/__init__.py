@@ -1,0 +1,1 @@
+"""From a study to ordered trials: which work is timed, and what is left out and why."""

@@ -1,0 +1,46 @@
+"""What identifies a trial's work: the bytes of the ONNX file, the working part of a model's spec.
+
+Reading the files is kept here, at the edge, so that planning itself is pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+from epochcost.errors import ModelError
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.study import Mode
+from epochcost.units import plain
+
+_WORKING_TRAINING_FIELDS = {"loss", "output", "target", "optimizer"}
+
+
+def graph_digests(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, str]:
+    """SHA-256 of each model's ONNX file, by model id; raises ModelError where one is unreadable."""
+    return {model: _graph_sha256(catalogue, catalogue.models[model]) for model in sorted(models)}
+
+
+def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
+    path = catalogue.graph_path(model)
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ModelError(
+            f"{path}: demanded the ONNX file that the model {model.id} names; "
+            f"got {error.strerror or error}; export it, or correct `graph` in the model's spec"
+        ) from None
+
+
+def work_sha256(model: Model, mode: Mode) -> str:
+    """SHA-256 of what the spec says about the work itself.
+
+    Names, notes, sources, the list of batch sizes and the length of an epoch are left out, and 1 is
+    1.0: editing them leaves stored measurements valid.
+    """
+    work = model.model_dump(include={"inputs"})
+    if mode == "training" and model.training is not None:
+        work["training"] = model.training.model_dump(include=_WORKING_TRAINING_FIELDS)
+    return hashlib.sha256(json.dumps(work, sort_keys=True, default=plain).encode()).hexdigest()

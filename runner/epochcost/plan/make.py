@@ -1,0 +1,181 @@
+"""From studies to ordered trials, and what is left out and why.
+
+A study asks for every combination of its models, modes, providers and batch sizes. Pure: the
+digests of the files and the abilities of the machine are passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.plan.digests import work_sha256
+from epochcost.plan.trial import Trial
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.study import Mode, Provider, Sampling, Study
+
+# A quick run answers "does it work, and roughly how fast": seconds per trial, a wider interval.
+QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
+QUICK_MINIMUM_SAMPLES = 10
+QUICK_BUDGET_SECONDS = Decimal(3)
+_CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
+
+
+@dataclass(frozen=True)
+class Host:
+    """The machine that would run the trials: its spec's id, its software, what it cannot do.
+
+    ``unusable`` maps a provider to the reason why this machine cannot run it.
+    """
+
+    hardware: str
+    runtime: str
+    producer: str
+    unusable: Mapping[Provider, str]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was asked for by name; None is everything. ``quick`` trades precision for time."""
+
+    models: frozenset[str] | None = None
+    providers: frozenset[Provider] | None = None
+    quick: bool = False
+
+
+@dataclass(frozen=True, order=True)
+class LeftOut:
+    """Work that a study names and this plan does not do."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Trials in the order in which they are run, cheapest first, and what is left out."""
+
+    trials: tuple[Trial, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def plan_study(
+    catalogue: Catalogue,
+    study: Study,
+    host: Host,
+    *,
+    graphs: Mapping[str, str],
+    selection: Selection = Selection(),
+) -> Plan:
+    """The trials of one study on one machine.
+
+    ``graphs`` holds the SHA-256 of the ONNX file of every selected model of the study.
+    """
+    if host.hardware not in study.hardware:
+        listed = ", ".join(study.hardware)
+        reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
+        return Plan((), (LeftOut(f"study {study.id}", reason),))
+    drafts = [
+        _trial_or_reason(study, host, work, graphs, selection.quick)
+        for work in _work(catalogue, study, selection)
+    ]
+    return merge_plans(
+        [
+            Plan(
+                tuple(draft for draft in drafts if isinstance(draft, Trial)),
+                tuple(draft for draft in drafts if isinstance(draft, LeftOut)),
+            )
+        ]
+    )
+
+
+def merge_plans(plans: Iterable[Plan]) -> Plan:
+    """One plan of many: work that several studies name is done once; cheapest first."""
+    every = tuple(plans)
+    trials = {trial.id: trial for plan in every for trial in plan.trials}
+    left_out = dict.fromkeys(left for plan in every for left in plan.left_out)
+    return Plan(tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out))
+
+
+def _cost_rank(trial: Trial) -> tuple[int, int, int, str, str]:
+    return (
+        _CHEAPER_FIRST[trial.mode],
+        _CHEAPER_FIRST[trial.provider],
+        trial.batch_size,
+        trial.model,
+        trial.id,
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    model: Model
+    mode: Mode
+    provider: Provider
+    batch_size: int | None
+
+    @property
+    def title(self) -> str:
+        batch = "" if self.batch_size is None else f" batch {self.batch_size}"
+        return f"{self.model.id} {self.mode} {self.provider}{batch}"
+
+
+def _work(catalogue: Catalogue, study: Study, selection: Selection) -> Iterator[_Work]:
+    for name in study.models:
+        if selection.models is not None and name not in selection.models:
+            continue
+        model = catalogue.models[name]
+        for mode in study.modes:
+            for provider in study.providers:
+                if selection.providers is None or provider in selection.providers:
+                    for batch_size in _batch_sizes(study, model, mode):
+                        yield _Work(model, mode, provider, batch_size)
+
+
+def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ...]:
+    """The study's sizes, else the model's; a lone None where the model does not know the mode."""
+    declared = model.training if mode == "training" else model.inference
+    asked = study.training_batch_sizes if mode == "training" else study.inference_batch_sizes
+    return (None,) if declared is None else asked or declared.batch_sizes
+
+
+def _trial_or_reason(
+    study: Study, host: Host, work: _Work, graphs: Mapping[str, str], quick: bool
+) -> Trial | LeftOut:
+    if work.batch_size is None:
+        return LeftOut(work.title, f"the model's spec has no table [{work.mode}]")
+    if work.provider in host.unusable:
+        what = f"{work.model.id} {work.mode} {work.provider}"
+        return LeftOut(what, host.unusable[work.provider])
+    if _exceeds_an_epoch(work, work.batch_size):
+        return LeftOut(work.title, "the batch is larger than an epoch has examples")
+    sampling = _quick(study.sampling) if quick else study.sampling
+    return Trial(
+        model=work.model.id,
+        mode=work.mode,
+        provider=work.provider,
+        batch_size=work.batch_size,
+        threads=study.threads,
+        seed=study.seed,
+        runtime=host.runtime,
+        producer=host.producer,
+        graph_sha256=graphs[work.model.id],
+        spec_sha256=work_sha256(work.model, work.mode),
+        **sampling.model_dump(),
+    )
+
+
+def _exceeds_an_epoch(work: _Work, batch_size: int) -> bool:
+    training = work.model.training if work.mode == "training" else None
+    return training is not None and batch_size > training.examples_per_epoch
+
+
+def _quick(sampling: Sampling) -> Sampling:
+    """The same sampling, or a cheaper one where it asks for more than a quick run gives."""
+    return Sampling(
+        relative_half_width=max(sampling.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
+        minimum_samples=min(sampling.minimum_samples, QUICK_MINIMUM_SAMPLES),
+        budget_seconds=min(sampling.budget_seconds, QUICK_BUDGET_SECONDS),
+    )

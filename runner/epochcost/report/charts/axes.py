@@ -1,0 +1,73 @@
+"""Logarithmic axes: domains and round ticks computed here, so that every renderer agrees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+# Leads of round numbers, by how many decades the axis may span with them.
+_LEADS = ((0.7, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)), (3.0, (1.0, 2.0, 5.0)), (math.inf, (1.0,)))
+_MOST_TICKS = 9
+# How far the domain reaches beyond the data, as a factor.
+_MARGIN = 1.5
+
+# Vega expressions; `datum.value` is the tick's value.
+SECONDS_LABEL = (
+    "datum.value < 1e-3 ? format(datum.value * 1e6, '~g') + ' µs'"
+    " : datum.value < 1 ? format(datum.value * 1e3, '~g') + ' ms'"
+    " : datum.value < 60 ? format(datum.value, '~g') + ' s'"
+    " : datum.value < 3600 ? format(datum.value / 60, '~g') + ' min'"
+    " : format(datum.value / 3600, '~g') + ' h'"
+)
+# Seconds, minutes and hours, each up to the next.
+_TIME_UNITS = ((1.0, 60.0), (60.0, 3600.0), (3600.0, math.inf))
+
+
+def money_label(symbol: str) -> str:
+    """A Vega expression that shows an amount with its currency."""
+    return (
+        f"'{symbol}' + (datum.value >= 1 ? format(datum.value, ',~r') : format(datum.value, '~r'))"
+    )
+
+
+COUNT_LABEL = "format(datum.value, ',~r')"
+
+
+def log_domain(values: Iterable[float]) -> tuple[float, float]:
+    """The least and largest value, each moved outward by a margin."""
+    positive = [value for value in values if value > 0]
+    return min(positive) / _MARGIN, max(positive) * _MARGIN
+
+
+def log_ticks(domain: tuple[float, float]) -> list[float]:
+    """Round numbers in the domain: powers of ten, with more between them where it is short."""
+    low, high = domain
+    return _thinned(_numbers(low, high, _leads(domain)))
+
+
+def time_ticks(domain: tuple[float, float]) -> list[float]:
+    """Round durations in seconds, as people count them: of seconds, then minutes, then hours."""
+    low, high = domain
+    ticks: list[float] = []
+    for unit, end in _TIME_UNITS:
+        first, last = max(low, unit if unit > 1 else low), min(high, end)
+        if first < last:
+            numbers = _numbers(first / unit, last / unit, _leads(domain))
+            ticks += [number * unit for number in numbers if number * unit < end]
+    return _thinned(ticks)
+
+
+def _numbers(low: float, high: float, leads: tuple[float, ...]) -> list[float]:
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    numbers = [float(f"{lead:g}e{exponent}") for exponent in exponents for lead in leads]
+    return [number for number in numbers if low <= number <= high]
+
+
+def _leads(domain: tuple[float, float]) -> tuple[float, ...]:
+    decades = math.log10(domain[1] / domain[0])
+    return next(leads for most, leads in _LEADS if decades <= most)
+
+
+def _thinned(ticks: list[float]) -> list[float]:
+    """Evenly left out until they fit."""
+    return ticks[:: math.ceil(len(ticks) / _MOST_TICKS) or 1]

@@ -1,0 +1,109 @@
+"""Batch size against a quantity per example (time or cost), one line per series and mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from epochcost.report.charts import axes, theme
+
+_HEIGHT = 300
+_DASHES = {"training": [1, 0], "inference": [5, 4]}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPoint:
+    """One batch size of one series; ``value`` is (low, mean, high) in the chart's quantity."""
+
+    series: str
+    mode: str
+    batch_size: int
+    value: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """The chart's input; ``title`` is the vertical axis, ``by`` what a series is."""
+
+    title: str
+    by: str
+    quantity: Literal["seconds", "money"]
+    currency_symbol: str
+    points: tuple[BatchPoint, ...]
+    colours: tuple[tuple[str, int], ...]
+
+    def spec(self) -> dict[str, Any]:
+        """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        chart = alt.layer(*_layers(alt, self, dict(self.colours)))
+        return theme.finished(chart.to_dict(), _HEIGHT, f"Batch size against {self.title}.")
+
+
+def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]:
+    data = alt.Data(values=[_datum(point) for point in chart.points])
+    picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
+    modes = sorted({point.mode for point in chart.points}, reverse=True)
+    series = theme.series_scale(colours, (point.series for point in chart.points))
+    x, y = _axes(alt, chart)
+    base = alt.Chart(data).encode(
+        x=x,
+        color=alt.Color("series:N", scale=alt.Scale(**series), title=chart.by),
+        opacity=alt.condition(picked, alt.value(1), alt.value(0.15)),
+    )
+    dash = alt.Scale(domain=modes, range=[_DASHES[mode] for mode in modes])
+    return [
+        base.mark_line(strokeWidth=2).encode(
+            y=y, strokeDash=alt.StrokeDash("mode:N", scale=dash, title="work")
+        ),
+        base.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
+        base.mark_point(filled=True, size=55)
+        .encode(y=y, tooltip=_tooltips(alt, chart.by))
+        .add_params(picked),
+    ]
+
+
+def _axes(alt: Any, chart: BatchSize) -> tuple[Any, Any]:
+    sizes = sorted({point.batch_size for point in chart.points})
+    values = axes.log_domain(value for point in chart.points for value in point.value)
+    label = (
+        axes.SECONDS_LABEL
+        if chart.quantity == "seconds"
+        else axes.money_label(chart.currency_symbol)
+    )
+    ticks = axes.time_ticks(values) if chart.quantity == "seconds" else axes.log_ticks(values)
+    x = alt.X(
+        "batch_size:Q",
+        scale=alt.Scale(type="log", domain=axes.log_domain(sizes), nice=False),
+        axis=alt.Axis(values=sizes, labelExpr=axes.COUNT_LABEL),
+        title="batch size in examples (log scale)",
+    )
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(type="log", domain=values, nice=False),
+        axis=alt.Axis(values=ticks, labelExpr=label),
+        title=f"{chart.title} (log scale)",
+    )
+    return x, y
+
+
+def _tooltips(alt: Any, by: str) -> list[Any]:
+    return [
+        alt.Tooltip("series:N", title=by),
+        alt.Tooltip("mode:N", title="work"),
+        alt.Tooltip("batch_size:Q", title="batch size"),
+        alt.Tooltip("value:Q", title="value", format=".4~g"),
+    ]
+
+
+def _datum(point: BatchPoint) -> dict[str, Any]:
+    low, value, high = point.value
+    return {
+        "series": point.series,
+        "mode": point.mode,
+        "batch_size": point.batch_size,
+        "low": low,
+        "value": value,
+        "high": high,
+    }

@@ -1,0 +1,131 @@
+"""Cost against time of one job, by machine and plan, with the Pareto frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.report.charts import axes, theme
+
+_HEIGHT = 360
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One machine and plan: seconds and cost with their intervals (equal ends: none)."""
+
+    machine: str
+    plan: str
+    mark: str
+    software: str
+    batch_size: int
+    seconds: tuple[float, float, float]
+    cost: tuple[float, float, float]
+    on_frontier: bool
+
+
+@dataclass(frozen=True)
+class CostTime:
+    """The chart's input; ``job`` is a phrase such as "full training, 20 epochs"."""
+
+    job: str
+    currency_symbol: str
+    points: tuple[Point, ...]
+    colours: tuple[tuple[str, int], ...]
+
+    def spec(self) -> dict[str, Any]:
+        """Points by machine (colour) and kind (shape), error bars, and the frontier as a line."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        chart = alt.layer(*_layers(alt, self, dict(self.colours)))
+        description = f"Cost against time of one {self.job}, by machine and price plan."
+        return theme.finished(chart.to_dict(), _HEIGHT, description)
+
+
+def _layers(alt: Any, chart: CostTime, colours: Mapping[str, int]) -> list[Any]:
+    data = alt.Data(values=theme.as_json([_datum(point) for point in chart.points]))
+    x, y = _axes(alt, chart)
+    picked = alt.selection_point(name="picked", fields=["machine"], bind="legend")
+    machines = theme.series_scale(colours, (point.machine for point in chart.points))
+    shapes = theme.mark_scale(point.mark for point in chart.points)
+    colour = alt.Color("machine:N", scale=alt.Scale(**machines), title="machine")
+    opacity = alt.condition(picked, alt.value(1), alt.value(0.15))
+    bars = alt.Chart(data).encode(color=colour, opacity=opacity)
+    return [
+        _frontier(alt, data).encode(x=x, y=y),
+        bars.mark_rule(strokeWidth=1.5).encode(x="seconds_low:Q", x2="seconds_high:Q", y=y),
+        bars.mark_rule(strokeWidth=1.5).encode(y="cost_low:Q", y2="cost_high:Q", x=x),
+        alt.Chart(data)
+        .mark_point(size=110, strokeWidth=2, filled=False)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            shape=alt.Shape("mark:N", scale=alt.Scale(**shapes), title="figure"),
+            opacity=opacity,
+            tooltip=_tooltips(alt),
+        )
+        .add_params(picked),
+    ]
+
+
+def _frontier(alt: Any, data: Any) -> Any:
+    return (
+        alt.Chart(data)
+        .mark_line(
+            interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="var(--ec-soft)"
+        )
+        .transform_filter("datum.on_frontier")
+    )
+
+
+def _axes(alt: Any, chart: CostTime) -> tuple[Any, Any]:
+    times = axes.log_domain(value for point in chart.points for value in point.seconds)
+    costs = axes.log_domain(value for point in chart.points for value in point.cost)
+    x = alt.X(
+        "seconds:Q",
+        scale=alt.Scale(type="log", domain=times, nice=False),
+        axis=alt.Axis(values=axes.time_ticks(times), labelExpr=axes.SECONDS_LABEL),
+        title=f"time of one {chart.job} (log scale)",
+    )
+    y = alt.Y(
+        "cost:Q",
+        scale=alt.Scale(type="log", domain=costs, nice=False),
+        axis=alt.Axis(
+            values=axes.log_ticks(costs), labelExpr=axes.money_label(chart.currency_symbol)
+        ),
+        title=f"cost of one {chart.job} (log scale)",
+    )
+    return x, y
+
+
+def _tooltips(alt: Any) -> list[Any]:
+    return [
+        alt.Tooltip("machine:N"),
+        alt.Tooltip("plan:N", title="price plan"),
+        alt.Tooltip("mark:N", title="figure"),
+        alt.Tooltip("software:N"),
+        alt.Tooltip("batch_size:Q", title="batch size"),
+        alt.Tooltip("seconds:Q", title="time in s", format=".4~g"),
+        alt.Tooltip("cost:Q", title="cost", format=".4~g"),
+    ]
+
+
+def _datum(point: Point) -> dict[str, Any]:
+    low, seconds, high = point.seconds
+    cost_low, cost, cost_high = point.cost
+    return {
+        "machine": point.machine,
+        "plan": point.plan,
+        "mark": point.mark,
+        "software": point.software,
+        "batch_size": point.batch_size,
+        "seconds": seconds,
+        "seconds_low": low,
+        "seconds_high": high,
+        "cost": cost,
+        "cost_low": cost_low,
+        "cost_high": cost_high,
+        "on_frontier": point.on_frontier,
+    }

@@ -1,0 +1,84 @@
+"""Figures become drawings: the spec and its static SVG, kept by a hash of all that shapes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from epochcost.report.charts.figure import Figure
+
+_PACKAGES = ("altair", "vl-convert-python")
+# What of the library the pages use.
+_EXPORTS = "window.vegaEmbed = vegaEmbed;"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A chart ready for a page; ``spec`` is compact JSON."""
+
+    spec: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawer:
+    """Draws figures and the chart library once, and reads them from ``folder`` afterwards."""
+
+    folder: Path
+
+    def draw(self, figure: Figure) -> Drawing:
+        """The drawing of a figure; Altair and vl-convert are loaded only where none is kept."""
+        path = self.folder / f"{_key(repr(figure.chart))}.json"
+        kept = _read(path)
+        if kept is None:
+            kept = _drawn(figure)
+            _write(path, json.dumps({"spec": kept.spec, "svg": kept.svg}))
+        return kept
+
+    def library(self) -> str:
+        """Vega, Vega-Lite and vega-embed as one script, the very versions that draw the SVG."""
+        path = self.folder / f"vega-{version('vl-convert-python')}.js"
+        if not path.is_file():
+            import vl_convert  # noqa: PLC0415  a kept library needs no vl-convert
+
+            _write(path, vl_convert.javascript_bundle(_EXPORTS))
+        return path.read_text(encoding="utf-8")
+
+
+def _drawn(figure: Figure) -> Drawing:
+    import vl_convert  # noqa: PLC0415  a kept drawing needs no vl-convert
+
+    spec = figure.chart.spec()
+    return Drawing(json.dumps(spec, separators=(",", ":")), vl_convert.vegalite_to_svg(spec))
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(f"{_shape()}\n{text}".encode()).hexdigest()
+
+
+@cache
+def _shape() -> str:
+    """The versions and the code that turn an input into a drawing."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    return " ".join([*map(version, _PACKAGES), code])
+
+
+def _read(path: Path) -> Drawing | None:
+    """The drawing kept in a file; None where there is none, or a damaged one."""
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        return Drawing(fields["spec"], fields["svg"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f"{path.suffix}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

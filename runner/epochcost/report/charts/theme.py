@@ -1,0 +1,83 @@
+"""The look that all charts share: a Vega-Lite config and the scales for series and kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from epochcost.report.charts.palette import series_colour
+
+WIDTH = 680
+# A concrete stack: vl-convert measures labels with it, and a CSS variable would clip them.
+FONT = "Roboto, Helvetica, Arial, sans-serif"
+_SHAPES = {
+    "measured": "circle",
+    "measured, price assumed": "square",
+    "published": "diamond",
+    "published, price assumed": "triangle-up",
+    "list price": "diamond",
+    "assumed price": "triangle-up",
+}
+
+CONFIG: Mapping[str, Any] = {
+    "font": FONT,
+    "background": None,
+    "view": {"stroke": None},
+    "axis": {
+        "domainColor": "var(--ec-soft)",
+        "gridColor": "var(--ec-grid)",
+        "labelColor": "var(--ec-soft)",
+        "labelFontSize": 12,
+        "labelOverlap": "greedy",
+        "tickColor": "var(--ec-soft)",
+        "titleColor": "var(--ec-ink)",
+        "titleFontSize": 12,
+        "titleFontWeight": 500,
+        "titlePadding": 10,
+    },
+    "axisY": {"labelLimit": 380},
+    "legend": {
+        "columns": 2,
+        "labelColor": "var(--ec-ink)",
+        "labelFontSize": 12,
+        "labelLimit": 300,
+        "layout": {"bottom": {"anchor": "start", "bounds": "full", "direction": "vertical"}},
+        "orient": "bottom",
+        "symbolStrokeWidth": 2,
+        "titleColor": "var(--ec-soft)",
+        "titleFontSize": 12,
+        "titleFontWeight": 500,
+    },
+}
+AUTOSIZE = {"type": "fit-x", "contains": "padding"}
+
+
+def series_scale(colours: Mapping[str, int], present: Iterable[str]) -> dict[str, Any]:
+    """Each series its colour of the whole site; only those present stand in the legend."""
+    names = sorted(set(present), key=lambda name: (colours.get(name, 0), name))
+    return {"domain": names, "range": [series_colour(colours.get(name, 0)) for name in names]}
+
+
+def mark_scale(present: Iterable[str]) -> dict[str, Any]:
+    """Each kind of figure its shape, so that colour is never the only difference."""
+    known = set(present)
+    shapes = {mark: shape for mark, shape in _SHAPES.items() if mark in known}
+    return {"domain": list(shapes), "range": list(shapes.values())}
+
+
+def finished(spec: dict[str, Any], height: int, description: str) -> dict[str, Any]:
+    """The spec with size, config and description, as both renderers take it."""
+    return {
+        **spec,
+        "width": WIDTH,
+        "height": height,
+        "autosize": AUTOSIZE,
+        "config": dict(CONFIG),
+        "description": description,
+        "padding": 4,
+    }
+
+
+def as_json(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Data rows without the keys that have no value."""
+    return [{key: value for key, value in row.items() if value is not None} for row in values]

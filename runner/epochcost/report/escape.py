@@ -1,0 +1,67 @@
+"""Text from specs and results made harmless in Markdown, HTML and page titles.
+
+Every string that a template prints passes `markdown_text` (as Jinja's ``finalize``): punctuation
+that Markdown or HTML could read becomes a numeric entity, which both show as the character.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from markupsafe import Markup
+
+# Bidirectional overrides and isolates could make a name read as another; the rest is unprintable.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_BLANKS = re.compile(r"\s+")
+_SPECIAL = re.compile(r"""[\\`*_{}\[\]()#!|~^<>&"'$@]|(?<![A-Za-z0-9])[-+.:=]|[-+.:=](?!\w)""")
+_LINK = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]")
+_TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff06"})
+
+
+def one_line(text: str) -> str:
+    """The text without unprintable and direction-changing characters, blanks joined."""
+    return _flat(text).strip()
+
+
+def _flat(text: str) -> str:
+    """As `one_line`, with a blank kept at either end: templates print pieces of sentences."""
+    return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
+
+
+def _entities(text: str) -> str:
+    return _SPECIAL.sub(lambda found: f"&#{ord(found.group())};", text)
+
+
+def markdown_text(value: Any) -> Any:
+    """A string as Markup that shows exactly it, in Markdown and in HTML; other values as given."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return Markup(_entities(_flat(value)))  # noqa: S704  this is the escaping itself
+
+
+def page_title(text: str) -> str:
+    """A title that stays harmless where a theme prints it without escaping.
+
+    Material strips tags and then resolves entities in ``<title>``, so that no escaping survives:
+    the four characters of markup are replaced by look-alikes.
+    """
+    return one_line(text).translate(_TITLE)
+
+
+def linked(text: str) -> Markup:
+    """The text with its http and https addresses as links, everything else escaped."""
+    parts: list[str] = []
+    end = 0
+    for found in _LINK.finditer(one_line(text)):
+        parts += [_entities(found.string[end : found.start()]), _anchor(found.group())]
+        end = found.end()
+    rest = one_line(text)[end:]
+    text = "".join([*parts, _entities(rest)])
+    return Markup(f'<span class="ec-source">{text}</span>')  # noqa: S704  each part is escaped
+
+
+def _anchor(url: str) -> str:
+    label = url.split("://", 1)[1]
+    shown = label if len(label) <= 48 else f"{label.split('/', 1)[0][:48]}/…"
+    return f'<a href="{_entities(url)}" rel="noopener">{_entities(shown)}</a>'

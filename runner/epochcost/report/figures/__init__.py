@@ -1,0 +1,1 @@
+"""Figures: which rows are drawn, in which words, with which table."""

@@ -1,0 +1,138 @@
+"""The figures that compare amounts by machine or plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+
+from epochcost.cost import Estimate, Time, Usage, quote
+from epochcost.report.charts.dots import Dot, Dots
+from epochcost.report.charts.figure import Figure
+from epochcost.report.escape import one_line
+from epochcost.report.figures.parts import (
+    BATCH,
+    MACHINE,
+    MARK,
+    PLAN,
+    Colours,
+    ends,
+    interval_columns,
+    interval_values,
+    machine_name,
+    priced,
+    symbol,
+    used,
+)
+from epochcost.report.rows import Goal, Row
+from epochcost.report.tables import Column, Table
+from epochcost.specs.price import Price
+from epochcost.units import SECONDS_PER_HOUR
+
+
+def machines_compared(
+    rows: Sequence[Row], goal: Goal, *, identifier: str, job: str, colours: Colours
+) -> Figure | None:
+    """The cheapest way of each machine to one job; None below two machines."""
+    return _compared(
+        priced(rows, goal),
+        lambda row: machine_name(row.observed),
+        identifier=identifier,
+        title=f"cost of one {job}",
+        by="machine",
+        colours=colours,
+    )
+
+
+def workloads_compared(rows: Sequence[Row], *, identifier: str, colours: Colours) -> Figure | None:
+    """What one epoch of each workload costs on one machine; None below two workloads."""
+    return _compared(
+        priced(rows, "epoch"),
+        lambda row: one_line(row.observed.subject.name),
+        identifier=identifier,
+        title="cost of one epoch of training",
+        by="workload",
+        colours=colours,
+    )
+
+
+def _compared(
+    found: Sequence[tuple[Row, Time, Estimate]],
+    label: Callable[[Row], str],
+    *,
+    identifier: str,
+    title: str,
+    by: str,
+    colours: Colours,
+) -> Figure | None:
+    """The cheapest of each label, cheapest first; None below two labels."""
+    best: dict[str, tuple[Row, Estimate]] = {}
+    for row, _, cost in sorted(found, key=lambda one: one[2].mean):
+        best.setdefault(label(row), (row, cost))
+    if len(best) < 2:
+        return None
+    dots = tuple(
+        Dot(name, machine_name(row.observed), row.mark, ends(cost))
+        for name, (row, cost) in best.items()
+    )
+    currency = found[0][2].currency
+    return Figure(
+        id=identifier,
+        title=f"{title.capitalize()}, by {by}",
+        description=f"Each {by} at its cheapest current plan and batch size; bars are intervals.",
+        chart=Dots(title, symbol(currency), dots, used(colours, dots)),
+        table=_table(by, currency, best),
+    )
+
+
+def _table(by: str, currency: str, best: Mapping[str, tuple[Row, Estimate]]) -> Table:
+    costs = interval_columns("cost", currency, "money", "Cost")
+    rows = (
+        (name, row.plan, row.mark, row.observed.batch_size, *interval_values(ends(cost)))
+        for name, (row, cost) in best.items()
+    )
+    return Table((Column(by, by.capitalize()), PLAN, MARK, BATCH, *costs), tuple(rows))
+
+
+def hourly_prices(
+    prices: Sequence[tuple[str, Price]], *, identifier: str, colours: Colours
+) -> Figure | None:
+    """The price of an hour of each plan in US dollars; None below two plans."""
+    found = [
+        (machine, price, hour)
+        for machine, price in prices
+        if price.currency == "USD" and (hour := hourly(price)) is not None
+    ]
+    if len(found) < 2:
+        return None
+    found.sort(key=lambda one: one[2])
+    dots = tuple(
+        Dot(
+            f"{one_line(machine)}\n{price.plan}, {price.as_of:%Y-%m}",
+            one_line(machine),
+            "assumed price" if price.assumed else "list price",
+            (float(hour),) * 3,
+        )
+        for machine, price, hour in found
+    )
+    return Figure(
+        id=identifier,
+        title="Price of an hour, by plan",
+        description="List prices at their dates, before any billing step; assumed ones are marked.",
+        chart=Dots("price of one hour", "$", dots, used(colours, dots)),
+        table=Table(
+            (MACHINE, PLAN, Column("as_of", "Date"), Column("hour_USD", "One hour", "money")),
+            tuple((machine, price.plan, str(price.as_of), hour) for machine, price, hour in found),
+        ),
+    )
+
+
+def hourly(price: Price) -> Decimal | None:
+    """What one hour of use costs; None for a plan per vCPU, which has no machine here."""
+    if price.owned is not None and price.owned.per_vcpu:
+        return None
+    return quote(price, Usage(Decimal(SECONDS_PER_HOUR))).total
+
+
+def owned_hour(price: Price) -> Decimal:
+    """What one hour of use of an owned machine costs, of one vCPU where the plan is per vCPU."""
+    return quote(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1)).total

@@ -1,0 +1,88 @@
+"""What the report is made of: the specs, the stored results with their place on the site, ratios.
+
+A file that cannot be read, or that names a model or machine without a spec, becomes a problem for
+the builder to warn about; the rest of the report stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from epochcost.errors import InputError
+from epochcost.report.graph_facts import GraphFacts, read_graph_facts
+from epochcost.report.ratios import StepRatios, read_ratios
+from epochcost.results.records import Result
+from epochcost.results.store import ResultStore, load_all
+from epochcost.specs.catalogue import Catalogue
+
+RESULTS_URI = "data/results"
+RATIOS_FILE = "data/step-ratio.json"
+ReadT = TypeVar("ReadT")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A result, its file, and the file's address on the site."""
+
+    result: Result
+    path: Path
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that a build reads; ``problems`` are sentences that each name a file."""
+
+    catalogue: Catalogue
+    stored: tuple[Stored, ...]
+    ratios: StepRatios
+    graphs: Mapping[str, GraphFacts]
+    problems: tuple[str, ...]
+
+
+def read_inputs(catalogue: Catalogue, results: Iterable[Path], docs: Path) -> Inputs:
+    """Join the catalogue with the results of all folders and the ratios under ``docs``."""
+    problems: list[str] = []
+    stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
+    ratios = _or(StepRatios(), lambda: read_ratios(docs / RATIOS_FILE), problems)
+    graphs: Mapping[str, GraphFacts] = _or(
+        {}, lambda: read_graph_facts(catalogue.models_folder), problems
+    )
+    return Inputs(catalogue, tuple(stored), ratios, graphs, tuple(problems))
+
+
+def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> ReadT:
+    """What is read, or the fallback and a problem."""
+    try:
+        return read()
+    except InputError as error:
+        problems.append(str(error))
+        return fallback
+
+
+def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[Stored]:
+    loaded = load_all(folder)
+    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+    store = ResultStore(folder)
+    for result in loaded.results:
+        path = store.path_of(result.trial, result.hardware, result.environment.fingerprint)
+        unknown = _unknown(result, catalogue)
+        if unknown:
+            problems.append(f"{path}: {unknown} (left out of the site)")
+        else:
+            yield Stored(result, path, f"{RESULTS_URI}/{result.hardware}/{path.name}")
+
+
+def _unknown(result: Result, catalogue: Catalogue) -> str | None:
+    """What the result names and no spec describes."""
+    model = catalogue.models.get(result.trial.model)
+    if model is None:
+        return f"demanded a model with a spec; got {result.trial.model!r}"
+    if result.trial.mode == "training" and model.training is None:
+        return f"demanded a model whose spec has [training]; got {result.trial.model!r}"
+    if result.hardware not in catalogue.hardware:
+        return f"demanded a machine with a spec; got {result.hardware!r}"
+    return None

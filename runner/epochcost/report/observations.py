@@ -1,0 +1,171 @@
+"""Timed workloads before any price: one per measured configuration and per published figure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.cost import Time
+from epochcost.report.inputs import Inputs, Stored
+from epochcost.report.subjects import Machine, Subject, measured_machine, published_machine
+from epochcost.results.records import Result
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Training
+from epochcost.specs.published import Published, Timing
+from epochcost.specs.study import Mode
+from epochcost.statistics import Summary, summarise
+
+Kind = Literal["measured", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a figure can be checked: a file of the site (``uri``) or a page of a source."""
+
+    label: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One workload timed on one machine.
+
+    ``step`` is the mean time of one batch and None where a source gives epochs only; ``epoch`` and
+    ``epochs`` are None for inference. ``own_price`` names the price that a source paid.
+    ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
+    """
+
+    subject: Subject
+    machine: Machine
+    kind: Kind
+    mode: Mode
+    batch_size: int
+    software: str
+    step: Time | None
+    epoch: Time | None
+    epochs: int | None
+    date: dt.date
+    evidence: Evidence
+    summary: Summary | None = None
+    stop_reason: str | None = None
+    own_price: str | None = None
+    step_ratio: Decimal | None = None
+
+    @property
+    def full(self) -> Time | None:
+        """The time of all epochs."""
+        return self.epoch.scaled(self.epochs) if self.epoch and self.epochs else None
+
+    @property
+    def example_seconds(self) -> Decimal | None:
+        """The mean time of one example in its batch."""
+        return self.step.mean / self.batch_size if self.step else None
+
+    @property
+    def million(self) -> Time | None:
+        """The time of a million examples, for inference."""
+        if self.mode != "inference" or self.step is None:
+            return None
+        return self.step.scaled(Decimal(1_000_000) / self.batch_size)
+
+
+def observe(inputs: Inputs) -> tuple[Observation, ...]:
+    """Every measured and every published figure, in the order of the files."""
+    return (*_measured(inputs), *_published(inputs.catalogue))
+
+
+def _measured(inputs: Inputs) -> Iterator[Observation]:
+    stored = newest_configurations(inputs.stored)
+    hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
+    for one in stored:
+        yield _from_result(inputs, one, only_host=hosts[one.result.hardware] == 1)
+
+
+def _host(result: Result) -> tuple[str, str]:
+    return result.hardware, result.environment.fingerprint
+
+
+def newest_configurations(stored: Sequence[Stored]) -> tuple[Stored, ...]:
+    """The latest result of each configuration on each host.
+
+    A trial's id changes with the runtime, the spec and this package, so an older version's result
+    of the same model, mode, provider, batch size and threads gives way to the newer one.
+    """
+    latest: dict[tuple[object, ...], Stored] = {}
+    for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
+        trial = one.result.trial
+        work = (trial.model, trial.mode, trial.provider, trial.precision, trial.batch_size)
+        latest[(*_host(one.result), *work, trial.threads)] = one
+    return tuple(sorted(latest.values(), key=lambda one: one.uri))
+
+
+def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observation:
+    result, trial = stored.result, stored.result.trial
+    model = inputs.catalogue.models[trial.model]
+    summary = summarise(result.measurement.samples_seconds)
+    step = Time.measured(summary.interval.low, summary.mean, summary.interval.high)
+    training = model.training if trial.mode == "training" else None
+    hardware = inputs.catalogue.hardware[result.hardware]
+    return Observation(
+        subject=Subject.of_model(model),
+        machine=measured_machine(hardware, result.environment, trial.provider, only_host=only_host),
+        kind="measured",
+        mode=trial.mode,
+        batch_size=trial.batch_size,
+        software=trial.runtime.replace("==", " "),
+        step=step,
+        epoch=_epoch(step, training, trial.batch_size),
+        epochs=training.epochs if training else None,
+        date=result.measurement.started_at.date(),
+        evidence=Evidence("result file", stored.uri),
+        summary=summary,
+        stop_reason=result.measurement.stop_reason,
+        step_ratio=inputs.ratios.of(trial.model, trial.batch_size) if training else None,
+    )
+
+
+def _epoch(step: Time, training: Training | None, batch_size: int) -> Time | None:
+    """The time of an epoch: whole batches only, as the models' sources train."""
+    if training is None:
+        return None
+    return step.scaled(max(1, training.examples_per_epoch // batch_size))
+
+
+def _published(catalogue: Catalogue) -> Iterator[Observation]:
+    for source in catalogue.published.values():
+        model = catalogue.models.get(source.model) if source.model else None
+        subject = Subject.of_model(model) if model else Subject.of_source(source)
+        for timing in source.timings:
+            yield _from_timing(catalogue, source, timing, subject)
+
+
+def _from_timing(
+    catalogue: Catalogue, source: Published, timing: Timing, subject: Subject
+) -> Observation:
+    epoch = Time.exactly(timing.seconds_per_epoch)
+    steps = timing.steps_per_epoch
+    return Observation(
+        subject=subject,
+        machine=published_machine(catalogue.hardware[timing.hardware]),
+        kind="published",
+        mode="training",
+        batch_size=timing.batch_size,
+        software=timing.framework or "framework not stated",
+        step=Time.exactly(timing.seconds_per_epoch / steps) if steps else None,
+        epoch=epoch,
+        epochs=timing.epochs,
+        date=source.as_of,
+        evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.id}.md"),
+        own_price=timing.price,
+    )
+
+
+def subjects(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Subject, ...]:
+    """Every model, then every workload known from published tables only."""
+    models = [Subject.of_model(model) for model in catalogue.models.values()]
+    others = {one.subject.id: one.subject for one in observations if not one.subject.is_model}
+    return (*models, *others.values())

@@ -1,0 +1,55 @@
+"""The first page: for each workload what is cheapest, what is fastest, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from epochcost.report.answers import Answer, answer
+from epochcost.report.charts.figure import Figure
+from epochcost.report.figures.dots import machines_compared
+from epochcost.report.pages.page import Page, Report
+from epochcost.report.rows import GOALS, Goal, Row
+from epochcost.report.subjects import Subject
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One workload on the first page."""
+
+    subject: Subject
+    answers: tuple[Answer, ...]
+    rows: tuple[Row, ...]
+    figure: Figure | None
+
+
+def answers_of(rows: tuple[Row, ...]) -> tuple[Answer, ...]:
+    """The answers for each goal that something was timed for."""
+    return tuple(found for goal in GOALS if (found := answer(rows, goal)))
+
+
+def overview(report: Report, subject: Subject) -> Overview:
+    """What the first page says about a workload."""
+    rows = report.rows_of(subject)
+    goal: Goal = "epoch" if any(row.training for row in rows) else "million"
+    figure = machines_compared(
+        rows,
+        goal,
+        identifier=f"home-{subject.id}",
+        job="epoch of training" if goal == "epoch" else "million inferences",
+        colours=report.colours,
+    )
+    return Overview(subject, answers_of(rows), rows, figure)
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The first page."""
+    overviews = [overview(report, subject) for subject in report.subjects]
+    yield Page(
+        uri="index.md",
+        title="Which machine is cheapest, and how sure is that?",
+        template="home.md.jinja",
+        description="What models cost to train and to serve, by machine and price plan.",
+        context={"overviews": overviews, "report": report},
+        figures={one.subject.id: one.figure for one in overviews},
+    )

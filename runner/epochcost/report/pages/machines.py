@@ -1,0 +1,104 @@
+"""The pages of machines: a list of all, and one page for each kind of machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from epochcost.report.answers import answer
+from epochcost.report.figures.batch import time_by_batch_on_machine
+from epochcost.report.figures.dots import workloads_compared
+from epochcost.report.pages.page import Page, Report, machine_uri
+from epochcost.report.rows import GOALS, Goal, Row, current_prices
+from epochcost.report.subjects import Subject
+from epochcost.results.records import Environment
+from epochcost.specs.hardware import Hardware
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a machine stands for one goal: the best of it, and of all machines."""
+
+    subject: Subject
+    goal: Goal
+    here: Row
+    best: Row
+
+    @property
+    def factor(self) -> float:
+        """The machine's cheapest cost over the cheapest of all."""
+        ours, theirs = self.here.estimate(self.goal), self.best.estimate(self.goal)
+        assert ours is not None, "a standing is among priced rows"
+        assert theirs is not None, "a standing is among priced rows"
+        return float(ours.mean / theirs.mean)
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The list, then every machine's page."""
+    machines = list(report.catalogue.hardware.values())
+    yield Page(
+        uri="machines/index.md",
+        title="Machines",
+        template="machines.md.jinja",
+        context={"listed": [(one, _counts(report, one)) for one in machines]},
+        description="Every machine, what it is made of, and how many figures it has.",
+    )
+    for hardware in machines:
+        yield _page(report, hardware)
+
+
+def _counts(report: Report, hardware: Hardware) -> dict[str, int]:
+    mine = [one for one in report.observations if one.machine.hardware == hardware.id]
+    measured = sum(one.kind == "measured" for one in mine)
+    prices = len(report.catalogue.prices_of(hardware.id))
+    return {"measured": measured, "published": len(mine) - measured, "prices": prices}
+
+
+def _page(report: Report, hardware: Hardware) -> Page:
+    rows = tuple(row for row in report.rows if row.observed.machine.hardware == hardware.id)
+    prices = report.catalogue.prices_of(hardware.id)
+    return Page(
+        uri=machine_uri(hardware.id),
+        title=hardware.name,
+        template="machine.md.jinja",
+        description=f"What {hardware.name} costs an hour, and what it does for the money.",
+        context={
+            "hardware": hardware,
+            "prices": prices,
+            "current": current_prices(prices),
+            "training": [row for row in rows if row.training],
+            "inference": [row for row in rows if row.inference],
+            "standings": list(_standings(report, rows)),
+            "hosts": _hosts(report, hardware),
+        },
+        figures={
+            "workloads": workloads_compared(
+                rows, identifier=f"machine-{hardware.id}-workloads", colours=report.colours
+            ),
+            "time_batch": time_by_batch_on_machine(
+                [one for one in report.observations if one.machine.hardware == hardware.id],
+                identifier=f"machine-{hardware.id}-time-batch",
+            ),
+        },
+    )
+
+
+def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
+    for subject in report.subjects:
+        mine = [row for row in rows if row.observed.subject == subject]
+        for goal in GOALS:
+            here, best = answer(mine, goal), answer(report.rows_of(subject), goal)
+            if here and best and here.cheapest and best.cheapest:
+                yield Standing(subject, goal, here.cheapest.row, best.cheapest.row)
+
+
+def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
+    """The latest environment of each host that was measured."""
+    latest = {
+        stored.result.environment.fingerprint: stored.result
+        for stored in sorted(
+            report.inputs.stored, key=lambda one: one.result.measurement.started_at
+        )
+        if stored.result.hardware == hardware.id
+    }
+    return [result.environment for result in latest.values()]

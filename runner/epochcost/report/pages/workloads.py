@@ -1,0 +1,96 @@
+"""The pages of workloads: a list of all, and one page for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from epochcost.report.charts.figure import Figure
+from epochcost.report.figures.batch import cost_by_batch, time_by_batch
+from epochcost.report.figures.cost_time import cost_against_time
+from epochcost.report.observations import Observation
+from epochcost.report.pages.home import answers_of
+from epochcost.report.pages.page import Page, Report, subject_uri
+from epochcost.report.rows import Row
+from epochcost.report.subjects import Subject
+from epochcost.report.wording import full_training_words
+from epochcost.specs.published import Published
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The list, then every workload's page."""
+    listed = [(subject, answers_of(report.rows_of(subject))) for subject in report.subjects]
+    yield Page(
+        uri="models/index.md",
+        title="Models",
+        template="workloads.md.jinja",
+        context={"listed": listed},
+        description="Every workload with a figure, and what is cheapest for it.",
+    )
+    for subject in report.subjects:
+        yield _page(report, subject)
+
+
+def _page(report: Report, subject: Subject) -> Page:
+    rows = report.rows_of(subject)
+    observed = tuple(dict.fromkeys(row.observed for row in rows))
+    model = report.catalogue.models.get(subject.id) if subject.is_model else None
+    return Page(
+        uri=subject_uri(subject),
+        title=subject.name,
+        template="workload.md.jinja",
+        description=f"What {subject.name} costs to train and to serve, by machine and price plan.",
+        context={
+            "subject": subject,
+            "model": model,
+            "graph": report.inputs.graphs.get(model.graph) if model else None,
+            "answers": answers_of(rows),
+            "training": [row for row in rows if row.training],
+            "inference": [row for row in rows if row.inference],
+            "measured": [one for one in observed if one.kind == "measured"],
+            "ratio_unknown": _without_ratio(observed),
+            "ratio_worst": _worst_ratio(observed),
+            "sources": _sources(report, subject),
+        },
+        figures=_figures(report, subject, rows, observed),
+    )
+
+
+def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
+    return [one for one in observed if one.kind == "measured" and one.mode == "training"]
+
+
+def _without_ratio(observed: Sequence[Observation]) -> list[int]:
+    """The batch sizes whose step was not compared with PyTorch."""
+    found = _measured_training(observed)
+    return sorted({one.batch_size for one in found if one.step_ratio is None})
+
+
+def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
+    """The observation whose step loses most against PyTorch, if one loses."""
+    slower = [one for one in _measured_training(observed) if (one.step_ratio or 0) > 1]
+    return max(slower, key=lambda one: one.step_ratio or 0, default=None)
+
+
+def _sources(report: Report, subject: Subject) -> list[Published]:
+    return [
+        source
+        for source in report.catalogue.published.values()
+        if subject.id in {source.id, source.model}
+    ]
+
+
+def _figures(
+    report: Report, subject: Subject, rows: Sequence[Row], observed: Sequence[Observation]
+) -> Mapping[str, Figure | None]:
+    stem, colours = subject_uri(subject).removesuffix(".md").replace("/", "-"), report.colours
+    return {
+        "cost_time": cost_against_time(
+            rows,
+            "full",
+            identifier=f"{stem}-cost-time",
+            job=full_training_words(one.epochs for one in observed),
+            colours=colours,
+        ),
+        "time_batch": time_by_batch(observed, identifier=f"{stem}-time-batch", colours=colours),
+        "cost_batch": cost_by_batch(rows, identifier=f"{stem}-cost-batch", colours=colours),
+    }

@@ -1,0 +1,129 @@
+"""The MkDocs plugin: adds the site of `epochcost.report.site` to the hand-written pages.
+
+Thin: reading and building happen in the library. Importing it loads neither onnxruntime nor torch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from mkdocs.config import config_options as option
+from mkdocs.config import load_config
+from mkdocs.config.base import Config
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import MkDocsException, PluginError
+from mkdocs.livereload import LiveReloadServer
+from mkdocs.plugins import BasePlugin, get_plugin_logger
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from epochcost.errors import EpochcostError, InputError
+from epochcost.report.charts.drawing import Drawer
+from epochcost.report.export import write_site
+from epochcost.report.injection import inject
+from epochcost.report.inputs import read_inputs
+from epochcost.report.navigation import navigation
+from epochcost.report.site import ASSETS, Site, build
+from epochcost.specs.loader import load_catalogue
+
+NAME = "epochcost"
+# `--strict` counts warnings of loggers under "mkdocs" only.
+log = get_plugin_logger(__name__)
+
+
+class ReportConfig(Config):  # type: ignore[no-untyped-call]
+    """The plugin's options in mkdocs.yml; paths are relative to that file.
+
+    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn charts.
+    """
+
+    root = option.Type(str, default=".")
+    results = option.ListOfItems(option.Type(str), default=["docs/data/results"])
+    templates = option.Type(str, default="site_templates")
+    cache = option.Type(str, default=".cache/epochcost/charts")
+
+
+class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call]
+    """Adds the report's pages, files and charts."""
+
+    _site: Site
+    _drawer: Drawer
+
+    def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
+        """Build the report and add its pages and files; set the navigation if there is none."""
+        self.prepare(config)
+        if config.nav is None:
+            written = [file.src_uri for file in files.documentation_pages()]
+            config.nav = navigation(self._site, written)
+        for file in self._files(config):
+            if file.src_uri in files.src_uris:
+                files.remove(files.src_uris[file.src_uri])
+            files.append(file)
+        return files
+
+    def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
+        """Draw the figures of a page."""
+        return inject(output, self._site.figures, self._drawer)
+
+    def on_serve(
+        self,
+        server: LiveReloadServer,
+        *,
+        config: MkDocsConfig,
+        builder: object,  # noqa: ARG002
+    ) -> LiveReloadServer:
+        """Build again when specs, results or templates change."""
+        for folder in ("specs", "models"):
+            _watch(server, self._path(config, self.config.root) / folder)
+        for folder in (*self.config.results, self.config.templates):
+            _watch(server, self._path(config, folder))
+        return server
+
+    def prepare(self, config: MkDocsConfig) -> None:
+        """Read and build the report; what is left out of it is a warning."""
+        self._drawer = Drawer(self._path(config, self.config.cache))
+        try:
+            catalogue = load_catalogue(self._path(config, self.config.root))
+            results = [self._path(config, folder) for folder in self.config.results]
+            inputs = read_inputs(catalogue, results, Path(config.docs_dir))
+            self._site = build(inputs, self._path(config, self.config.templates))
+        except EpochcostError as error:
+            raise PluginError(str(error)) from error
+        for problem in inputs.problems:
+            log.warning(problem)
+
+    def write(self, config: MkDocsConfig, folder: Path) -> int:
+        """Write what a prepared report adds, and the hand-written pages; how many files."""
+        return write_site(self._site, self._drawer, Path(config.docs_dir), folder)
+
+    def _files(self, config: MkDocsConfig) -> list[File]:
+        texts = {**self._site.pages, **self._site.files}
+        texts[f"{ASSETS}/vega.js"] = self._drawer.library()
+        made = [File.generated(config, uri, content=content) for uri, content in texts.items()]
+        results = self._site.results.items()
+        return made + [File.generated(config, uri, abs_src_path=str(path)) for uri, path in results]
+
+    def _path(self, config: MkDocsConfig, path: str) -> Path:
+        return Path(config.config_file_path).parent / PurePosixPath(path)
+
+
+def _watch(server: LiveReloadServer, path: Path) -> None:
+    if path.exists():
+        server.watch(str(path))
+
+
+def write_pages(config_file: Path, folder: Path) -> int:
+    """Write the whole site as Markdown with its files, as an mkdocs.yml configures it.
+
+    The way out to another generator: charts stand in the pages, static. Returns the number of
+    files. Raises InputError where the configuration, the specs or the folder are wrong.
+    """
+    try:
+        config = load_config(str(config_file))
+        plugin = config.plugins.get(NAME)
+        if not isinstance(plugin, EpochcostPlugin):
+            raise InputError(f"{config_file}: demanded the plugin {NAME}; got none")
+        plugin.prepare(config)
+        return plugin.write(config, folder)
+    except MkDocsException as error:
+        raise InputError(str(error)) from error

@@ -1,0 +1,148 @@
+"""The one join of the report: timed workloads × price plans → priced rows.
+
+Everything that the site shows is read from rows. Figures of different machines are never pooled,
+and a missing price stays a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.cost import (
+    Cost,
+    Estimate,
+    Time,
+    TrainingCosts,
+    TrainingTime,
+    million_inferences,
+    training_costs,
+)
+from epochcost.report.inputs import Inputs
+from epochcost.report.observations import Observation, observe
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.price import Price
+
+Goal = Literal["epoch", "full", "million"]
+Mark = Literal["measured", "measured, price assumed", "published", "published, price assumed"]
+GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An observation under one price plan.
+
+    ``current`` says that no newer price of the same plan is known; a superseded one stays in the
+    tables, dated, and is no candidate for "cheapest". ``price`` None: no price is known.
+    """
+
+    observed: Observation
+    price: Price | None
+    current: bool
+    training: TrainingCosts | None = None
+    inference: Cost | None = None
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the price is an assumption and nobody's price list."""
+        return self.price is not None and self.price.assumed
+
+    @property
+    def mark(self) -> Mark:
+        """How sure the figure is, in the words that tables and legends use."""
+        if self.observed.kind == "measured":
+            return "measured, price assumed" if self.assumed else "measured"
+        return "published, price assumed" if self.assumed else "published"
+
+    @property
+    def plan(self) -> str:
+        """The price plan in one phrase, with its date."""
+        if self.price is None:
+            return "no price"
+        region = f", {self.price.region}" if self.price.region else ""
+        return f"{self.price.provider} {self.price.plan}{region}, {self.price.as_of}"
+
+    def cost(self, goal: Goal) -> Cost | None:
+        """What the goal costs; None where this row is not about it."""
+        if goal == "million":
+            return self.inference
+        if self.training is None:
+            return None
+        return self.training.epoch if goal == "epoch" else self.training.full
+
+    def time(self, goal: Goal) -> Time | None:
+        """How long the goal takes; None where this row is not about it."""
+        observed = self.observed
+        return {"epoch": observed.epoch, "full": observed.full, "million": observed.million}[goal]
+
+    def estimate(self, goal: Goal) -> Estimate | None:
+        """The cost where there is one: neither unpriced nor about something else."""
+        cost = self.cost(goal)
+        return cost if isinstance(cost, Estimate) else None
+
+
+def join(inputs: Inputs) -> tuple[Row, ...]:
+    """All rows, those of one subject and mode together, cheapest first, the unpriced last."""
+    rows = [
+        _priced(observed, price, current=_is_current(inputs.catalogue, price))
+        for observed in observe(inputs)
+        for price in _plans(inputs.catalogue, observed)
+    ]
+    return tuple(sorted(rows, key=_order))
+
+
+def _plans(catalogue: Catalogue, observed: Observation) -> Iterable[Price | None]:
+    """Today's plans of the machine and, for a published figure, the one that its source paid."""
+    plans = current_prices(catalogue.prices_of(observed.machine.hardware))
+    own = catalogue.prices.get(observed.own_price) if observed.own_price else None
+    if own is not None and own not in plans:
+        plans = (own, *plans)
+    return plans or (None,)
+
+
+def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
+    """Those that no newer price of the same plan supersedes."""
+    known = tuple(prices)
+    return tuple(one for one in known if not any(_supersedes(other, one) for other in known))
+
+
+def _supersedes(newer: Price, older: Price) -> bool:
+    """Whether both are dates of one plan; an older price that names no region is of any."""
+    same = (newer.hardware, newer.provider, newer.plan, newer.currency) == (
+        older.hardware,
+        older.provider,
+        older.plan,
+        older.currency,
+    )
+    return (
+        same
+        and newer.as_of > older.as_of
+        and older.region in {None, newer.region}
+        and older.sku in {None, newer.sku}
+    )
+
+
+def _is_current(catalogue: Catalogue, price: Price | None) -> bool:
+    return price is None or price in current_prices(catalogue.prices_of(price.hardware))
+
+
+def _priced(observed: Observation, price: Price | None, *, current: bool) -> Row:
+    vcpus, accelerated = observed.machine.vcpus, observed.machine.device == "cuda"
+    if observed.mode == "training" and observed.epoch and observed.epochs:
+        time = TrainingTime(observed.epoch, observed.epochs, observed.step)
+        costs = training_costs(price, time, vcpus=vcpus, accelerated=accelerated)
+        return Row(observed, price, current, training=costs)
+    assert observed.step is not None, "inference is observed by its step"
+    cost = million_inferences(
+        price, observed.step, observed.batch_size, vcpus=vcpus, accelerated=accelerated
+    )
+    return Row(observed, price, current, inference=cost)
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    goal: Goal = "epoch" if row.observed.mode == "training" else "million"
+    estimate = row.estimate(goal)
+    cost = estimate.mean if estimate else Decimal("Infinity")
+    return row.observed.subject.id, row.observed.mode == "inference", cost, row.plan

@@ -1,0 +1,88 @@
+"""The whole site as values: pages, generated files and figures. Pure but for reading templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.palette import stylesheet
+from epochcost.report.dataset import dataset
+from epochcost.report.inputs import Inputs
+from epochcost.report.pages import data, home, machines, prices, sources, workloads
+from epochcost.report.pages.page import Page, Report
+from epochcost.report.tables import Table, as_csv, as_json
+from epochcost.report.templates import environment, render
+
+# What stands in the navigation, in its order.
+PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
+    "Home": home.pages,
+    "Models": workloads.pages,
+    "Machines": machines.pages,
+    "Prices": prices.pages,
+    "Sources": sources.pages,
+    "Data": data.pages,
+}
+ASSETS = "assets"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the navigation: a page by itself, or a titled list of pages."""
+
+    title: str
+    uris: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a build adds to the hand-written pages; addresses are relative to the docs folder.
+
+    ``results`` are the result files by address. ``figures`` by id are drawn where a page shows
+    them.
+    """
+
+    pages: Mapping[str, str]
+    files: Mapping[str, str | bytes]
+    results: Mapping[str, Path]
+    figures: Mapping[str, Figure]
+    sections: tuple[Section, ...]
+
+
+def build(inputs: Inputs, templates: Path) -> Site:
+    """The site of the inputs; raises InputError where a template is wrong."""
+    report = Report(inputs)
+    made = environment(templates)
+    groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
+    pages = [page for group in groups.values() for page in group]
+    figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
+    return Site(
+        pages={page.uri: render(made, page) for page in pages},
+        files={**dict(_assets(templates)), **dict(_data(report, figures))},
+        results={stored.uri: stored.path for stored in inputs.stored},
+        figures=figures,
+        sections=tuple(
+            Section(title, tuple(page.uri for page in group)) for title, group in groups.items()
+        ),
+    )
+
+
+def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
+    """Style, script and pictures as they are, and the palette as a style sheet."""
+    folder = templates / ASSETS
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield f"{ASSETS}/{path.relative_to(folder).as_posix()}", path.read_bytes()
+    yield f"{ASSETS}/palette.css", stylesheet().encode()
+
+
+def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
+    yield from _table_files("data/figures", dataset(report.rows))
+    for figure in figures.values():
+        yield from _table_files(f"data/figures/{figure.id}", figure.table)
+
+
+def _table_files(stem: str, table: Table) -> Iterator[tuple[str, str]]:
+    yield f"{stem}.csv", as_csv(table)
+    yield f"{stem}.json", as_json(table)

@@ -1,0 +1,79 @@
+"""What is being priced, and where it ran: the nouns that rows, charts and pages share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from epochcost.results.records import Environment
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.model import Model
+from epochcost.specs.published import Published
+
+_MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A workload: a model of ours (``is_model``), or one known from a published table only."""
+
+    id: str
+    name: str
+    task: str
+    is_model: bool
+
+    @classmethod
+    def of_model(cls, model: Model) -> Subject:
+        """The workload of a model spec."""
+        return cls(model.id, model.name, model.task, is_model=True)
+
+    @classmethod
+    def of_source(cls, source: Published) -> Subject:
+        """The workload of a published table whose model we do not have."""
+        return cls(source.id, source.workload, "published table", is_model=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One place where a workload ran: a kind of machine, a host of it, and the device used.
+
+    ``host`` tells measured hosts of one kind apart and is None for published figures.
+    """
+
+    hardware: str
+    host: str | None
+    name: str
+    device: str
+    vcpus: int | None
+
+
+def published_machine(hardware: Hardware) -> Machine:
+    """The machine of a published figure: its kind, using its accelerator where it has one."""
+    return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
+
+
+def measured_machine(
+    hardware: Hardware, environment: Environment, device: str, *, only_host: bool
+) -> Machine:
+    """The machine of a measurement, named by its chip where the spec says that it is detected."""
+    name = _detected_name(hardware, environment, device) if hardware.detected else hardware.name
+    if not only_host:
+        name = f"{name} (host {environment.fingerprint[:4]})"
+    if device != hardware.device and not hardware.detected:
+        name = f"{name}, on its {device.upper()}"
+    vcpus = environment.logical_cpus if hardware.detected else hardware.vcpus
+    return Machine(hardware.id, environment.fingerprint, name, device, vcpus)
+
+
+def cpu_name(environment: Environment) -> str:
+    """The CPU's name without trade marks and clock, or that it is not known."""
+    if environment.cpu is None:
+        return "unknown CPU"
+    return " ".join(_MARKS.sub(" ", environment.cpu).split())
+
+
+def _detected_name(hardware: Hardware, environment: Environment, device: str) -> str:
+    """Named by the chip that did the work."""
+    gpus = [gpu.name for gpu in environment.gpus] if device == "cuda" else []
+    chip = gpus[0] if gpus else cpu_name(environment)
+    return f"{hardware.name}: {chip}, {environment.logical_cpus} vCPUs"

@@ -1,0 +1,89 @@
+"""Tables as values: columns with units, and their CSV and JSON files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.units import money, plain, seconds
+
+Value = str | int | Decimal | None
+Form = Literal["text", "seconds", "money", "number"]
+# A spreadsheet runs text that begins so as a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: ``name`` in files (with its unit), ``title`` for people, how values are shown.
+
+    Money is in ``currency``.
+    """
+
+    name: str
+    title: str
+    form: Form = "text"
+    meaning: str = ""
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Values by row and column; None is a value that is not known or does not apply."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+    @property
+    def shown(self) -> tuple[tuple[str, ...], ...]:
+        """Every value as people read it."""
+        return tuple(
+            tuple(_shown(column, value) for column, value in zip(self.columns, row, strict=True))
+            for row in self.rows
+        )
+
+
+def _shown(column: Column, value: Value) -> str:
+    if value is None:
+        return "—"
+    if column.form == "seconds":
+        return seconds(float(value))
+    if column.form == "money" and isinstance(value, Decimal):
+        return money(value, column.currency)
+    if column.form == "number":
+        return f"{value:,}"
+    return str(value)
+
+
+def as_csv(table: Table) -> str:
+    """The table as CSV with a header line; unknown values are empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column.name for column in table.columns)
+    writer.writerows([_cell(value) for value in row] for row in table.rows)
+    return text.getvalue()
+
+
+def as_json(table: Table) -> str:
+    """The table as JSON: what each column means, and a list of objects; decimals as strings."""
+    columns = {column.name: column.meaning or column.title for column in table.columns}
+    names = list(columns)
+    rows = [dict(zip(names, map(_json_value, row), strict=True)) for row in table.rows]
+    return json.dumps({"columns": columns, "rows": rows}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        return plain(value)
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+
+
+def _json_value(value: Value) -> str | int | None:
+    return plain(value) if isinstance(value, Decimal) else value

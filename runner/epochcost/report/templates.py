@@ -1,0 +1,116 @@
+"""Pages become Markdown: the Jinja environment, and the filters that templates may use."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from markupsafe import Markup
+
+from epochcost.cost import Unpriced
+from epochcost.errors import InputError
+from epochcost.report import wording
+from epochcost.report.escape import linked, markdown_text, page_title
+from epochcost.report.figures.dots import owned_hour
+from epochcost.report.pages.page import Page, machine_uri, subject_uri
+from epochcost.report.subjects import Subject
+from epochcost.specs.price import Price
+from epochcost.units import plain
+
+_ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
+_BLANK_LINES = re.compile(r"\n{3,}")
+_GIB = 2**30
+
+
+def environment(folder: Path) -> Environment:
+    """Templates of a folder; every printed string is escaped, every unknown name an error."""
+    made = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        finalize=markdown_text,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters.update(_FILTERS)
+    made.tests["unpriced"] = lambda cost: isinstance(cost, Unpriced)
+    return made
+
+
+def render(templates: Environment, page: Page) -> str:
+    """A page's Markdown; raises InputError where a template is wrong, naming it."""
+    try:
+        template = templates.get_template(f"pages/{page.template}")
+        # The way to the root is dots and slashes only.
+        text = template.render(page=page, root=Markup(page.root), **page.context)  # noqa: S704
+    except TemplateError as error:
+        place = f"{page.template}:{getattr(error, 'lineno', '?')}"
+        raise InputError(f"{place}: {type(error).__name__}: {error}") from error
+    return _BLANK_LINES.sub("\n\n", text).strip() + "\n"
+
+
+def address(uri: str) -> Markup:
+    """An address made of ids; raises InputError on any other character."""
+    if not _ADDRESS.fullmatch(uri):
+        raise InputError(f"address: demanded letters, digits and ._/- only; got {uri!r}")
+    return Markup(uri)  # noqa: S704  the characters were just checked
+
+
+def _subject_address(subject: Subject) -> Markup:
+    return address(subject_uri(subject))
+
+
+def _machine_address(hardware: str) -> Markup:
+    return address(machine_uri(hardware))
+
+
+def _count(value: Decimal | int | float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
+
+
+def _date(day: dt.date) -> Markup:
+    return Markup(f'<span class="ec-date">{day:%Y-%m-%d}</span>')  # noqa: S704  digits only
+
+
+def _rounded(value: Decimal) -> str:
+    return plain(value.quantize(Decimal("0.0001")))
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / _GIB:.1f} GiB"
+
+
+def _owned_hour(price: Price) -> str:
+    return wording.amount_words(owned_hour(price), price.currency)
+
+
+_FILTERS: dict[str, Callable[..., Any]] = {
+    "amount": wording.amount_words,
+    "billing": wording.billing_words,
+    "cost": wording.cost_words,
+    "count": _count,
+    "counted": wording.counted,
+    "gib": _gib,
+    "date": _date,
+    "goal": wording.goal_words,
+    "linked": linked,
+    "machine_uri": _machine_address,
+    "owned_hour": _owned_hour,
+    "page_title": page_title,
+    "plain": plain,
+    "price_dates": wording.price_dates,
+    "rate": wording.rate_words,
+    "ratio": wording.ratio_words,
+    "rounded": _rounded,
+    "shape": wording.SHAPES.__getitem__,
+    "spread": wording.spread,
+    "subject_uri": _subject_address,
+    "time": wording.time_words,
+    "uri": address,
+}

@@ -1,0 +1,116 @@
+"""Figures in words: what filters of the templates turn values into. Rounding is for people only."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from decimal import Decimal
+
+from epochcost.cost import Cost, Estimate, Time, Unpriced
+from epochcost.report.figures.parts import symbol
+from epochcost.report.observations import Observation
+from epochcost.report.rows import Goal, Row
+from epochcost.specs.billing import Billing
+from epochcost.units import money, plain, seconds
+
+_GOALS: dict[Goal, str] = {
+    "epoch": "epoch of training",
+    "full": "full training",
+    "million": "million inferences",
+}
+SHAPES = {
+    "measured": "○",
+    "measured, price assumed": "□",
+    "published": "◇",
+    "published, price assumed": "△",
+}
+
+
+def goal_words(goal: Goal) -> str:
+    """The goal as a noun without an article."""
+    return _GOALS[goal]
+
+
+def full_training_words(epochs: Iterable[int | None]) -> str:
+    """The full training with its number of epochs, where all agree on it."""
+    numbers = {number for number in epochs if number is not None}
+    return (
+        f"full training, {counted(numbers.pop(), 'epoch')}" if len(numbers) == 1 else _GOALS["full"]
+    )
+
+
+def cost_words(cost: Cost | None) -> str:
+    """An amount, or that and why there is none."""
+    if cost is None:
+        return "—"
+    if isinstance(cost, Unpriced):
+        return "no price"
+    return money(cost.mean, cost.currency)
+
+
+def time_words(time: Time | Decimal | float | None) -> str:
+    """A duration."""
+    if time is None:
+        return "—"
+    return seconds(float(time.mean if isinstance(time, Time) else time))
+
+
+def spread(value: Time | Estimate | Unpriced | None) -> str:
+    """The half width of the 95 % interval, the wider side; empty where there is none."""
+    if value is None or isinstance(value, Unpriced) or value.low == value.high:
+        return ""
+    half = max(value.high - value.mean, value.mean - value.low) / value.mean * 100
+    return f"± {max(half, Decimal('0.1')):.1f} %"
+
+
+def amount_words(amount: Decimal, currency: str) -> str:
+    """An amount of money, rounded."""
+    return money(amount, currency)
+
+
+def rate_words(amount: Decimal, currency: str) -> str:
+    """A price exactly as its source asks it."""
+    digits = plain(amount)
+    whole, point, cents = digits.partition(".")
+    return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
+
+
+def billing_words(rule: Billing) -> str:
+    """A billing rule as a phrase."""
+    increment, minimum = rule.increment_seconds, rule.minimum_seconds
+    if increment == 0:
+        step = "as used, not rounded"
+    elif increment == 3600:
+        step = "in whole hours"
+    else:
+        step = f"in steps of {plain(increment)} s"
+    return step if minimum <= increment else f"{step}, at least {plain(minimum)} s"
+
+
+def ratio_words(observed: Observation) -> str:
+    """What each measured training cost says about our step beside PyTorch's; empty if below 1."""
+    if observed.kind != "measured" or observed.mode != "training":
+        return ""
+    if observed.step_ratio is None:
+        return "not compared with PyTorch"
+    if observed.step_ratio > 1:
+        return f"{observed.step_ratio:.2f} times PyTorch's step"
+    return ""
+
+
+def date_range(dates: Iterable[dt.date]) -> str:
+    """One date, or the first and the last."""
+    found = sorted(set(dates))
+    if not found:
+        return "no date"
+    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def price_dates(rows: Iterable[Row]) -> str:
+    """The dates of the prices used."""
+    return date_range(row.price.as_of for row in rows if row.price)

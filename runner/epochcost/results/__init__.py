@@ -1,0 +1,1 @@
+"""Stored measurements: the records, their versioned JSON form, and the folder that keeps them."""

@@ -1,0 +1,89 @@
+"""Writing a file whole or not at all: whoever reads sees the old bytes or the new, never half."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+from epochcost.errors import CapabilityError
+
+TEMPORARY_SUFFIX = ".partial"
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` through a synced temporary file in the same folder.
+
+    Raises CapabilityError where the disk is full or the folder cannot be written; a file that
+    stood at ``path`` is then unchanged.
+    """
+    try:
+        _write_and_replace(path, data)
+    except OSError as error:
+        raise storage_error(path.parent, error) from error
+
+
+def require_writable(folder: Path) -> None:
+    """Make ``folder`` and prove that a file can be written there; raises CapabilityError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=TEMPORARY_SUFFIX) as probe:
+            probe.write(b"\n" * 4096)
+    except OSError as error:
+        raise storage_error(folder, error) from error
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary files that a killed writer left; only for who holds the folder's lock."""
+    for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            leftover.unlink()
+
+
+def storage_error(folder: Path, error: OSError) -> CapabilityError:
+    """The words for a folder that does not take a file, and what to do about it."""
+    kept = "results finished so far are kept; then continue with `epochcost run --resume`"
+    if error.errno in _NO_ROOM:
+        return CapabilityError(
+            f"{folder}: demanded room for a result; got {error.strerror}: free some space, "
+            f"or name another folder with --results; {kept}"
+        )
+    if error.errno in _NO_RIGHT:
+        return CapabilityError(
+            f"{folder}: demanded the right to write a result; got {error.strerror}: "
+            f"change the folder's rights, or name another folder with --results; {kept}"
+        )
+    reason = error.strerror or str(error)
+    return CapabilityError(
+        f"{folder}: demanded a folder for results; got {reason}: "
+        f"name another folder with --results; {kept}"
+    )
+
+
+def _write_and_replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut, where the file system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,103 @@
+"""The JSON form of a result: its version, the history of versions, and how old files are read.
+
+History of FORMAT_VERSION:
+1  first form: trial, measurement with raw samples in seconds, environment.
+
+Whoever changes a record raises the version, adds a line above and a function to ``UPGRADES``
+that turns a document of the previous version into one of the new; stored files are never edited.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from epochcost.errors import Fault, ResultError
+from epochcost.results.records import Result
+
+FORMAT_VERSION = 1
+Document = dict[str, Any]
+# From the version of the key to the next one.
+UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType({})
+
+_NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
+
+
+class DamagedResultError(ResultError):
+    """A file that is not a result; ``fault`` says where and why."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(str(fault))
+
+
+def dump_result(result: Result) -> bytes:
+    """The file's bytes: one key a line, so that changes can be reviewed; samples on one line."""
+    text = json.dumps(result.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
+    return (_NUMBERS_ON_LINES.sub(_on_one_line, text) + "\n").encode()
+
+
+def _on_one_line(numbers: re.Match[str]) -> str:
+    return "[" + ", ".join(number.strip() for number in numbers[1].split(",")) + "]"
+
+
+def parse_result(data: bytes, path: Path) -> Result:
+    """The result in a file's bytes, upgraded to this version; ``path`` is for messages only.
+
+    Raises DamagedResultError where the bytes are not a whole and consistent result.
+    """
+    document = _upgraded(_decoded(data, path), path)
+    try:
+        result = Result.model_validate(document)
+    except ValidationError as error:
+        raise _damaged(path, _first_fault(error)) from None
+    if result.trial_id != result.trial.id:
+        demanded = f"demanded trial_id {result.trial.id} for this trial; got {result.trial_id}"
+        raise _damaged(path, f"{demanded}: the file was edited; measure again")
+    return result
+
+
+def _decoded(data: bytes, path: Path) -> Document:
+    try:
+        document = json.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise _damaged(path, f"demanded UTF-8 text; got byte {error.start} that is not") from None
+    except json.JSONDecodeError as error:
+        message = f"demanded a whole JSON document; got a fault here: {error.msg}"
+        raise DamagedResultError(Fault(path, error.lineno, error.colno, message)) from None
+    except (RecursionError, ValueError) as error:
+        raise _damaged(path, f"demanded a JSON document of a result; got {error}") from None
+    if not isinstance(document, dict):
+        raise _damaged(path, f"demanded a JSON object; got {type(document).__name__}")
+    return document
+
+
+def _upgraded(document: Document, path: Path) -> Document:
+    version = document.get("format_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _damaged(path, f"demanded format_version from 1 to {FORMAT_VERSION}; got {version!r}")
+    if version > FORMAT_VERSION:
+        raise _damaged(
+            path,
+            f"demanded format_version up to {FORMAT_VERSION}; got {version}: "
+            "a newer epochcost wrote this file; update epochcost to read it",
+        )
+    for old in range(version, FORMAT_VERSION):
+        document = UPGRADES[old](document)
+    return document
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"])) or "document"
+    return f"{key}: {first['msg']}"
+
+
+def _damaged(path: Path, message: str) -> DamagedResultError:
+    return DamagedResultError(Fault(path, 1, 1, message))

@@ -1,0 +1,100 @@
+"""What every spec shares: frozen, unknown keys refused, exact numbers, and the field types.
+
+Specs arrive from TOML as str, int, Decimal, bool, date, list and dict; nothing is coerced from
+text, so ``amount = "0.90"`` is a fault and not a number. A validator here or in a spec raises
+ValueError with the demand only ("should be …"): the file, the key and the value that was got are
+added by ``findings``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from epochcost.specs.wording import shown
+
+ItemT = TypeVar("ItemT")
+# Beyond any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
+LARGEST = 10**15
+
+
+class Spec(BaseModel):
+    """A frozen table of a TOML file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def _decimal(value: Any) -> Any:
+    return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _from_list(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def matching(pattern: str, demanded: str) -> AfterValidator:
+    """A demand that the whole text match a pattern, worded for people."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(f"should be {demanded}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _legible(text: str) -> str:
+    if not text.strip():
+        raise ValueError("should not be empty")
+    if any(not (character.isprintable() or character in "\n\t") for character in text):
+        raise ValueError("should hold no control characters")
+    return text
+
+
+def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
+    """A demand that no two items of an array share what ``of`` takes from them."""
+
+    def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
+        seen: set[Hashable] = set()
+        for name in map(of, items):
+            if name in seen:
+                raise ValueError(f"should name each item once, got {shown(name)} twice")
+            seen.add(name)
+        return items
+
+    return AfterValidator(check)
+
+
+# A TOML array read as an immutable tuple: `Annotated[tuple[X, ...], FROM_LIST]`.
+FROM_LIST = BeforeValidator(_from_list)
+DISTINCT = distinct(lambda item: item)
+Identifier = Annotated[
+    str,
+    matching(
+        r"[a-z0-9][a-z0-9._-]{0,79}",
+        "an id: lower-case letters, digits, dots, hyphens and underscores, at most 80",
+    ),
+]
+Text = Annotated[str, Field(max_length=2000), AfterValidator(_legible)]
+# Where a figure was read: a repository with its commit, an address, an article with its date.
+Source = Annotated[str, Field(min_length=3, max_length=2000), AfterValidator(_legible)]
+Number = Annotated[Decimal, BeforeValidator(_decimal)]
+Bounded = Annotated[Number, Field(ge=-LARGEST, le=LARGEST)]
+Positive = Annotated[Number, Field(gt=0, le=LARGEST)]
+NonNegative = Annotated[Number, Field(ge=0, le=LARGEST)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
+# Key paths of the spec whose values stand in no source that we could read, such as
+# `training.optimizer.epsilon`; items of arrays are not counted.
+Unconfirmed = Annotated[tuple[Text, ...], FROM_LIST, DISTINCT]
+
+
+class NamedSpec(Spec):
+    """The whole of a TOML file: one thing, by the id that other specs name it by."""
+
+    id: Identifier

@@ -1,0 +1,72 @@
+"""The catalogue: every spec of a folder, each kind by id, each with the file it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from epochcost.errors import InputError
+from epochcost.specs.base import NamedSpec
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.model import Model
+from epochcost.specs.price import Price
+from epochcost.specs.published import Published
+from epochcost.specs.study import Study
+from epochcost.specs.wording import nearest, shown
+
+SpecT = TypeVar("SpecT", bound=NamedSpec)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Specs by kind and id, valid together: every reference names something that is here.
+
+    ``root`` is the folder with ``specs/``; ``files`` maps ``kind/id`` to its TOML file.
+    """
+
+    root: Path
+    hardware: Mapping[str, Hardware]
+    prices: Mapping[str, Price]
+    models: Mapping[str, Model]
+    studies: Mapping[str, Study]
+    published: Mapping[str, Published]
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def models_folder(self) -> Path:
+        """Where the ONNX files of ``models`` stand."""
+        return self.root / "models"
+
+    def graph_path(self, model: Model) -> Path:
+        """The ONNX file of a model."""
+        return self.models_folder / model.graph
+
+    def prices_of(self, hardware: str) -> tuple[Price, ...]:
+        """The price plans of a machine, oldest first; empty where none is known."""
+        found = (price for price in self.prices.values() if price.hardware == hardware)
+        return tuple(sorted(found, key=lambda price: (price.as_of, price.id)))
+
+    def machine(self, identifier: str) -> Hardware:
+        """The machine of an id; raises InputError naming the nearest ids, as the next three do."""
+        return _named("hardware", self.hardware, identifier)
+
+    def price(self, identifier: str) -> Price:
+        """The price plan of an id."""
+        return _named("price", self.prices, identifier)
+
+    def model(self, identifier: str) -> Model:
+        """The model of an id."""
+        return _named("model", self.models, identifier)
+
+    def study(self, identifier: str) -> Study:
+        """The study of an id."""
+        return _named("study", self.studies, identifier)
+
+
+def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
+    found = specs.get(identifier)
+    if found is None:
+        raise InputError(f"unknown {kind} {shown(identifier)}{nearest(identifier, specs)}")
+    return found

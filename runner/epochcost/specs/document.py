@@ -1,0 +1,157 @@
+"""One TOML file: bytes that may be read, text that is UTF-8, and the table that tomli parses.
+
+Nothing is known here of what the table should hold. A file that gives no table gives one fault.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from epochcost.errors import Fault, SpecError
+from epochcost.specs.findings import Finding
+from epochcost.specs.positions import START, Position, key_position, offset_position
+from epochcost.specs.wording import KeyPath, printable, shown
+
+# A spec is a page of text; a file of a megabyte was put there by mistake.
+LARGEST_BYTES = 1_000_000
+_BYTE_ORDER_MARK = "\ufeff"
+_ID = re.compile(r"""^[ \t]*id[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
+_CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
+_REWORDED = {
+    "Cannot overwrite a value": "a key stands twice in its table",
+    "Illegal character '\\n'": "a text in quotes should end on its line",
+}
+# Python converts no decimal number of more digits.
+_HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file of one kind; ``text`` is kept to place faults in it."""
+
+    kind: str
+    path: Path
+    text: str
+    table: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The id that the table gives itself, else the name of the file."""
+        identifier = self.table.get("id")
+        return identifier if isinstance(identifier, str) else self.path.stem
+
+    def fault(self, finding: Finding) -> Fault:
+        """A finding at its place in the file."""
+        return Fault(self.path, *key_position(self.text, finding.key), str(finding))
+
+    def place(self, key: KeyPath) -> str:
+        """``path:line:col`` of a key, for a fault elsewhere that points here."""
+        position = key_position(self.text, key)
+        return f"{displayed(self.path)}:{position.line}:{position.column}"
+
+
+def displayed(path: Path) -> Path:
+    """A path as it is shown: relative to the current directory when below it, and printable."""
+    here = Path.cwd()
+    return Path(printable(str(path.relative_to(here) if path.is_relative_to(here) else path)))
+
+
+def read(kind: str, path: Path, within: Path) -> Document:
+    """The document in a file that is, and whose target is, below the folder ``within``.
+
+    Raises SpecError with one fault where the file is no regular file of UTF-8 TOML.
+    """
+    text = _text(path, _contents(path, within))
+    return Document(kind, path, text, _table(path, text))
+
+
+def presumed_ids(path: Path, within: Path) -> frozenset[str]:
+    """The ids that a file without a table probably has, so that naming them is no second fault."""
+    try:
+        text = _contents(path, within).decode(errors="replace")
+    except SpecError:
+        text = ""
+    return frozenset({path.stem, *_ID.findall(text)})
+
+
+def refused(path: Path, message: str, position: Position = START) -> SpecError:
+    """The error of a file or folder that cannot be used at all."""
+    return SpecError([Fault(path, *position, message)])
+
+
+def _contents(path: Path, within: Path) -> bytes:
+    try:
+        target = path.resolve(strict=True)
+        if not target.is_relative_to(within.resolve()):
+            raise refused(
+                path, f"should stay in the folder {displayed(within)}, got a link out of it"
+            )
+        status = target.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise refused(path, "should be a regular file")
+        if status.st_size > LARGEST_BYTES:
+            raise refused(path, f"should be at most {LARGEST_BYTES} bytes, got {status.st_size}")
+        return target.read_bytes()
+    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
+        reason = error.strerror if isinstance(error, OSError) else "its links form a loop"
+        raise refused(path, f"cannot be read: {reason}") from error
+
+
+def _text(path: Path, contents: bytes) -> str:
+    try:
+        text = contents.decode()
+    except UnicodeDecodeError as error:
+        before = contents[: error.start].decode()
+        found = f"got the byte 0x{contents[error.start]:02x}"
+        position = offset_position(before, len(before))
+        raise refused(path, f"should be UTF-8, {found}", position) from error
+    if text.startswith(_BYTE_ORDER_MARK):
+        raise refused(path, "should be UTF-8 without a byte order mark, got one")
+    if "\0" in text:
+        position = offset_position(text, text.index("\0"))
+        raise refused(path, "should be text, got a NUL byte", position)
+    if not text.strip():
+        raise refused(path, "should hold a spec, got an empty file")
+    if conflict := _CONFLICT.search(text):
+        position = offset_position(text, conflict.start())
+        raise refused(path, f"should be merged, got a conflict marker {conflict[1]}", position)
+    return text
+
+
+def _table(path: Path, text: str) -> Mapping[str, Any]:
+    try:
+        return tomli.loads(text, parse_float=_decimal)
+    except tomli.TOMLDecodeError as error:
+        position = Position(error.lineno, error.colno)
+        raise refused(path, f"invalid TOML: {_reason(error)}", position) from error
+    except RecursionError as error:
+        raise refused(path, "should nest tables and arrays less deeply") from error
+    except ValueError as error:
+        huge = _HUGE_INTEGER.search(text)
+        position = offset_position(text, huge.start()) if huge else START
+        raise refused(path, "should hold no number of thousands of digits", position) from error
+
+
+def _reason(error: tomli.TOMLDecodeError) -> str:
+    """The parser's reason, and what it found there; its own words where they mislead nobody."""
+    if error.msg in _REWORDED:
+        return _REWORDED[error.msg]
+    rest = error.doc[error.pos :].partition("\n")[0].strip()
+    got = shown(rest) if rest else "the end of the line"
+    return f"{error.msg[:1].lower()}{error.msg[1:]}, got {got}"
+
+
+def _decimal(digits: str) -> Decimal:
+    """An exact number; one beyond Decimal's range is infinite, which every spec refuses."""
+    try:
+        return Decimal(digits)
+    except InvalidOperation:
+        return Decimal("Infinity")

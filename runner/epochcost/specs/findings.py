@@ -1,0 +1,139 @@
+"""From a parsed TOML table to a spec, or to what is wrong with it: key paths and messages.
+
+pydantic judges; every sentence that a person reads is made here. Where a key stands in its file
+is found by ``positions``; what holds between files is checked by ``references``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from epochcost.specs.base import NamedSpec
+from epochcost.specs.kinds import keys_of
+from epochcost.specs.wording import KeyPath, closest, dotted, listed, nearest, shown, suggestion
+
+
+class Finding(NamedTuple):
+    """One thing wrong with a key or its absence; the empty path is the whole file."""
+
+    key: KeyPath
+    message: str
+
+    def __str__(self) -> str:
+        return f"{dotted(self.key)}: {self.message}" if self.key else self.message
+
+
+def judge(kind: type[NamedSpec], table: Mapping[str, Any]) -> NamedSpec | tuple[Finding, ...]:
+    """The spec that a table describes, or everything that is wrong with the table by itself."""
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    meant = {_meant(kind, table, detail) for detail in details if _is(detail, "extra_forbidden")}
+    return tuple(
+        _finding(kind, table, detail)
+        for detail in details
+        if not (_is(detail, "missing") and _key(detail, table) in meant)
+    )
+
+
+def _is(detail: ErrorDetails, kind: str) -> bool:
+    return detail["type"] == kind
+
+
+def _meant(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails) -> KeyPath | None:
+    """The key that an unknown one misspells: where it is missing too, one slip is one finding."""
+    *around, word = _key(detail, table)
+    meant = closest(str(word), keys_of(kind, detail["loc"][:-1]))
+    return None if meant is None else (*around, meant)
+
+
+def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails) -> Finding:
+    key = _key(detail, table)
+    match detail["type"]:
+        case "missing":
+            return Finding(key, "required key is missing")
+        case "extra_forbidden":
+            choices = keys_of(kind, detail["loc"][:-1])
+            return Finding(key, f"unknown key{nearest(str(key[-1]), choices)}")
+        case "union_tag_not_found":
+            return Finding((*key, "name"), "required key is missing")
+        case "literal_error" | "union_tag_invalid":
+            return Finding(*_choice(key, detail))
+    demand = _demand(detail)
+    got = "" if ", got " in demand or _is_table(detail) else f", got {shown(detail['input'])}"
+    return Finding(key, f"{demand}{got}")
+
+
+def _is_table(detail: ErrorDetails) -> bool:
+    """Whether a table as a whole was judged by a rule of ours, which names the keys itself."""
+    return _is(detail, "value_error") and isinstance(detail["input"], Mapping)
+
+
+def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
+    """The location without pydantic's names of variants, which are no keys of the file."""
+    path: list[str | int] = []
+    value: Any = table
+    for part in detail["loc"]:
+        if _holds(value, part):
+            path.append(part)
+            value = value[part]
+    return (*path, detail["loc"][-1]) if _is(detail, "missing") else tuple(path)
+
+
+def _holds(value: Any, part: str | int) -> bool:
+    if isinstance(part, int):
+        return isinstance(value, list) and part < len(value)
+    return isinstance(value, dict) and part in value
+
+
+def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
+    """A value that should be one of a few: a literal, or the name of a variant."""
+    context, got = detail["ctx"], detail["input"]
+    if _is(detail, "union_tag_invalid"):
+        key, got = (*key, "name"), got["name"]
+    choices = re.findall(r"'([^']+)'", context.get("expected_tags") or context["expected"])
+    demand = f"should be {'one of ' if len(choices) > 1 else ''}{listed(choices)}"
+    near = suggestion(got, choices) if isinstance(got, str) else ""
+    return key, f"{demand}, got {shown(got)}{near}"
+
+
+def _demand(detail: ErrorDetails) -> str:
+    return _DEMANDS.get(detail["type"], _fixed("valid"))(detail.get("ctx", {}))
+
+
+def _fixed(demand: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda _: f"should be {demand}"
+
+
+def _filled(template: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda context: f"should {template.format_map(context)}"
+
+
+_DEMANDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
+    {
+        "string_type": _fixed("a text in quotes"),
+        "int_type": _fixed("a whole number"),
+        "is_instance_of": _fixed("a number"),  # Decimal is the only class that fields demand
+        "finite_number": _fixed("a finite number"),
+        "bool_type": _fixed("true or false"),
+        "date_type": _fixed("a date without quotes, such as 2016-11-01"),
+        "tuple_type": _fixed("an array in square brackets"),
+        "model_type": _fixed("a table"),
+        "model_attributes_type": _fixed("a table"),
+        "greater_than": _filled("be greater than {gt}"),
+        "greater_than_equal": _filled("be at least {ge}"),
+        "less_than": _filled("be less than {lt}"),
+        "less_than_equal": _filled("be at most {le}"),
+        "string_too_short": _filled("have at least {min_length} characters"),
+        "string_too_long": _filled("have at most {max_length} characters"),
+        "too_short": _filled("have at least {min_length} item"),
+        "value_error": lambda context: str(context["error"]),
+    }
+)

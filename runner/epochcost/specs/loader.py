@@ -1,0 +1,148 @@
+"""From the folder of specs to the catalogue, or to every fault of every file at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from epochcost.errors import Fault, InputError, SpecError
+from epochcost.specs.base import NamedSpec
+from epochcost.specs.catalogue import Catalogue, SpecT
+from epochcost.specs.document import Document, displayed, presumed_ids, read
+from epochcost.specs.findings import Finding, judge
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.kinds import KINDS
+from epochcost.specs.model import Model
+from epochcost.specs.price import Price
+from epochcost.specs.published import Published
+from epochcost.specs.references import Neighbours, between, neighbours
+from epochcost.specs.study import Study
+from epochcost.specs.tree import FOLDER, SpecFile, located, tree_of, walk
+
+_DEMAND = f"demanded .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
+_REMEDY = f"run this in the folder that holds {FOLDER}/ and models/"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check looked at, and what it found wrong, in the order of files and lines."""
+
+    files: tuple[Path, ...]
+    faults: tuple[Fault, ...]
+
+
+class _Loaded(NamedTuple):
+    files: tuple[SpecFile, ...]
+    specs: tuple[tuple[Document, NamedSpec], ...]
+    faults: tuple[Fault, ...]
+
+
+def load_catalogue(root: Path) -> Catalogue:
+    """The catalogue of a project's folder, which holds ``specs/`` and ``models/``.
+
+    Raises SpecError with the faults of all files, and InputError where there are no specs.
+    """
+    tree = root.absolute() / FOLDER
+    if not tree.is_dir():
+        raise InputError(f"{displayed(tree)}: {_DEMAND}, got no such folder: {_REMEDY}")
+    loaded = _load(tree)
+    if loaded.faults:
+        raise SpecError(_as_shown(loaded.faults))
+    if not loaded.files:
+        raise InputError(f"{displayed(tree)}: {_DEMAND}, got no spec there")
+    files = {f"{document.kind}/{spec.id}": document.path for document, spec in loaded.specs}
+    return Catalogue(
+        root=root,
+        hardware=_by_id(loaded, Hardware),
+        prices=_by_id(loaded, Price),
+        models=_by_id(loaded, Model),
+        studies=_by_id(loaded, Study),
+        published=_by_id(loaded, Published),
+        files=MappingProxyType(files),
+    )
+
+
+def check_paths(paths: Iterable[Path]) -> Checked:
+    """The faults of files, and of all files below folders.
+
+    References are resolved in the whole folder of specs around a path; faults of files that were
+    not asked for are left out. Raises InputError where a path leads to no spec.
+    """
+    asked = [located(path) for path in paths]
+    files: set[Path] = set()
+    faults: set[Fault] = set()
+    for tree in sorted({tree_of(path) for path in asked}):
+        loaded = _load(tree)
+        files.update(file.path for file in loaded.files)
+        faults.update(loaded.faults)
+    places = files | {fault.path for fault in faults}
+    for path in asked:
+        if not any(place.is_relative_to(path) for place in places):
+            raise InputError(f"{displayed(path)}: {_DEMAND}, got no spec there")
+    return Checked(
+        tuple(sorted(displayed(file) for file in files if _is_asked(file, asked))),
+        _as_shown(fault for fault in faults if _is_asked(fault.path, asked)),
+    )
+
+
+def _load(tree: Path) -> _Loaded:
+    """Every spec below a folder that is right, and every fault of those that are not."""
+    walked = tuple(walk(tree))
+    files = tuple(item for item in walked if isinstance(item, SpecFile))
+    faults = [item for item in walked if isinstance(item, Fault)]
+    documents, unparsed, unreadable = _documents(files, tree)
+    presumed = ((kind, name) for kind, path in unparsed for name in presumed_ids(path, tree))
+    unseen = (fault.path.name for fault in faults if fault.path.parent == tree)
+    others = neighbours(documents, presumed, _graphs_beside(tree), unseen)
+    specs = []
+    for document in documents:
+        spec, findings = _judged(document, others)
+        faults.extend(map(document.fault, findings))
+        if spec and not findings:
+            specs.append((document, spec))
+    return _Loaded(files, tuple(specs), (*faults, *unreadable))
+
+
+def _documents(
+    files: Iterable[SpecFile], tree: Path
+) -> tuple[list[Document], list[SpecFile], list[Fault]]:
+    """The documents of the files that parse; the other files, and why they do not."""
+    documents: list[Document] = []
+    unparsed: list[SpecFile] = []
+    faults: list[Fault] = []
+    for file in files:
+        try:
+            documents.append(read(file.kind, file.path, tree))
+        except SpecError as error:
+            unparsed.append(file)
+            faults.extend(error.faults)
+    return documents, unparsed, faults
+
+
+def _judged(document: Document, others: Neighbours) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
+    """A document by itself and beside the others; a key wrong by itself is not judged further."""
+    judged = judge(KINDS[document.kind], document.table)
+    alone = judged if isinstance(judged, tuple) else ()
+    wrong = {finding.key for finding in alone}
+    beside = (finding for finding in between(document, others) if finding.key not in wrong)
+    return None if isinstance(judged, tuple) else judged, (*alone, *beside)
+
+
+def _graphs_beside(tree: Path) -> Path | None:
+    folder = tree.parent / "models"
+    return folder if tree.name == FOLDER and folder.is_dir() else None
+
+
+def _by_id(loaded: _Loaded, kind: type[SpecT]) -> MappingProxyType[str, SpecT]:
+    return MappingProxyType({spec.id: spec for _, spec in loaded.specs if isinstance(spec, kind)})
+
+
+def _as_shown(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(sorted(replace(fault, path=displayed(fault.path)) for fault in faults))
+
+
+def _is_asked(path: Path, asked: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place) for place in asked)

@@ -1,0 +1,165 @@
+"""What must hold between specs: ids that differ, references that arrive, figures that go together.
+
+Works on parsed tables and not on specs, so that a fault in one key hides none in another; a value
+of the wrong type is passed over here, for ``findings`` has said so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from epochcost.specs.document import Document, displayed
+from epochcost.specs.findings import Finding
+from epochcost.specs.kinds import KINDS, keys_of
+from epochcost.specs.wording import KeyPath, nearest, shown
+
+# Stands for every item of an array in a pattern of keys.
+_EACH = "*"
+
+
+class _Reference(NamedTuple):
+    holder: str
+    pattern: tuple[str, ...]
+    kind: str
+
+
+_REFERENCES = (
+    _Reference("prices", ("hardware",), "hardware"),
+    _Reference("studies", ("models", _EACH), "models"),
+    _Reference("studies", ("hardware", _EACH), "hardware"),
+    _Reference("published", ("model",), "models"),
+    _Reference("published", ("timings", _EACH, "hardware"), "hardware"),
+    _Reference("published", ("timings", _EACH, "price"), "prices"),
+)
+
+
+class Neighbours(NamedTuple):
+    """All documents by kind and id, and the (kind, id) that files without a table probably have.
+
+    ``graphs`` is the folder of ONNX files, None where the specs stand alone. ``unseen`` are kinds
+    whose folder cannot be read, so that nothing is known of their ids.
+    """
+
+    documents: Mapping[str, Mapping[str, Sequence[Document]]]
+    presumed: frozenset[tuple[str, str]]
+    graphs: Path | None
+    unseen: frozenset[str] = frozenset()
+
+    def known(self, kind: str) -> set[str]:
+        """The ids of a kind that may be named."""
+        return {*self.documents[kind], *(name for owner, name in self.presumed if owner == kind)}
+
+    def table(self, kind: str, identifier: Any) -> Mapping[str, Any]:
+        """The table of an id; an empty one where it is not known."""
+        known = self.documents[kind].get(identifier) if isinstance(identifier, str) else None
+        return known[0].table if known else MappingProxyType({})
+
+
+def neighbours(
+    documents: Iterable[Document],
+    presumed: Iterable[tuple[str, str]],
+    graphs: Path | None,
+    unseen: Iterable[str] = (),
+) -> Neighbours:
+    """Index documents by kind and id, and presumed (kind, id) of files that gave none."""
+    by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
+    for document in documents:
+        by_kind[document.kind][document.id].append(document)
+    return Neighbours(by_kind, frozenset(presumed), graphs, frozenset(unseen))
+
+
+def between(document: Document, others: Neighbours) -> Iterator[Finding]:
+    """What is wrong with a document beside its neighbours."""
+    yield from _duplicates(document, others)
+    yield from _unknown_unconfirmed(document)
+    for reference in _REFERENCES:
+        if reference.holder == document.kind and reference.kind not in others.unseen:
+            yield from _dangling(document, reference, others)
+    match document.kind:
+        case "models":
+            yield from _missing_graph(document, others.graphs)
+        case "prices":
+            yield from _uncounted_vcpus(document, others)
+        case "published":
+            yield from _prices_of_other_machines(document, others)
+
+
+def _duplicates(document: Document, others: Neighbours) -> Iterator[Finding]:
+    if not isinstance(document.table.get("id"), str):
+        return
+    twins = others.documents[document.kind][document.id]
+    other = next((twin for twin in twins if twin is not document), None)
+    if other is not None:
+        more = f" and {len(twins) - 2} more" if len(twins) > 2 else ""
+        taken = f"got {shown(document.id)}, as in {other.place(('id',))}{more}"
+        yield Finding(("id",), f"should differ from every other id, {taken}")
+
+
+def _dangling(document: Document, reference: _Reference, others: Neighbours) -> Iterator[Finding]:
+    known = others.known(reference.kind)
+    for key, value in _matches(document.table, reference.pattern):
+        if isinstance(value, str) and value not in known:
+            demand = f"should be the id of a spec in {reference.kind}/"
+            yield Finding(key, f"{demand}, got {shown(value)}{nearest(value, known)}")
+
+
+def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
+    for key, value in _matches(document.table, ("unconfirmed", _EACH)):
+        if not isinstance(value, str):
+            continue
+        *around, last = value.split(".")
+        choices = keys_of(KINDS[document.kind], tuple(around))
+        if last not in choices:
+            demand = "should be a key of this spec, such as source or training.epochs"
+            yield Finding(key, f"{demand}, got {shown(value)}{nearest(last, choices)}")
+
+
+def _missing_graph(document: Document, graphs: Path | None) -> Iterator[Finding]:
+    name = document.table.get("graph")
+    if graphs is None or not isinstance(name, str) or "/" in name or "\0" in name:
+        return
+    files = {path.name for path in graphs.glob("*.onnx")}
+    if name not in files:
+        demand = f"should be a file in {displayed(graphs)}/"
+        yield Finding(("graph",), f"{demand}, got {shown(name)}{nearest(name, files)}")
+
+
+def _uncounted_vcpus(document: Document, others: Neighbours) -> Iterator[Finding]:
+    owned = document.table.get("owned")
+    if not isinstance(owned, dict) or owned.get("per_vcpu") is not True:
+        return
+    identifier = document.table.get("hardware")
+    machine = others.table("hardware", identifier)
+    if machine and "vcpus" not in machine and machine.get("detected") is not True:
+        demand = "should be for hardware with vcpus, or detected"
+        yield Finding(("owned", "per_vcpu"), f"{demand}, got {shown(identifier)}")
+
+
+def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterator[Finding]:
+    for key, timing in _matches(document.table, ("timings", _EACH)):
+        if not isinstance(timing, dict):
+            continue
+        machine, price = timing.get("hardware"), timing.get("price")
+        priced = others.table("prices", price).get("hardware")
+        if isinstance(machine, str) and others.table("hardware", priced) and machine != priced:
+            got = f"got {shown(price)}, a price of {shown(priced)}"
+            yield Finding((*key, "price"), f"should be a price of {shown(machine)}, {got}")
+
+
+def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
+    """The values that a pattern of keys leads to, each with its path."""
+    if not pattern:
+        yield (), value
+        return
+    first, *rest = pattern
+    items: Iterable[tuple[str | int, Any]] = ()
+    if first == _EACH:
+        items = enumerate(value) if isinstance(value, list) else ()
+    elif isinstance(value, Mapping) and first in value:
+        items = ((first, value[first]),)
+    for part, item in items:
+        yield from (((part, *path), found) for path, found in _matches(item, rest))

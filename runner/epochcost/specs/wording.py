@@ -1,0 +1,84 @@
+"""The words of a fault: values and key paths as a reader of TOML would write them, nearest choices.
+
+What is wrong is decided elsewhere; whatever a file holds, these words are short and printable.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+KeyPath = tuple[str | int, ...]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_LONGEST_TEXT = 60
+_MOST_CHOICES = 12
+# Python refuses to print whole numbers above 4300 digits; a reader stops far below.
+_LARGEST_SHOWN = 10**20
+
+
+def shown(value: Any) -> str:
+    """A TOML value in a few words: texts in quotes, tables and arrays by what they are."""
+    match value:
+        case str():
+            return _quoted(value)
+        case dict():
+            return "a table"
+        case list() | tuple():
+            return f"an array of {len(value)}" if value else "an empty array"
+        case int() if abs(value) > _LARGEST_SHOWN:
+            return "a huge whole number"
+        case dt.date() | dt.time():
+            return value.isoformat()
+    return str(value).lower()
+
+
+def _quoted(text: str) -> str:
+    short = text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+    if '"' in short and "'" not in short and short.isprintable():
+        return f"'{short}'"  # a literal string, as TOML has it: no escapes to read around
+    return json.dumps(short, ensure_ascii=not short.isprintable())
+
+
+def printable(text: str) -> str:
+    """Text for any terminal: a file's name may hold line ends, or bytes that are no UTF-8."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def dotted(path: KeyPath) -> str:
+    """A key path as it is read: ``timings[2].price``; items count from 0."""
+    words = [f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path]
+    return "".join(words).removeprefix(".")
+
+
+def _key(part: str) -> str:
+    return part if _BARE_KEY.fullmatch(part) and len(part) <= _LONGEST_TEXT else _quoted(part)
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """The suggestion where a choice is near, else the choices; empty where there is none."""
+    known = sorted(choices)
+    return suggestion(word, known) or (f"; known: {listed(known)}" if known else "")
+
+
+def suggestion(word: str, choices: Iterable[str]) -> str:
+    """``; did you mean "x"?`` where a choice is near, else nothing."""
+    near = closest(word, choices)
+    return "" if near is None else f"; did you mean {shown(near)}?"
+
+
+def closest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that a misspelt word probably means, if any."""
+    near = difflib.get_close_matches(word[:_LONGEST_TEXT], list(choices), n=1)
+    return near[0] if near else None
+
+
+def listed(choices: Iterable[str]) -> str:
+    """Choices in quotes, with an end where there are many."""
+    words = [shown(choice) for choice in choices]
+    more = len(words) - _MOST_CHOICES
+    return ", ".join(words[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")

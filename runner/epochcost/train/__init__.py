@@ -1,0 +1,1 @@
+"""What a model is trained on: a teacher's labelled examples, in batches."""

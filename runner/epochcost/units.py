@@ -1,0 +1,110 @@
+"""Reading and showing quantities: durations, money, counts. Rounding happens here, for people only.
+
+Computation elsewhere is in base units (seconds, bytes, Decimal currency units). Nothing here
+depends on the caller's decimal context.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
+
+from epochcost.errors import InputError
+
+SECONDS_PER_HOUR = 3600
+# Digits for the largest amount that is shown with all its decimals, and for any duration.
+_CONTEXT = Context(prec=100, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
+_SECONDS_PER_UNIT = {
+    "ms": Decimal("0.001"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "h": Decimal(SECONDS_PER_HOUR),
+    "d": Decimal(86_400),
+}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_MILLIONTH = Decimal("1e-6")
+# Below each limit in seconds: the scale and its unit; limits are where three digits would round up.
+_TIME_UNITS = (
+    (0.9995e-3, 1e6, "µs"),
+    (0.9995, 1e3, "ms"),
+    (120, 1, "s"),
+    (7200, 1 / 60, "min"),
+)
+# A century: longer is a slip of the keyboard, and keeps later products far from overflow.
+MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
+
+
+def parse_duration_seconds(text: str) -> Decimal:
+    """Seconds in a duration such as ``428s``, ``2h``, ``1h30m`` or ``250ms``.
+
+    Raises InputError on anything else, on zero and on more than a century.
+    """
+    compact = text.replace(" ", "")
+    parts = _PART.findall(compact)
+    units = [unit for _, unit in parts]
+    whole = "".join(number + unit for number, unit in parts) == compact
+    if not (parts and whole and len(set(units)) == len(units)):
+        raise InputError(
+            "duration: demanded numbers with a unit each, such as 428s, 90m, 2h or 1h30m; "
+            f"got {text!r:.80}"
+        )
+    with localcontext(_CONTEXT):
+        lengths = (Decimal(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts)
+        seconds = sum(lengths, Decimal(0))
+    if not 0 < seconds <= MAX_DURATION_SECONDS:
+        raise InputError(f"duration: demanded more than 0 and at most 100 years; got {text!r:.80}")
+    return seconds
+
+
+def parse_decimal(text: str, name: str) -> Decimal:
+    """A finite Decimal from text; raises InputError naming ``name`` otherwise."""
+    try:
+        with localcontext(_CONTEXT):
+            value = Decimal(text)
+    except InvalidOperation:
+        raise InputError(f"{name}: demanded a decimal number; got {text!r:.80}") from None
+    if not value.is_finite():
+        raise InputError(f"{name}: demanded a finite number; got {text!r}")
+    return value
+
+
+def plain(value: Decimal) -> str:
+    """The exact decimal digits of a value, without exponent or trailing zeros."""
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
+    """An amount for people, with so many decimals.
+
+    Without ``places``: two decimals from 1 upward, two significant digits below, and powers of
+    ten under a millionth.
+    """
+    sign = "-" if amount < 0 else ""
+    symbol = {"USD": "$", "EUR": "€", "GBP": "£"}.get(currency, f"{currency} ")
+    return f"{sign}{symbol}{_rounded(amount.copy_abs(), places)}"
+
+
+def significant_places(amount: Decimal, digits: int) -> int:
+    """The decimals that show so many significant digits of an amount below 1, and at least two."""
+    return 2 if amount == 0 else max(2, digits - 1 - amount.adjusted())
+
+
+def _rounded(size: Decimal, places: int | None) -> str:
+    if places is None and 0 < size < _MILLIONTH:
+        return f"{float(size):.1e}"
+    if places is None:
+        places = 2 if size >= 1 else significant_places(size, 2)
+    return f"{size.quantize(Decimal((0, (1,), -places)), context=_CONTEXT):,f}"
+
+
+def seconds(value: float) -> str:
+    """A time for people, with three significant digits and the unit that fits."""
+    for limit, scale, unit in _TIME_UNITS:
+        if value < limit:
+            return f"{_three_digits(value * scale)} {unit}"
+    return f"{_three_digits(value / SECONDS_PER_HOUR)} h"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"

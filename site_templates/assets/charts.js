@@ -1,0 +1,77 @@
+/* Static charts become interactive when they come into view. The library is loaded once, from this
+   site, and only where there is a chart to show. */
+(function () {
+  "use strict";
+
+  var folder = document.currentScript.src.replace(/[^/]*$/, "");
+  var library = null;
+  var MARGIN = "200px";
+  var NARROW = 480;
+
+  function loadLibrary() {
+    if (library === null) {
+      library = new Promise(function (resolve, reject) {
+        var script = document.createElement("script");
+        script.src = folder + "vega.js";
+        script.onload = function () { resolve(window.vegaEmbed); };
+        script.onerror = function () { reject(new Error("cannot load " + script.src)); };
+        document.head.append(script);
+      });
+    }
+    return library;
+  }
+
+  /* The width is the page's; on a phone the legends take one column and labels less room. */
+  function fitted(spec, width) {
+    spec.width = width;
+    if (width < NARROW) {
+      spec.config.legend = Object.assign({}, spec.config.legend, { columns: 1, labelLimit: width - 40 });
+      spec.config.axisY = { labelFontSize: 10, labelLimit: Math.round(width * 0.5) };
+    }
+    return spec;
+  }
+
+  async function upgrade(plot) {
+    var still = plot.querySelector(".ec-static");
+    var spec = JSON.parse(plot.querySelector("template").content.textContent);
+    var width = plot.clientWidth;
+    var stage = document.createElement("div");
+    stage.className = "ec-live";
+    var embed = await loadLibrary();
+    var shown = await embed(stage, fitted(spec, width), { renderer: "svg", actions: false });
+    still.replaceWith(stage);
+    plot.dataset.state = "interactive";
+    follow(plot, shown.view, width);
+  }
+
+  /* Keeps the chart as wide as its place. */
+  function follow(plot, view, first) {
+    var last = first;
+    new ResizeObserver(function () {
+      var width = plot.clientWidth;
+      if (!plot.isConnected || width === 0 || width === last) { return; }
+      last = width;
+      view.width(width).runAsync();
+    }).observe(plot);
+  }
+
+  function start() {
+    var seen = new IntersectionObserver(function (entries) {
+      entries.forEach(function (entry) {
+        if (!entry.isIntersecting) { return; }
+        seen.unobserve(entry.target);
+        upgrade(entry.target).catch(function (error) {
+          console.error("epochcost: the chart stays static:", error);
+        });
+      });
+    }, { rootMargin: MARGIN });
+    document.querySelectorAll(".ec-plot:not([data-state])").forEach(function (plot) {
+      if (!plot.querySelector("template")) { return; }
+      plot.dataset.state = "static";
+      seen.observe(plot);
+    });
+  }
+
+  /* Material's observable emits at every page of instant navigation. */
+  if (window.document$) { window.document$.subscribe(start); } else { start(); }
+})();

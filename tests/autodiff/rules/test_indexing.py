@@ -1,0 +1,66 @@
+"""Reading and writing at places beyond the case table: embeddings, older opsets, ties and zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epochcost.autodiff import vjp_graph
+from graph_text import model_of_text, run
+
+EMBEDDING = "g (float[7,3] w, int64[2,4] ids) => (float[2,4,3] y) { y = Gather(w, ids) }"
+
+
+@pytest.mark.parametrize("opset", [13, 16, 21])
+def test_an_embedding(opset: int) -> None:
+    """Rows read several times receive the sum, rows never read zeros, at each spelling."""
+    rng = np.random.default_rng(3)
+    ids = np.array([[0, 5, 5, -7], [6, 2, 5, -1]])
+    u = rng.standard_normal((2, 4, 3)).astype(np.float32)
+    expected = np.zeros((7, 3), np.float32)
+    np.add.at(expected, ids, u)
+    backward = vjp_graph(model_of_text(EMBEDDING, opset=opset), ["w"])
+    got = run(backward, {"w": np.ones((7, 3), np.float32), "ids": ids, "y_cotangent": u})
+    np.testing.assert_allclose(got["w_gradient"], expected, rtol=1e-6)
+
+
+def test_an_embedding_makes_no_matrix_of_the_vocabulary() -> None:
+    """From opset 16 on the gradient is one scatter: no one-hot, no copy of the table."""
+    operators = [node.op_type for node in vjp_graph(model_of_text(EMBEDDING), ["w"]).graph.node]
+    assert operators == ["Gather", "Unsqueeze", "Expand", "ScatterND"]
+
+
+def test_tied_extremes_share() -> None:
+    """Data and updates that tie for a maximum share its cotangent, as in PyTorch."""
+    model = model_of_text(
+        "g (float[3] x, float[3] u) => (float[3] y) <int64[3] at = {1, 1, 2}> "
+        '{ y = ScatterElements <reduction = "max"> (x, at, u) }'
+    )
+    got = run(
+        vjp_graph(model, ["x", "u"]),
+        {
+            "x": np.array([1, 4, 2], np.float32),
+            "u": np.array([4, 4, 9], np.float32),
+            "y_cotangent": np.array([5, 6, 7], np.float32),
+        },
+    )
+    np.testing.assert_allclose(got["x_gradient"], [5, 2, 0])
+    np.testing.assert_allclose(got["u_gradient"], [2, 2, 7])
+
+
+def test_updates_of_zero_in_a_product() -> None:
+    """An update's derivative is the product of all else, zeros among them or not."""
+    model = model_of_text(
+        "g (float[3] x, float[5] u) => (float[3] y) <int64[5] at = {0, 0, 1, 1, 2}> "
+        '{ y = ScatterElements <reduction = "mul"> (x, at, u) }'
+    )
+    got = run(
+        vjp_graph(model, ["x", "u"]),
+        {
+            "x": np.array([2, 3, 5], np.float32),
+            "u": np.array([0, 7, 0, 0, 4], np.float32),
+            "y_cotangent": np.ones(3, np.float32),
+        },
+    )
+    np.testing.assert_allclose(got["x_gradient"], [0, 0, 4])
+    np.testing.assert_allclose(got["u_gradient"], [14, 0, 0, 0, 5])

@@ -1,0 +1,56 @@
+"""ONNX's backend test suite against the rules, and docs/operators.md against both.
+
+`make operators` writes the page again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from oracle.judge import Answer, Verdict, judge
+from oracle.page import PATH, page
+from oracle.suite import suite
+from oracle.support import runs_on_the_cpu
+
+# Tests that no evaluator can judge: their outputs are no numbers.
+UNJUDGED = ("test_mod_float_edge_cases",)
+# Tests whose models compute a softmax of nothing but masked elements on their way.
+UNDEFINED = ("test_attention_",)
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> list[Verdict]:
+    """The judgement of every node test of the suite; half a minute."""
+    return [judge(case) for case in suite()]
+
+
+def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
+    """The tests with an answer and its reason."""
+    return {v.case.name: v.reason for v in verdicts if v.answer is answer}
+
+
+def test_no_gradient_of_the_suite_is_wrong(verdicts: list[Verdict]) -> None:
+    """Every test that is differentiated agrees with finite differences."""
+    assert named(verdicts, Answer.WRONG) == {}
+
+
+def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
+    """The oracle has not gone blind: most tests with floats are compared, few are not."""
+    assert len(named(verdicts, Answer.CHECKED)) > 1000
+    unjudged = named(verdicts, Answer.UNJUDGED)
+    assert {name for name in unjudged if not name.startswith(UNJUDGED)} == set()
+    undefined = named(verdicts, Answer.UNDEFINED)
+    assert {name for name in undefined if not name.startswith(UNDEFINED)} == set()
+
+
+def test_what_the_runtime_runs_has_an_answer(verdicts: list[Verdict]) -> None:
+    """No operator that ONNX Runtime runs on the CPU is without rule, zero or reason."""
+    runs = runs_on_the_cpu(v for v in verdicts if not v.case.node.domain)
+    assert [op_type for op_type, loads in runs.items() if loads] == []
+
+
+def test_the_page_is_up_to_date(verdicts: list[Verdict]) -> None:
+    """docs/operators.md says what this run found."""
+    assert PATH.read_text(encoding="utf-8") == page(verdicts, runs_on_the_cpu(verdicts))

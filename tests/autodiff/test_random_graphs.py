@@ -1,0 +1,201 @@
+"""Random graphs of operators with rules: their gradients against finite differences, in float64.
+
+Single operators are held to their case tables; here it is how they come together: values read
+several times, values that nothing reads, broadcasting in long chains, shapes that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from epochcost.autodiff import vjp_graph
+from oracle.evaluators import reference
+from oracle.slope import slopes
+
+Shape = tuple[int, ...]
+_STEP = 1e-5
+_TOLERANCE = 1e-6
+
+
+@dataclass
+class Drawn:
+    """A graph as it grows: nodes, constants, and the shape of each float value."""
+
+    choose: Callable[[st.SearchStrategy[int]], int]
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+
+    def pick(self, names: Sequence[str]) -> str:
+        """One of the names."""
+        return names[self.choose(st.integers(0, len(names) - 1))]
+
+    def number(self, low: int, high: int) -> int:
+        """A number from low to high, both included."""
+        return self.choose(st.integers(low, high))
+
+    def add(self, op_type: str, inputs: Sequence[str], shape: Shape, **attributes: object) -> str:
+        """A node with one output."""
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
+        self.shapes[name] = shape
+        return name
+
+    def ints(self, *numbers: int) -> str:
+        """A constant input of integers."""
+        name = f"k{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
+        return name
+
+
+def unary(graph: Drawn, x: str) -> None:
+    """A smooth function of each element."""
+    op_type = graph.pick(
+        ["Tanh", "Sigmoid", "Neg", "Sin", "Cos", "Softplus", "Atan", "Elu", "Identity", "Erf"]
+    )
+    graph.add(op_type, [x], graph.shapes[x])
+
+
+def binary(graph: Drawn, x: str) -> None:
+    """Arithmetic with any other value whose shape broadcasts, the value itself included."""
+    partners = [y for y, shape in graph.shapes.items() if _broadcast(graph.shapes[x], shape)]
+    y = graph.pick(partners)
+    shape = np.broadcast_shapes(graph.shapes[x], graph.shapes[y])
+    graph.add(graph.pick(["Add", "Sub", "Mul"]), [x, y], shape)
+
+
+def quotient(graph: Drawn, x: str) -> None:
+    """A division that stays away from zero."""
+    below = graph.add("Sigmoid", [x], graph.shapes[x])
+    graph.add("Div", [x, below], graph.shapes[x])
+
+
+def reduction(graph: Drawn, x: str) -> None:
+    """A sum, mean or norm over one axis, which stays with length one or goes."""
+    shape = graph.shapes[x]
+    if not shape:
+        return
+    axis, kept = graph.number(0, len(shape) - 1), graph.number(0, 1)
+    op_type = graph.pick(["ReduceSum", "ReduceMean", "ReduceLogSumExp", "ReduceSumSquare"])
+    after = (*shape[:axis], *([1] * kept), *shape[axis + 1 :])
+    graph.add(op_type, [x, graph.ints(axis)], after, keepdims=kept)
+
+
+def product(graph: Drawn, x: str) -> None:
+    """A matrix product of a value with its own transpose."""
+    shape = graph.shapes[x]
+    if len(shape) < 2:
+        return
+    order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+    turned = graph.add("Transpose", [x], tuple(shape[axis] for axis in order), perm=order)
+    graph.add("MatMul", [x, turned], (*shape[:-1], shape[-2]))
+
+
+def reshape(graph: Drawn, x: str) -> None:
+    """All elements in one row, or one more axis of length one."""
+    shape = graph.shapes[x]
+    if graph.number(0, 1):
+        graph.add("Reshape", [x, graph.ints(-1)], (int(np.prod(shape)),))
+    elif len(shape) < 4:
+        axis = graph.number(0, len(shape))
+        graph.add("Unsqueeze", [x, graph.ints(axis)], (*shape[:axis], 1, *shape[axis:]))
+
+
+def rearrangement(graph: Drawn, x: str) -> None:
+    """The same value twice in a row, a part of it, or its elements by repeated indices."""
+    shape = graph.shapes[x]
+    if not shape or shape[0] > 8:
+        return
+    kind, rest = graph.pick(["Concat", "Slice", "Gather"]), shape[1:]
+    if kind == "Concat":
+        graph.add("Concat", [x, x], (2 * shape[0], *rest), axis=0)
+    elif kind == "Slice":
+        ends = [graph.ints(0), graph.ints(1), graph.ints(0)]
+        graph.add("Slice", [x, *ends], (1, *rest))
+    else:
+        graph.add("Gather", [x, graph.ints(0, 0, shape[0] - 1)], (3, *rest), axis=0)
+
+
+def normalization(graph: Drawn, x: str) -> None:
+    """Softmax along one axis."""
+    shape = graph.shapes[x]
+    if shape:
+        op_type = graph.pick(["Softmax", "LogSoftmax"])
+        graph.add(op_type, [x], shape, axis=graph.number(-1, len(shape) - 1))
+
+
+GROWTHS = [
+    unary,
+    binary,
+    quotient,
+    reduction,
+    product,
+    reshape,
+    rearrangement,
+    normalization,
+]
+
+
+def _broadcast(a: Shape, b: Shape) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
+
+
+@st.composite
+def models(draw: st.DrawFn) -> onnx.ModelProto:
+    """A float64 model of up to a dozen nodes; its last value and one more are outputs."""
+    shapes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
+    graph = Drawn(draw)
+    inputs = {f"x{index}": draw(shapes) for index in range(draw(st.integers(1, 3)))}
+    graph.shapes.update(inputs)
+    for _ in range(draw(st.integers(1, 12))):
+        draw(st.sampled_from(GROWTHS))(graph, graph.pick(list(graph.shapes)))
+    if not graph.nodes:
+        unary(graph, "x0")
+    made = [name for name in graph.shapes if name not in inputs]
+    outputs = list(dict.fromkeys([made[-1], graph.pick(made)]))
+    return _model(graph, inputs, outputs)
+
+
+def _model(graph: Drawn, inputs: dict[str, Shape], outputs: Sequence[str]) -> onnx.ModelProto:
+    def declared(name: str) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.DOUBLE, list(graph.shapes[name]))
+
+    built = helper.make_graph(
+        graph.nodes,
+        "random",
+        [declared(name) for name in inputs],
+        [declared(name) for name in outputs],
+        graph.constants,
+    )
+    model = helper.make_model(built, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+@settings(max_examples=400, deadline=None)
+@given(models(), st.integers(0, 2**32 - 1))
+def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
+    """The product v · VJP(u) equals the central difference of u · f along v, for each input."""
+    rng = np.random.default_rng(seed)
+    inputs = {
+        value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])
+        for value in model.graph.input
+    }
+    outputs = [value.name for value in model.graph.output]
+    found = slopes(reference(model), inputs, outputs, seed, _STEP)
+    backward = reference(vjp_graph(model, list(inputs)))
+    got = backward({**inputs, **{f"{k}_cotangent": u for k, u in found.cotangents.items()}})
+    for name, slope in found.by_input.items():
+        gradient = got[f"{name}_gradient"]
+        assert gradient.shape == inputs[name].shape
+        terms = gradient * slope.direction
+        scale = max(slope.scale, float(np.linalg.norm(terms)))
+        error = abs(float(np.sum(terms)) - slope.value)
+        assert error <= _TOLERANCE * scale + slope.noise, f"{name} is off by {error / scale:.1e}"

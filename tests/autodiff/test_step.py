@@ -1,0 +1,241 @@
+"""A training step: what it names, what it learns, and that it says so when it cannot be built."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from epochcost.autodiff import Momentum, Sgd, evaluation_graph, training_step
+from epochcost.errors import ModelError
+from epochcost.graphs.parameters import materialise
+from graph_text import model_of_text, run
+
+LINEAR = """g (float[batch,4] x) => (float[batch,3] logits)
+    <float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float[3] b = {0,0,0}>
+    { h = MatMul(x, w) logits = Add(h, b) }"""
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((8, 4)).astype(np.float32)
+TARGET = RNG.integers(0, 3, 8)
+
+
+def feeds(step, model, rate: float) -> dict:
+    """The first feed of a step: data, target, rate, parameters as in the file, states at zero."""
+    initial = materialise(model)
+    carried = {c.input: initial.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
+    return {"x": X, step.target: TARGET, step.learning_rate: np.array(rate, np.float32), **carried}
+
+
+def softmax(z: np.ndarray) -> np.ndarray:
+    """Probabilities of each row."""
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def test_one_sgd_step_is_the_formula() -> None:
+    """The loss and both updated parameters equal softmax regression worked out by hand."""
+    model = model_of_text(LINEAR)
+    step = training_step(model, dimensions={"batch": 8})
+    onnx.checker.check_model(step.model, full_check=True)
+    given = feeds(step, model, 0.5)
+    got = run(step.model, given)
+    p = softmax(X @ given["w"] + given["b"])
+    error = (p - np.eye(3)[TARGET]) / 8
+    np.testing.assert_allclose(got["loss"], -np.log(p[range(8), TARGET]).mean(), rtol=1e-5)
+    assert got["loss"].shape == ()
+    np.testing.assert_allclose(got["w.next"], given["w"] - 0.5 * X.T @ error, rtol=1e-5)
+    np.testing.assert_allclose(got["b.next"], given["b"] - 0.5 * error.sum(0), rtol=1e-5, atol=1e-7)
+
+
+def test_the_names_of_a_step() -> None:
+    """A step says what is data, what is carried, and which carried values are state."""
+    step = training_step(model_of_text(LINEAR), optimizer=Momentum(0.9), dimensions={"batch": 8})
+    assert step.inputs == ("x",)
+    assert step.parameters == ("w", "b")
+    assert step.state == ("w.momentum", "b.momentum")
+    assert step.frozen == ()
+    names = [info.name for info in step.model.graph.input]
+    assert names == ["x", "target", "learning_rate", "w", "w.momentum", "b", "b.momentum"]
+    assert [c.output for c in step.carried] == [info.name for info in step.model.graph.output][1:]
+    assert not {t.name for t in step.model.graph.initializer} & {"w", "b"}
+
+
+def test_frozen_parameters_are_not_touched() -> None:
+    """A frozen weight gets no gradient, no state and no output, and stays in the graph."""
+    model = model_of_text(LINEAR)
+    step = training_step(model, optimizer=Momentum(), freeze=["w"], dimensions={"batch": 8})
+    assert step.parameters == ("b",)
+    assert run(step.model, feeds(step, model, 0.1))["b.next"].shape == (3,)
+
+
+def test_steps_learn() -> None:
+    """Repeated steps bring the loss well below its start."""
+    model = model_of_text(LINEAR)
+    step = training_step(model, optimizer=Sgd(), dimensions={"batch": 8})
+    given = feeds(step, model, 1.0)
+    losses = []
+    for _ in range(60):
+        got = run(step.model, given)
+        losses.append(float(got["loss"]))
+        given |= {c.input: got[c.output] for c in step.carried}
+    assert losses[-1] < losses[0] / 2
+
+
+def test_dropout_is_put_into_training_mode() -> None:
+    """Dropout in inference form drops in a step, differently at each run; not in evaluation."""
+    model = model_of_text(
+        "g (float[batch,4] x) => (float[batch,3] logits) "
+        "<float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float r = {0.5}> "
+        "{ d = Dropout(x, r) logits = MatMul(d, w) }"
+    )
+    step = training_step(model, dimensions={"batch": 8}, freeze=["r"])
+    given = feeds(step, model, 0.1)
+
+    session = onnxruntime.InferenceSession(
+        step.model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    losses = {float(session.run(["loss"], given)[0]) for _ in range(4)}
+    assert len(losses) == 4
+    exact = evaluation_graph(model, dimensions={"batch": 8})
+    weights = materialise(model)
+    data = {"x": X, "target": TARGET, **weights}
+    fixed = {float(run(exact, data)["loss"]) for _ in range(2)}
+    assert len(fixed) == 1
+
+
+def test_a_seed_repeats_the_masks() -> None:
+    """With a seed two sessions of the same step drop the same elements."""
+    model = model_of_text(
+        "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> "
+        "{ d = Dropout(x) logits = MatMul(d, w) }"
+    )
+    step = training_step(model, seed=11)
+    given = feeds(step, model, 0.1)
+    assert run(step.model, given)["loss"] == run(step.model, given)["loss"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "demand"),
+    [
+        ({"loss": "softmax_cross_entrop"}, "did you mean 'softmax_cross_entropy'"),
+        ({"optimizer": "adagradient"}, "optimizer 'adagradient' is unknown"),
+        ({"output": "logit"}, "did you mean 'logits'"),
+        ({"freeze": ["v"]}, "freeze 'v' is unknown"),
+        ({"freeze": ["w", "b"]}, "no trainable parameter reaches"),
+        ({"dimensions": {}}, "batch"),
+    ],
+)
+def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
+    """Each wrong argument is named in one line, with the choices."""
+    with pytest.raises(ModelError, match=demand):
+        training_step(model_of_text(LINEAR), **{"dimensions": {"batch": 8}, **arguments})
+
+
+def test_a_model_with_two_outputs_needs_a_name() -> None:
+    """Without a name the loss would be a guess."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Neg(x) z = Exp(x) }"
+    )
+    with pytest.raises(ModelError, match="2 float outputs: y, z"):
+        training_step(model)
+
+
+def test_gradients_are_clipped_by_their_global_norm() -> None:
+    """With a tiny bound the parameters move together by exactly rate times the bound."""
+    model = model_of_text(LINEAR)
+    free = training_step(model, dimensions={"batch": 8})
+    step = training_step(model, dimensions={"batch": 8}, clip_norm=0.01)
+    given = feeds(step, model, 1.0)
+    moved = {name: given[name] - run(step.model, given)[f"{name}.next"] for name in ("w", "b")}
+    length = np.sqrt(sum((delta**2).sum() for delta in moved.values()))
+    np.testing.assert_allclose(length, 0.01, rtol=1e-3)
+    loose = training_step(model, dimensions={"batch": 8}, clip_norm=1e6)
+    unclipped, bounded = (run(s.model, given)["w.next"] for s in (free, loose))
+    np.testing.assert_allclose(bounded, unclipped, rtol=1e-6)
+
+
+def test_micro_batches_add_up_to_the_whole_batch() -> None:
+    """Two accumulated halves update as one whole batch does, and leave the sums empty."""
+    model = model_of_text(LINEAR)
+    whole = training_step(model, optimizer=Momentum(), dimensions={"batch": 8})
+    half = training_step(model, optimizer=Momentum(), dimensions={"batch": 4}, micro_batches=2)
+    expected = run(whole.model, feeds(whole, model, 0.5))
+    given = feeds(half, model, 0.5)
+    assert half.accumulation is not None
+    wanted = {info.name for info in half.accumulation.model.graph.input}
+    first = {**given, "x": X[:4], "target": TARGET[:4]}
+    sums = run(half.accumulation.model, {k: v for k, v in first.items() if k in wanted})
+    given |= {c.input: sums[c.output] for c in half.accumulation.carried}
+    got = run(half.model, {**given, "x": X[4:], "target": TARGET[4:]})
+    for name in ("w.next", "b.next", "w.momentum.next"):
+        np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-6)
+    assert not got["w.gradient_sum.next"].any()
+
+
+def test_a_provider_allows_forms_that_only_it_runs() -> None:
+    """Built for the CPU, pooling is undone by MaxUnpool, which CUDA lacks; the step is the same."""
+    model = model_of_text(
+        "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
+        "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "
+        "y = Reshape(p, s) }"
+    )
+    portable, special = training_step(model), training_step(model, provider="cpu")
+    operators = [{node.op_type for node in step.model.graph.node} for step in (portable, special)]
+    assert ["MaxUnpool" in used for used in operators] == [False, True]
+    given = {
+        "x": RNG.standard_normal((2, 1, 6, 6)).astype(np.float32),
+        "target": np.array([3, 5]),
+        "learning_rate": np.array(0.1, np.float32),
+        "w": np.full((1, 1, 1, 1), 0.5, np.float32),
+    }
+    expected, got = (run(step.model, given)["w.next"] for step in (portable, special))
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_evaluation_takes_the_trained_weights() -> None:
+    """Weights that the file holds are inputs of the evaluation: what a step learnt counts."""
+    model = model_of_text(LINEAR)
+    step = training_step(model, dimensions={"batch": 8})
+    given = feeds(step, model, 1.0)
+    graph = evaluation_graph(model, dimensions={"batch": 8})
+    data = {"x": X, "target": TARGET}
+    before = run(graph, {**data, "w": given["w"], "b": given["b"]})["loss"]
+    got = run(step.model, given)
+    after = run(graph, {**data, "w": got["w.next"], "b": got["b.next"]})["loss"]
+    assert before == pytest.approx(float(got["loss"]), rel=1e-5)
+    assert after < before
+
+
+RECURRENT = """g (float[8,4] x, float[8,3] h) => (float[8,3] logits, float[8,3] next)
+    <float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}>
+    { a = MatMul(x, w) s = Add(a, h) next = Tanh(s) logits = Identity(next) }"""
+
+
+def test_recurrent_state_is_carried_to_the_next_step() -> None:
+    """An input that is an output in the next step is state: in and out, and no data to feed."""
+    model = model_of_text(RECURRENT)
+    step = training_step(model, output="logits", carry={"h": "next"})
+    assert step.inputs == ("x",)
+    assert step.state == ("h",)
+    given = feeds(step, model, 0.1)
+    got = run(step.model, given)
+    np.testing.assert_allclose(got["next"], np.tanh(X @ given["w"]), rtol=1e-5)
+    again = run(step.model, given | {c.input: got[c.output] for c in step.carried})
+    np.testing.assert_allclose(
+        again["next"], np.tanh(X @ got["w.next"] + got["next"]), rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("carry", "demand"),
+    [
+        ({"g": "next"}, "carried input 'g' is unknown"),
+        ({"h": "nxt"}, "did you mean 'next'"),
+        ({"x": "next"}, "demanded one shape"),
+    ],
+)
+def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: str) -> None:
+    """Both ends must exist and have one shape."""
+    with pytest.raises(ModelError, match=demand):
+        training_step(model_of_text(RECURRENT), output="logits", carry=carry)

@@ -1,0 +1,213 @@
+"""The public contract of vjp_graph: names, shapes, accumulation, pruning and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.autodiff import registry, vjp_graph
+from epochcost.errors import ModelError
+from graph_text import model_of_text, run
+
+X = np.array([1.0, -2.0, 3.0], dtype=np.float32)
+ONES = np.ones(3, dtype=np.float32)
+
+
+def test_the_contract_of_names_and_shapes() -> None:
+    """Each float output y gains an input y_cotangent, each wrt an output of its own shape."""
+    model = model_of_text(
+        "g (float[3] x, float[3] w) => (float[3] y, float[3] z) { y = Mul(x, w) z = Add(y, w) }"
+    )
+    backward = vjp_graph(model, ["x", "w"])
+    onnx.checker.check_model(backward, full_check=True)
+    inputs = {
+        info.name: [d.dim_value for d in info.type.tensor_type.shape.dim]
+        for info in backward.graph.input
+    }
+    assert inputs == {"x": [3], "w": [3], "y_cotangent": [3], "z_cotangent": [3]}
+    assert [info.name for info in backward.graph.output] == ["y", "z", "x_gradient", "w_gradient"]
+    got = run(backward, {"x": X, "w": 2 * ONES, "y_cotangent": ONES, "z_cotangent": 10 * ONES})
+    np.testing.assert_allclose(got["x_gradient"], 11 * 2 * ONES)
+    np.testing.assert_allclose(got["w_gradient"], 11 * X + 10)
+
+
+def test_uses_of_one_value_add_up() -> None:
+    """A value used several times receives the sum of what each use gives."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) { a = Mul(x, x) b = Mul(a, x) y = Add(b, x) }"
+    )
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 3 * X**2 + 1)
+
+
+def test_one_value_as_both_inputs_of_a_node() -> None:
+    """Both inputs' cotangents count when they are the same value."""
+    model = model_of_text("g (float[3] x) => (float[3] y) { y = Div(x, x) }")
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 0 * X, atol=1e-7)
+
+
+def test_an_initializer_can_be_differentiated() -> None:
+    """A weight inside the file is as good a wrt as an input."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
+    )
+    got = run(vjp_graph(model, ["w"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["w_gradient"], X)
+
+
+def test_what_nothing_depends_on_has_zero_gradient() -> None:
+    """A wrt without a path to an output gets zeros of its shape, also through Shape and Equal."""
+    model = model_of_text(
+        "g (float[3] x, float[2,2] w) => (float[3] y, int64[2] s) { y = Neg(x) s = Shape(w) }"
+    )
+    got = run(
+        vjp_graph(model, ["w"]), {"x": X, "w": np.ones((2, 2), np.float32), "y_cotangent": ONES}
+    )
+    np.testing.assert_array_equal(got["w_gradient"], np.zeros((2, 2)))
+
+
+def test_an_output_that_is_an_input() -> None:
+    """The derivative of an input that is passed through is its cotangent."""
+    model = model_of_text("g (float[3] x) => (float[3] y) { y = Identity(x) }")
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": 5 * ONES})
+    np.testing.assert_allclose(got["x_gradient"], 5 * ONES)
+
+
+def test_unneeded_nodes_are_not_built() -> None:
+    """Only what the wanted gradients need is computed: no gradient of the data input here."""
+    model = model_of_text("g (float[2,3] x, float[3,4] w) => (float[2,4] y) { y = MatMul(x, w) }")
+    operators = [node.op_type for node in vjp_graph(model, ["w"]).graph.node]
+    assert operators.count("MatMul") == 2
+
+
+def test_local_functions_are_inlined() -> None:
+    """A model-local function is differentiated through its body."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) { y = local.square(x) }",
+        functions='<domain: "local", opset_import: ["" : 21]> square (a) => (b) { b = Mul(a, a) }',
+    )
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 2 * X)
+
+
+def test_old_opsets_are_brought_up() -> None:
+    """An opset 11 model is converted before it is differentiated."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y) "
+        "{ a = Unsqueeze <axes = [0]> (x) b = Squeeze <axes = [0]> (a) y = Relu(b) }",
+        opset=11,
+    )
+    x = np.array([[1, -1, 2], [-3, 4, 5]], np.float32)
+    got = run(vjp_graph(model, ["x"]), {"x": x, "y_cotangent": np.ones_like(x)})
+    np.testing.assert_array_equal(got["x_gradient"], (x > 0).astype(np.float32))
+
+
+def test_symbolic_dimensions_are_bound() -> None:
+    """Given its size, a symbolic dimension is as good as a number; left open it is named."""
+    model = model_of_text("g (float[batch,3] x) => (float[batch,3] y) { y = Neg(x) }")
+    assert (
+        vjp_graph(model, ["x"], {"batch": 4})
+        .graph.output[1]
+        .type.tensor_type.shape.dim[0]
+        .dim_value
+        == 4
+    )
+    with pytest.raises(ModelError, match="batch"):
+        vjp_graph(model, ["x"])
+
+
+def test_dropout_in_training_form_uses_the_forward_mask() -> None:
+    """As written in training mode, Dropout passes the cotangent where, and as, it passed x."""
+    model = model_of_text(
+        "g (float[64] x) => (float[64] y) <float ratio = {0.25}, bool mode = {1}> "
+        "{ y = Dropout <seed = 3> (x, ratio, mode) }"
+    )
+    x = np.ones(64, np.float32)
+    got = run(vjp_graph(model, ["x"]), {"x": x, "y_cotangent": x})
+    np.testing.assert_allclose(got["x_gradient"], got["y"], rtol=1e-6)
+    assert 0 < np.count_nonzero(got["y"]) < 64
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
+    """Where training mode is known only at run time, the gradient follows it."""
+    model = model_of_text(
+        "g (float[64] x, bool mode) => (float[64] y) <float ratio = {0.25}> "
+        "{ y = Dropout(x, ratio, mode) }"
+    )
+    x = np.ones(64, np.float32)
+    got = run(vjp_graph(model, ["x"]), {"x": x, "mode": np.array(mode), "y_cotangent": x})
+    np.testing.assert_allclose(got["x_gradient"], got["y"], rtol=1e-6)
+
+
+def test_an_operator_without_a_rule_is_named_with_its_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error says node, operator, version, the path from the parameter, and where to read on."""
+    monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
+    model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
+    model.graph.node[1].name = "the_erf"
+    with pytest.raises(ModelError) as caught:
+        vjp_graph(model, ["x"])
+    message = str(caught.value)
+    assert "'the_erf'" in message
+    assert "ai.onnx::Erf (version 13)" in message
+    assert "x -> a -> b" in message
+    assert "docs/adding-an-operator.md" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("wrt", "demand"), [("nothing", "demanded an input or initializer"), ("n", "demanded a float")]
+)
+def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
+    """Unknown names and integer tensors are refused in one line."""
+    model = model_of_text(
+        "g (float[3] x, int64[3] n) => (float[3] y, int64[3] m) { y = Neg(x) m = Neg(n) }"
+    )
+    with pytest.raises(ModelError, match=demand):
+        vjp_graph(model, [wrt])
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    """A graph that already has a value called y_cotangent cannot be given another."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) { y_cotangent = Neg(x) y = Neg(y_cotangent) }"
+    )
+    with pytest.raises(ModelError, match="already taken"):
+        vjp_graph(model, ["x"])
+
+
+def test_the_given_model_is_left_as_it_was() -> None:
+    """Differentiating does not change its argument."""
+    model = model_of_text(
+        "g (float[1,1,4,4] x) => (float[1,1,2,2] y) "
+        "{ y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }"
+    )
+    before = model.SerializeToString(deterministic=True)
+    vjp_graph(model, ["x"])
+    assert model.SerializeToString(deterministic=True) == before
+
+
+def test_control_flow_is_refused_with_what_to_do() -> None:
+    """A loop on the path says why it is not differentiated, and how to export instead."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) <int64 n = {2}, bool go = {1}> "
+        "{ y = Loop <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t) "
+        "{ d = Identity(c) t = Mul(s, s) }> (n, go, x) }"
+    )
+    with pytest.raises(ModelError, match=r"Loop .*the loop written out"):
+        vjp_graph(model, ["x"])
+
+
+def test_what_a_branch_takes_from_outside_counts() -> None:
+    """A parameter that only the body of an If reads is not passed over: the If is refused."""
+    model = model_of_text(
+        "g (float[3] x, float[3] w, bool c) => (float[3] y) { a = If(c) "
+        "<then_branch = t () => (float[3] p) { p = Mul(x, w) }, "
+        "else_branch = e () => (float[3] q) { q = Add(x, w) }> y = Add(a, w) }"
+    )
+    with pytest.raises(ModelError, match=r"ai.onnx::If .* w -> a -> loss"):
+        vjp_graph(model, ["w"])

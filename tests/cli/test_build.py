@@ -1,0 +1,80 @@
+"""`epochcost build` and `serve`: what they refuse, and how they say it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def epochcost(folder: Path, *arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the program in a folder, after some code of the test's."""
+    code = f"{before}\nfrom epochcost.cli.app import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# The import system itself says that the package is not there.
+_WITHOUT_ALTAIR = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "altair" else find(name, *rest)
+"""
+
+
+@pytest.mark.parametrize("command", ["build", "serve"])
+def test_a_missing_package_names_itself_and_the_command(tmp_path: Path, command: str) -> None:
+    """Exit code 3, the package, and how to install it."""
+    done = epochcost(tmp_path, command, before=_WITHOUT_ALTAIR)
+    assert done.returncode == 3
+    assert "missing: altair" in done.stderr
+    assert "-m pip install" in done.stderr
+    assert "[site]" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["build", "serve"])
+def test_without_a_configuration_the_command_says_where_to_run(
+    tmp_path: Path, command: str
+) -> None:
+    """Exit code 1 and the name of the file."""
+    done = epochcost(tmp_path, command)
+    assert done.returncode == 1
+    assert "mkdocs.yml" in done.stderr
+
+
+def test_a_folder_with_other_files_is_never_emptied(tmp_path: Path) -> None:
+    """MkDocs would delete what is in the site's folder."""
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\n", encoding="utf-8")
+    kept = tmp_path / "work/thesis.txt"
+    kept.parent.mkdir()
+    kept.write_text("years", encoding="utf-8")
+    for folder in ("work", ".", str(kept)):
+        done = epochcost(tmp_path, "build", "--site-dir", folder)
+        assert done.returncode == 1, folder
+        assert "--site-dir" in done.stderr
+    assert kept.read_text(encoding="utf-8") == "years"
+
+
+def test_strict_and_pages_do_not_go_together(tmp_path: Path) -> None:
+    """Pages by themselves are not checked, so --strict would promise too much."""
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\n", encoding="utf-8")
+    done = epochcost(tmp_path, "build", "--strict", "--pages-to", "pages")
+    assert done.returncode == 2
+    assert "--strict" in done.stderr
+
+
+def test_pages_need_the_plugin_in_the_configuration(tmp_path: Path) -> None:
+    """A configuration without it has no pages of ours to write."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\nplugins: []\n", encoding="utf-8")
+    done = epochcost(tmp_path, "build", "--pages-to", "pages")
+    assert done.returncode == 1
+    assert "plugin" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,74 @@
+"""`epochcost check`: lines, JSON and exit codes, in a folder with neither git nor a site."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder that holds the project's specs and nothing else."""
+    shutil.copytree(SPECS, tmp_path / "specs")
+    return tmp_path
+
+
+def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does."""
+    command = [sys.executable, "-c", "from epochcost.cli.app import main; main()", "check"]
+    return subprocess.run(
+        [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_valid_specs(project: Path) -> None:
+    """Specs without a fault give no line, a summary and exit code 0."""
+    done = check(project)
+    count = len(list(SPECS.rglob("*.toml")))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"{count} files checked, 0 faults\n"
+
+
+def test_faults_as_lines(project: Path) -> None:
+    """Each fault is a line on standard output, and the exit code 1."""
+    price = project / "specs/prices/p2.xlarge-on-demand-2016-11.toml"
+    price.write_text(price.read_text(encoding="utf-8").replace("amount", "amuont"), "utf-8")
+    done = check(project, "specs/prices")
+    place = "specs/prices/p2.xlarge-on-demand-2016-11.toml:7:1"
+    assert done.returncode == 1
+    assert done.stdout == f'{place}: amuont: unknown key; did you mean "amount"?\n'
+    assert done.stderr.endswith("files checked, 1 fault\n")
+
+
+def test_faults_as_json(project: Path) -> None:
+    """A machine reads the same faults as objects."""
+    (project / "specs/hardware/x.toml").write_text("id = ", encoding="utf-8")
+    done = check(project, "--format", "json", "specs/hardware/x.toml")
+    message = "invalid TOML: invalid value, got the end of the line"
+    fault = {"path": "specs/hardware/x.toml", "line": 1, "column": 6, "message": message}
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {"files": 1, "faults": [fault]}
+
+
+def test_no_specs_here(tmp_path: Path) -> None:
+    """Where there is nothing to check, one line says so, without a traceback."""
+    done = check(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("specs: demanded a file or folder of specs, got nothing")
+    assert done.stderr.count("\n") == 1
+
+
+def test_name_that_is_not_utf8(project: Path) -> None:
+    """A file name of any bytes is shown on one line."""
+    (project / "specs/prices" / "a\nb\udcff.toml").write_text("", encoding="utf-8")
+    done = check(project)
+    assert done.returncode == 1
+    line = "specs/prices/a\\nb\\udcff.toml:1:1: should hold a spec, got an empty file\n"
+    assert done.stdout == line

@@ -1,0 +1,170 @@
+"""What people see while trials run, fed by hand with a clock that is a counter."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from epochcost.cli.progress import TimeLeft, display_for
+from epochcost.errors import ModelError
+from epochcost.execute.events import Advanced, Event, Failed, Finished, Skipped, Started
+from epochcost.measure.job import Progress
+from epochcost.plan.trial import Trial
+from epochcost.results.records import Environment, Measurement, Placement, Result
+
+# What is expected of a trial with this budget before any has been measured: 7 s and 3 s beside it.
+BUDGET_SECONDS = 7
+EXPECTED_SECONDS = 10
+
+
+def trial(batch_size: int) -> Trial:
+    """A trial of nothing real."""
+    return Trial(
+        model="net",
+        mode="training",
+        provider="cpu",
+        batch_size=batch_size,
+        threads=0,
+        seed=0,
+        runtime="onnxruntime==1.31.1",
+        producer="0.1.0",
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(BUDGET_SECONDS),
+    )
+
+
+TRIALS = tuple(trial(size) for size in (1, 2, 3))
+
+
+def result() -> Result:
+    """The measurement of the first trial: four steps of exactly 2 ms."""
+    return Result(
+        format_version=1,
+        trial_id=TRIALS[0].id,
+        trial=TRIALS[0],
+        hardware="local",
+        measurement=Measurement(
+            started_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
+            wall_seconds=1.0,
+            warmup_seconds=(),
+            samples_seconds=(0.002,) * 4,
+            stop_reason="precise",
+            placement=Placement(provider="CPUExecutionProvider", nodes_by_provider={}),
+            steps_taken=4,
+        ),
+        environment=Environment(
+            fingerprint="f" * 16,
+            cpu=None,
+            physical_cores=None,
+            logical_cpus=2,
+            memory_bytes=None,
+            operating_system="Linux",
+            python="3.11.2",
+            runtime="onnxruntime==1.31.1",
+        ),
+    )
+
+
+EVENTS: tuple[Event, ...] = (
+    Started(TRIALS[0], 1, 3),
+    Advanced(
+        TRIALS[0],
+        Progress(phase="sampling", samples=40, relative_half_width=0.031, budget_seconds=7),
+    ),
+    Finished(TRIALS[0], result(), Path("a.json")),
+    Started(TRIALS[1], 2, 3),
+    Skipped(TRIALS[1], result()),
+    Started(TRIALS[2], 3, 3),
+    Failed(TRIALS[2], ModelError("it broke\nin two lines")),
+)
+
+
+class CountingClock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        """The time now."""
+        return self.seconds
+
+
+def test_time_left_starts_from_the_budgets() -> None:
+    """Before anything is measured, each trial is expected to take its budget and a little more."""
+    assert TimeLeft(TRIALS, CountingClock()).seconds == 3 * EXPECTED_SECONDS
+    assert TimeLeft(TRIALS, CountingClock()).words == "30 s left"
+    assert TimeLeft(TRIALS * 5, CountingClock()).words == "2 min left"
+
+
+def test_time_left_runs_down_within_a_trial_and_stops_at_the_others() -> None:
+    """A trial that takes longer than expected does not eat the time of those behind it."""
+    clock = CountingClock()
+    left = TimeLeft(TRIALS, clock)
+    left.start()
+    clock.seconds = 4
+    assert left.seconds == 2 * EXPECTED_SECONDS + 6
+    clock.seconds = 100
+    assert left.seconds == 2 * EXPECTED_SECONDS
+
+
+def test_time_left_learns_from_finished_trials() -> None:
+    """When the first trial takes half of what was expected, so will the rest."""
+    clock = CountingClock()
+    left = TimeLeft(TRIALS, clock)
+    left.start()
+    clock.seconds = EXPECTED_SECONDS / 2
+    left.end(measured=True)
+    left.start()
+    assert left.seconds == pytest.approx(2 * EXPECTED_SECONDS / 2)
+
+
+def test_skipped_trials_teach_nothing_about_time() -> None:
+    """Resuming over stored results does not promise that the others take no time."""
+    left = TimeLeft(TRIALS, CountingClock())
+    left.start()
+    left.end(measured=False)
+    assert left.seconds == 2 * EXPECTED_SECONDS
+    left.end(measured=False)
+    left.end(measured=False)
+    assert left.seconds == 0
+
+
+def shown(*, terminal: bool) -> str:
+    """Everything that a console gets to see of the events."""
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
+    with display_for(TRIALS, console) as display:
+        for event in EVENTS:
+            display(event)
+    return output.getvalue()
+
+
+def test_plain_lines_where_nobody_watches() -> None:
+    """A line for a start, a line for an end, no control characters."""
+    lines = shown(terminal=False).splitlines()
+    assert [line.split(" (")[0] for line in lines] == [
+        "[1/3] net training cpu batch 1",
+        "    2 ms ±0.0% a step, 4 samples",
+        "[2/3] net training cpu batch 2",
+        "    stored before, 2 ms ±0.0% a step, 4 samples",
+        "[3/3] net training cpu batch 3",
+        "    failed: it broke",
+    ]
+    assert lines[0].endswith("(30 s left)")
+
+
+def test_a_terminal_shows_what_is_being_measured() -> None:
+    """The live line has the count, the trial, its samples and its precision."""
+    text = shown(terminal=True)
+    assert "net training cpu batch 1: 2 ms ±0.0% a step, 4 samples (precise)" in text
+    assert "net training cpu batch 3: failed: it broke" in text
+    assert "3/3" in text

@@ -1,0 +1,211 @@
+"""`epochcost quote` as a person runs it: exact JSON, a legible bill, one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochcost.cli.app import main
+
+HARDWARE = """
+id = "box"
+name = "A box"
+provider = "here"
+vcpus = 4
+source = "a test"
+"""
+PRICE = """
+id = "box-hourly"
+hardware = "box"
+plan = "on-demand"
+provider = "Somebody"
+region = "nowhere"
+amount = 0.90
+billing = "whole-hour"
+source = "a test"
+as_of = 2016-11-01
+"""
+OWNED = """
+id = "box-bought"
+hardware = "box"
+plan = "owned"
+provider = "here"
+assumed = true
+source = "a test"
+as_of = 2016-11-01
+[owned]
+per_vcpu = true
+purchase = 100
+years = 4
+utilisation = 0.5
+power_watts = 10
+electricity_per_kwh = 0.20
+"""
+
+
+class Shell:
+    """Runs the command in this process and keeps what it said."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def quote(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, output and errors."""
+        self._monkeypatch.setattr(sys, "argv", ["epochcost", "quote", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = self._capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    def json(self, *arguments: str) -> Any:
+        """The parsed JSON of a quote that succeeds."""
+        code, out, err = self.quote(*arguments, "--format", "json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    """A shell in a folder with one machine and two prices."""
+    for name, text in (
+        ("hardware/box.toml", HARDWARE),
+        ("prices/box-hourly.toml", PRICE),
+        ("prices/box-bought.toml", OWNED),
+    ):
+        path = tmp_path / "specs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return Shell(monkeypatch, capsys)
+
+
+def test_json_of_a_bare_rate(shell: Shell) -> None:
+    """The whole document, exact to the digit."""
+    got = shell.json("--rate", "0.90", "--billing", "prorated", "--duration", "428s")
+    assert got == {
+        "total": "0.107",
+        "currency": "USD",
+        "lines": [
+            {
+                "label": "compute, used",
+                "quantity": "0.118888888888888889",
+                "unit": "hour",
+                "rate": "0.9",
+                "amount": "0.107",
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("billing", "duration", "total"),
+    [
+        ("whole-hour", "3779s", "1.3"),
+        ("per-second", "10s", "0.010833333333333333"),
+        ("per-second", "1h", "0.65"),
+    ],
+)
+def test_billing_rules(shell: Shell, billing: str, duration: str, total: str) -> None:
+    """The named rules at $0.65 an hour."""
+    got = shell.json("--rate", "0.65", "--billing", billing, "--duration", duration)
+    assert got["total"] == total
+    assert sum(Decimal(line["amount"]) for line in got["lines"]) == Decimal(total)
+
+
+def test_a_price_of_the_catalogue(shell: Shell) -> None:
+    """Three machines of a spec's price, each for a whole hour."""
+    got = shell.json("--price", "box-hourly", "--duration", "428s", "--count", "3")
+    assert got["total"] == "2.7"
+    assert [line["amount"] for line in got["lines"]] == ["0.321", "2.379"]
+
+
+def test_vcpus_come_from_the_machine(shell: Shell) -> None:
+    """A plan per vCPU takes their number from the hardware spec unless told another."""
+    four = shell.json("--price", "box-bought", "--duration", "1h")
+    eight = shell.json("--price", "box-bought", "--duration", "1h", "--vcpus", "8")
+    assert Decimal(eight["total"]) == 2 * Decimal(four["total"])
+    assert four["lines"][0]["quantity"] == "4"
+
+
+def test_the_bill_for_people(shell: Shell) -> None:
+    """A table of used and unused time with their total, under the plan and its date."""
+    code, out, _ = shell.quote("--price", "box-hourly", "--duration", "428s")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    heading, _, header, used, unused, total = lines
+    assert {"box-hourly:", "Somebody,", "nowhere,", "2016-11-01"} <= set(heading)
+    assert header == ["part", "quantity", "rate", "amount"]
+    assert used[-1] == "$0.107"
+    assert unused[-1] == "$0.793"
+    assert total == ["total", "$0.900"]
+
+
+def test_assumptions_are_said(shell: Shell) -> None:
+    """A bill under an assumed plan says that nobody asks these prices."""
+    _, out, _ = shell.quote("--price", "box-bought", "--duration", "1h")
+    assert "Assumed figures, nobody's price list." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "demanded either --price ID or --rate AMOUNT; got neither"),
+        (["--price", "box-hourly", "--rate", "1"], "got both"),
+        (["--rate", "1"], "--rate demands --billing: prorated, per-second, whole-hour"),
+        (["--rate", "1", "--billing", "prorated", "--vcpus", "2"], "--vcpus belongs to --price"),
+        (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),
+        (["--price", "box-hourly", "--currency", "EUR"], "belong to --rate"),
+    ],
+)
+def test_arguments_that_do_not_go_together(
+    shell: Shell, arguments: list[str], message: str
+) -> None:
+    """One line on standard error and exit code 2."""
+    code, out, err = shell.quote(*arguments, "--duration", "1h")
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--price", "box-hourli", "--duration", "1h"], '"box-hourly"'),
+        (["--price", "box", "--duration", "1h"], "box is a machine, its prices: box-bought"),
+        (["--rate", "nan", "--billing", "prorated", "--duration", "1h"], "finite"),
+        (["--rate", "x", "--billing", "prorated", "--duration", "1h"], "decimal number"),
+        (["--rate", "0", "--billing", "prorated", "--duration", "1h"], "above 0"),
+        (["--rate", "-1", "--billing", "prorated", "--duration", "1h"], "above 0"),
+        (["--rate", "1e99", "--billing", "prorated", "--duration", "1h"], "at most"),
+        (["--rate", "1", "--billing", "prorated", "--duration", "-1h"], "got '-1h'"),
+        (["--rate", "1", "--billing", "prorated", "--duration", "0s"], "more than 0"),
+        (["--price", "box-hourly", "--duration", "1h", "--count", "0"], "count: demanded"),
+        (
+            ["--rate", "1", "--billing", "prorated", "--duration", "1h", "--currency", "euro"],
+            "three capitals",
+        ),
+    ],
+)
+def test_wrong_values(shell: Shell, arguments: list[str], message: str) -> None:
+    """One line on standard error and exit code 1."""
+    code, out, err = shell.quote(*arguments)
+    assert (code, out) == (1, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_as_a_program_of_its_own(tmp_path: Path) -> None:
+    """A bare rate needs no specs: it works in an empty folder."""
+    command = [sys.executable, "-m", "epochcost", "quote", "--rate", "0.90"]
+    command += ["--billing", "whole-hour", "--duration", "428s", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["total"] == "0.9"

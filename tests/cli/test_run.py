@@ -1,0 +1,271 @@
+"""`epochcost run` as its users meet it: real processes, killed, interrupted and starved of disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from epochcost.cli.app import main
+from epochcost.measure.providers import usable_providers
+from epochcost.results.lock import exclusive
+from epochcost.results.records import Result
+from epochcost.results.store import load_all
+from tiny_project import write_tiny_project
+
+PROGRAM = str(Path(sys.executable).with_name("epochcost"))
+RESULTS = Path("docs/data/results")
+TRIALS = 3
+_WAIT_SECONDS = 60
+
+
+@pytest.fixture(name="project")
+def project_fixture(tmp_path: Path) -> Path:
+    """A tiny project with a temporary folder of its own."""
+    (tmp_path / "tmp").mkdir()
+    return write_tiny_project(tmp_path / "project")
+
+
+def environment(project: Path) -> dict[str, str]:
+    """Temporary files go beside the project, where a test can look for them."""
+    return os.environ | {"TMPDIR": str(project.parent / "tmp")}
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `epochcost run` in the project on the CPU."""
+    return subprocess.run(
+        [PROGRAM, "run", *arguments],
+        cwd=project,
+        env=environment(project),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_WAIT_SECONDS,
+    )
+
+
+@pytest.fixture(name="started")
+def started_fixture(project: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run in progress that has stored its first result and is measuring the next."""
+    with subprocess.Popen(
+        [PROGRAM, "run", "--provider", "cpu"],
+        cwd=project,
+        env=environment(project),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().startswith("[2/"):
+            assert process.poll() is None
+        yield process
+        process.kill()
+
+
+def stored_bytes(project: Path) -> dict[str, bytes]:
+    """Every file under the results, hidden ones included."""
+    files = (path for path in (project / RESULTS).rglob("*") if path.is_file())
+    return {path.name: path.read_bytes() for path in files}
+
+
+def test_a_killed_run_resumes_with_what_is_missing(
+    project: Path, started: subprocess.Popen[str]
+) -> None:
+    """After kill -9 no result is lost or halved, no worker lives on, and the rest is measured."""
+    (worker,) = eventual_workers(started)
+    started.kill()
+    started.wait()
+    assert psutil.wait_procs([worker], timeout=_WAIT_SECONDS)[1] == []
+    before = stored_bytes(project)
+    resumed = run(project, "--provider", "cpu", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "3 of 3 results are in docs/data/results/local" in resumed.stdout
+    assert resumed.stderr.count("stored before") == len(before) == 1
+    after = stored_bytes(project)
+    assert len(after) == TRIALS
+    assert {name: after[name] for name in before} == before
+    assert list((project.parent / "tmp").glob("epochcost-*")) == []
+    require_learnt(load_all(project / RESULTS).require_sound())
+
+
+def require_learnt(results: tuple[Result, ...]) -> None:
+    """Every trial of the project has its result, and training lowered the held-out loss."""
+    assert {result.trial.title for result in results} == {
+        "tiny inference cpu batch 1",
+        "tiny training cpu batch 2",
+        "tiny training cpu batch 4",
+    }
+    for measured in (item.measurement for item in results if item.trial.mode == "training"):
+        assert measured.held_out_loss_before is not None
+        assert measured.held_out_loss_after is not None
+        assert measured.held_out_loss_after < measured.held_out_loss_before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_keeps_what_is_finished(
+    project: Path, started: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    """Ctrl-C or a spot machine's notice: the run says what is kept and how to go on, and cleans."""
+    (worker,) = eventual_workers(started)
+    started.send_signal(number)
+    _, errors = started.communicate(timeout=_WAIT_SECONDS)
+    assert started.returncode == 130
+    assert "interrupted: 1 of 3 trials are measured and kept; add --resume to go on" in errors
+    assert "Traceback" not in errors
+    assert psutil.wait_procs([worker], timeout=_WAIT_SECONDS)[1] == []
+    assert list((project.parent / "tmp").glob("epochcost-*")) == []
+    assert len(load_all(project / RESULTS).require_sound()) == 1
+
+
+def test_a_worker_that_dies_fails_its_trial_and_no_other(
+    project: Path, started: subprocess.Popen[str]
+) -> None:
+    """The trial is listed as failed with the reason; the exit code tells; the others are kept."""
+    (worker,) = eventual_workers(started)
+    worker.kill()
+    output, errors = started.communicate(timeout=_WAIT_SECONDS)
+    assert started.returncode == 3
+    assert "1 of 3 trials failed:" in errors
+    assert "SIGKILL" in errors
+    assert "2 of 3 results are in" in output
+    assert len(load_all(project / RESULTS).require_sound()) == TRIALS - 1
+
+
+def eventual_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The worker of the present trial, as soon as there is one."""
+    workers: list[psutil.Process] = []
+    while not workers:
+        assert process.poll() is None
+        children = psutil.Process(process.pid).children()
+        workers = [child for child in children if "epochcost.measure.worker" in command(child)]
+    return workers
+
+
+def command(process: psutil.Process) -> list[str]:
+    """A process's command line; empty where it has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def test_a_second_run_on_the_same_results_is_refused(project: Path) -> None:
+    """Two runs neither mix their files nor disturb each other's times."""
+    (project / RESULTS / "local").mkdir(parents=True)
+    with exclusive(project / RESULTS / "local"):
+        second = run(project, "--provider", "cpu")
+    assert second.returncode == 3
+    assert "another one in progress" in second.stderr
+    assert stored_bytes(project) == {}
+
+
+_FULL_DISK = """
+set -u
+mkdir -p docs/data/results && mount -t tmpfs -o size=16m tmpfs docs/data/results || exit 77
+"$0" run --provider cpu --study first || exit 78
+cat /dev/zero > docs/data/results/filler 2>/dev/null
+truncate -s -8k docs/data/results/filler
+"$0" run --provider cpu --study brief --resume
+echo "full: $?"
+rm docs/data/results/filler
+"$0" run --provider cpu --study brief --resume
+echo "freed: $?"
+ls -A docs/data/results/local | wc -l
+"""
+
+
+def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
+    """A disk that fills while a trial runs: exit 3 with the remedy; then --resume does the rest."""
+    _skip_without_private_mounts()
+    study = project / "specs/studies/brief.toml"
+    study.write_text(study.read_text().replace("[sampling]", 'modes = ["training"]\n[sampling]'))
+    first = study.read_text().replace('"brief"', '"first"')
+    first = first.replace("[sampling]", "training_batch_sizes = [2]\n[sampling]")
+    (project / "specs/studies/first.toml").write_text(first)
+    script = subprocess.run(
+        ["unshare", "-rm", "bash", "-c", _FULL_DISK, PROGRAM],
+        cwd=project,
+        env=environment(project),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * _WAIT_SECONDS,
+    )
+    assert script.returncode == 0, script.stderr
+    assert "full: 3" in script.stdout
+    assert "free some space" in script.stderr
+    assert "freed: 0" in script.stdout
+    assert "stored before" in script.stderr
+    assert script.stdout.splitlines()[-1].strip() == "2"
+
+
+def _skip_without_private_mounts() -> None:
+    """A small disk is a tmpfs in a mount namespace, which some containers forbid."""
+    probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    if shutil.which("unshare") is None or _fails(probe):
+        pytest.skip("no mount namespaces here; tests/results/test_atomic.py covers the write")
+
+
+def _fails(arguments: list[str]) -> bool:
+    return subprocess.run(arguments, capture_output=True, check=False).returncode != 0
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
+def test_cuda_without_a_gpu_stores_nothing(project: Path) -> None:
+    """Asking for CUDA by name where it is unusable is exit 3 with the reason, before any plan."""
+    done = run(project, "--provider", "cuda")
+    assert done.returncode == 3
+    assert "demanded a usable GPU" in done.stderr
+    assert not (project / "docs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--study", "breif"], 1, 'did you mean "brief"'),
+        (["--model", "tini"], 1, 'did you mean "tiny"'),
+        (["--hardware", "gaint"], 1, 'did you mean "giant"'),
+        (["--hardware", "giant"], 1, "this machine has"),
+        (["--provider", "tpu"], 2, "'tpu'"),
+        (["--resum"], 2, "--resume"),
+        (["--provider", "cpu", "--results", "specs/studies/brief.toml"], 3, "for results"),
+    ],
+)
+def test_wrong_arguments_say_what_is_right(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    words: str,
+) -> None:
+    """Each exit code is the kind of fault, each message names the nearest right choice."""
+    monkeypatch.chdir(project)
+    assert call(monkeypatch, "run", *arguments) == code
+    assert words in capsys.readouterr().err
+    assert not (project / "docs").exists()
+
+
+def test_a_folder_without_specs_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run outside a project, the message says what should be there."""
+    monkeypatch.chdir(tmp_path)
+    assert call(monkeypatch, "run") == 1
+    assert "no such folder" in capsys.readouterr().err
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of the program in this process; only an expected error ends it so."""
+    monkeypatch.setattr(sys, "argv", ["epochcost", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code

@@ -1,0 +1,120 @@
+"""`epochcost train-graph` as a person runs it: files out, words out, one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from graph_text import model_of_text, run
+
+MODEL = (
+    "g (float[batch,4] x) => (float[batch,3] logits) "
+    "<float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> { logits = MatMul(x, w) }"
+)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """An ordinary ONNX file with weights and a symbolic batch."""
+    path = tmp_path / "model.onnx"
+    onnx.save(model_of_text(MODEL), path)
+    return path
+
+
+def train_graph(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "epochcost", "train-graph", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: Path) -> None:
+    """The two files are enough: fed with each other by any ONNX Runtime, the loss falls."""
+    out = tmp_path / "step.onnx"
+    done = train_graph(
+        model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out, "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    rng = np.random.default_rng(0)
+    feeds = dict(np.load(tmp_path / "step.initial.npz"))
+    np.testing.assert_array_equal(feeds["w"].ravel()[:3], [1, 2, 3])
+    feeds["x"] = rng.standard_normal((8, 4)).astype(np.float32)
+    feeds[told["target"]] = rng.integers(0, 3, 8)
+    feeds[told["learning_rate"]] = np.array(0.1, np.float32)
+    losses = []
+    for _ in range(30):
+        got = run(onnx.load(out), feeds)
+        losses.append(float(got[told["loss"]]))
+        feeds |= {c["input"]: got[c["output"]] for c in told["carried"]}
+    assert losses[-1] < losses[0] / 2
+
+
+def test_words_for_people(model: Path, tmp_path: Path) -> None:
+    """The text form counts parameters and state and says how to go on."""
+    done = train_graph(
+        model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx"
+    )
+    assert done.returncode == 0
+    assert "12 numbers in 1 tensors" in done.stdout
+    assert "24 numbers in 2 tensors" in done.stdout
+    assert "s.initial.npz" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 1, "batch"),
+        (["--dim", "batch"], 1, "name=value"),
+        (["--dim", "batch=many"], 1, "demanded a size"),
+        (["--dim", "batch=8", "--wrt", "v"], 1, "--wrt 'v' is unknown"),
+        (["--dim", "batch=8", "--carry", "x=logits"], 1, "demanded one shape"),
+        (["--dim", "bach=8"], 1, "did you mean 'batch'"),
+        (["--dim", "batch=8", "--optimizer", "sdg"], 1, "did you mean 'sgd'"),
+        (["--dim", "batch=8", "--freeze", "w"], 1, "no trainable parameter"),
+    ],
+)
+def test_mistakes_are_one_line(
+    model: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    """A wrong argument gives its exit code and one line, and writes nothing."""
+    done = train_graph(model, *arguments, "-o", tmp_path / "step.onnx")
+    assert done.returncode == code
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "step.onnx").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"not onnx at all", b"\x08\x0a\x12"])
+def test_a_file_that_is_not_a_model(tmp_path: Path, content: bytes) -> None:
+    """Garbage is refused in one line that names the file."""
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(content)
+    done = train_graph(path, "-o", tmp_path / "step.onnx")
+    assert done.returncode == 1
+    assert "bad.onnx" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Path) -> None:
+    """A destination that is not an .onnx file ends with exit code 2."""
+    assert train_graph(model, "-o", tmp_path / "step.txt").returncode == 2
+
+
+def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
+    """With --wrt every other parameter is frozen, and its values stand beside the step too."""
+    model, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
+    text = (
+        "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}, "
+        "float[3] b = {1,2,3}> { h = MatMul(x, w) logits = Add(h, b) }"
+    )
+    onnx.save(model_of_text(text), model)
+    done = train_graph(model, "--wrt", "b", "-o", out, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [carried["input"] for carried in told["carried"]] == ["b"]

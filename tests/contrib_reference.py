@@ -1,0 +1,224 @@
+"""Operators that ONNX Runtime contributes, in numpy, from its ContribOperators.md.
+
+onnx's evaluator knows none of them. The cases also hold their outputs to ONNX Runtime's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx.reference.op_run import OpRun
+
+Array = NDArray[Any]
+
+
+def _erf(x: Array) -> Array:
+    return np.asarray(np.vectorize(math.erf, otypes=[x.dtype])(x))
+
+
+class Contributed(OpRun):
+    """An operator of the domain com.microsoft."""
+
+    op_domain = "com.microsoft"
+    op_schema = None  # not that of ONNX's operator of the same name
+
+
+class Gelu(Contributed):
+    """X Φ(x)."""
+
+    def _run(self, x: Array) -> Any:
+        return (x * (1 + _erf(x / math.sqrt(2))) / 2,)
+
+
+class BiasGelu(Gelu):
+    """Gelu of x + b."""
+
+    def _run(self, x: Array, bias: Array) -> Any:  # type: ignore[override]
+        return super()._run(x + bias)
+
+
+class FastGelu(Contributed):
+    """The tanh approximation."""
+
+    def _run(self, x: Array, bias: Array | None = None) -> Any:
+        x = x if bias is None else x + bias
+        return (x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),)
+
+
+class QuickGelu(Contributed):
+    """X σ(α x)."""
+
+    def _run(self, x: Array, alpha: float = 1.702) -> Any:
+        return (x / (1 + np.exp(-alpha * x)),)
+
+
+class SkipLayerNormalization(Contributed):
+    """The fourth output is the sum that is normalized; the statistics stay empty."""
+
+    def _run(
+        self,
+        x: Array,
+        skip: Array,
+        gamma: Array,
+        beta: Array | None = None,
+        bias: Array | None = None,
+        epsilon: float = 1e-12,
+    ) -> Any:
+        total = x + skip + (0 if bias is None else bias)
+        deviation = total - total.mean(-1, keepdims=True)
+        unit = deviation / np.sqrt((deviation**2).mean(-1, keepdims=True) + epsilon)
+        y = unit * gamma + (0 if beta is None else beta)
+        return (y, *[total] * (len(self.onnx_node.output) - 1))
+
+
+class SkipSimplifiedLayerNormalization(Contributed):
+    """By the root mean square."""
+
+    def _run(
+        self,
+        x: Array,
+        skip: Array,
+        gamma: Array,
+        bias: Array | None = None,
+        epsilon: float = 1e-12,
+    ) -> Any:
+        total = x + skip + (0 if bias is None else bias)
+        y = total / np.sqrt((total**2).mean(-1, keepdims=True) + epsilon) * gamma
+        return (y, *[total] * (len(self.onnx_node.output) - 1))
+
+
+class FusedMatMul(Contributed):
+    """Operands are transposed over the batch, then in the last two axes."""
+
+    def _run(self, a: Array, b: Array, alpha: float = 1.0, **turns: int) -> Any:
+        def turned(x: Array, side: str) -> Array:
+            if turns.get(f"transBatch{side}"):
+                x = np.moveaxis(x, 0, -2)
+            return np.swapaxes(x, -1, -2) if turns.get(f"trans{side}") else x
+
+        return (alpha * np.matmul(turned(a, "A"), turned(b, "B")),)
+
+
+def _attend(q: Array, k: Array, v: Array, heads: int, bias: Array, scale: float | None) -> Array:
+    """Queries [B, L, heads · E] and so on; ``bias`` is added to the scores [B, heads, L, S]."""
+    q, k, v = (x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) for x in (q, k, v))
+    scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1])) + bias
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = weights / weights.sum(-1, keepdims=True) @ v
+    return y.transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[2], -1)
+
+
+def _bias(
+    shape: tuple[int, int, int], mask: Array | None, added: Array | None, filler: float, causal: Any
+) -> Array:
+    """Of a mask by lengths [B], [B, S] or [B, L, S], an added bias, and the causal order."""
+    batch, length, keys = shape
+    bias = np.zeros((batch, 1, length, keys))
+    if mask is not None:
+        kept = np.arange(keys) < mask[:, None] if mask.ndim == 1 else mask.astype(bool)
+        bias = bias + np.where(kept.reshape(batch, 1, -1, keys), 0, filler)
+    if causal:
+        bias = bias + np.where(np.tri(length, keys, dtype=bool), 0, -np.inf)
+    return bias if added is None else bias + added
+
+
+class MultiHeadAttention(Contributed):
+    """Keys and values come apart, [B, S, D]; present ones are outputs too."""
+
+    def _run(  # noqa: PLR0917 - the operator's inputs
+        self,
+        q: Array,
+        k: Array,
+        v: Array,
+        bias: Array | None = None,
+        mask: Array | None = None,
+        added: Array | None = None,
+        num_heads: int = 1,
+        scale: float | None = None,
+        unidirectional: int = 0,
+        mask_filter_value: float = -10000.0,
+    ) -> Any:
+        if bias is not None:
+            cuts = np.cumsum([q.shape[2], k.shape[2]])
+            q, k, v = (x + b for x, b in zip((q, k, v), np.split(bias, cuts), strict=True))
+        shape = (q.shape[0], q.shape[1], k.shape[1])
+        total = _bias(shape, mask, added, mask_filter_value, unidirectional)
+        apart = (x.reshape(*x.shape[:2], num_heads, -1).transpose(0, 2, 1, 3) for x in (k, v))
+        y = _attend(q, k, v, num_heads, total, scale)
+        return (y, *apart)[: len(self.onnx_node.output)]
+
+
+class Attention(Contributed):
+    """Queries, keys and values are x W + b."""
+
+    def _run(  # noqa: PLR0917 - the operator's inputs
+        self,
+        x: Array,
+        weights: Array,
+        bias: Array | None = None,
+        mask: Array | None = None,
+        past: Array | None = None,  # noqa: ARG002 - never given here
+        added: Array | None = None,
+        num_heads: int = 1,
+        scale: float | None = None,
+        unidirectional: int = 0,
+        mask_filter_value: float = -10000.0,
+        qkv_hidden_sizes: list[int] | None = None,
+    ) -> Any:
+        z = x @ weights + (0 if bias is None else bias)
+        widths = qkv_hidden_sizes or [z.shape[2] // 3] * 3
+        q, k, v = np.split(z, np.cumsum(widths[:2]), axis=2)
+        shape = (x.shape[0], x.shape[1], x.shape[1])
+        total = _bias(shape, mask, added, mask_filter_value, unidirectional)
+        return (_attend(q, k, v, num_heads, total, scale),)
+
+
+class RotaryEmbedding(Contributed):
+    """The second input holds the position of each token, or of the first one."""
+
+    def _run(
+        self,
+        x: Array,
+        positions: Array,
+        cos: Array,
+        sin: Array,
+        interleaved: int = 0,
+        num_heads: int = 0,
+        rotary_embedding_dim: int = 0,
+    ) -> Any:
+        flat = x.ndim == 3
+        heads = num_heads or x.shape[-1] // (2 * cos.shape[1])
+        apart = x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) if flat else x
+        length, width = apart.shape[2], rotary_embedding_dim or apart.shape[3]
+        rows = positions + np.arange(length) if positions.shape == (1,) else positions
+        c, s = cos[rows][..., None, :, :], sin[rows][..., None, :, :]
+        halves = (
+            (slice(0, width, 2), slice(1, width, 2))
+            if interleaved
+            else (
+                slice(0, width // 2),
+                slice(width // 2, width),
+            )
+        )
+        a, b = (apart[..., half] for half in halves)
+        turned = apart.copy()
+        turned[..., halves[0]], turned[..., halves[1]] = a * c - b * s, a * s + b * c
+        return (turned.transpose(0, 2, 1, 3).reshape(x.shape) if flat else turned,)
+
+
+CONTRIBUTED = [
+    Attention,
+    BiasGelu,
+    FastGelu,
+    FusedMatMul,
+    Gelu,
+    MultiHeadAttention,
+    QuickGelu,
+    RotaryEmbedding,
+    SkipLayerNormalization,
+    SkipSimplifiedLayerNormalization,
+    type("TransposeMatMul", (FusedMatMul,), {}),
+]

@@ -1,0 +1,63 @@
+"""Owned machines: depreciation and energy, per machine or per vCPU."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+
+from epochcost.cost import Usage, quote
+from epochcost.errors import InputError
+from price_plans import durations, owned
+
+HOUR = Decimal(3600)
+
+
+def test_an_hour_of_a_bought_machine() -> None:
+    """(100 - 10) / (4 years x 8766 h x a quarter), and 10 W x 1.1 for an hour at 20 cents."""
+    depreciation, energy = quote(owned(), Usage(HOUR)).lines
+    assert (depreciation.quantity, depreciation.unit) == (1, "hour")
+    assert depreciation.amount == Decimal("0.010266940451745380")
+    assert (energy.quantity, energy.unit) == (Decimal("0.011"), "kWh")
+    assert energy.amount == Decimal("0.0022")
+    assert "declared" in energy.label
+
+
+def test_nothing_is_rounded_up() -> None:
+    """An owned machine's plan has the default billing, per second, and does not use it."""
+    assert quote(owned(), Usage(Decimal(1))).total < quote(owned(), Usage(HOUR)).total / 3599
+
+
+def test_per_vcpu_multiplies_both_lines() -> None:
+    """Eight vCPUs on two machines cost sixteen times one."""
+    one = quote(owned(per_vcpu=True), Usage(HOUR, 1, 1))
+    many = quote(owned(per_vcpu=True), Usage(HOUR, 2, 8))
+    assert [line.amount for line in many.lines] == [line.amount * 16 for line in one.lines]
+    assert many.lines[0].unit == "vCPU-hour"
+
+
+def test_per_vcpu_demands_vcpus() -> None:
+    """Without their number the plan has no price, and says what is missing."""
+    with pytest.raises(InputError, match=r"^bought: this plan is per vCPU; say how many"):
+        quote(owned(per_vcpu=True), Usage(HOUR))
+
+
+def test_a_price_of_vcpus_covers_no_accelerator() -> None:
+    """Work on a GPU is not billed as if it were free; a plan of the whole machine covers it."""
+    with pytest.raises(InputError, match=r"^bought: this plan prices vCPUs and no accelerator"):
+        quote(owned(per_vcpu=True), Usage(HOUR, vcpus=8, accelerated=True))
+    assert quote(owned(), Usage(HOUR, accelerated=True)) == quote(owned(), Usage(HOUR))
+
+
+def test_a_machine_kept_for_ever_costs_its_energy() -> None:
+    """In use always, for a very long life, only the energy is left to pay."""
+    depreciation, energy = quote(owned("0", "1", "1e15"), Usage(HOUR)).lines
+    assert depreciation.amount < energy.amount / 10**12
+
+
+@given(durations)
+def test_half_the_use_doubles_depreciation(used: Decimal) -> None:
+    """An hour of use carries the idle hours, so depreciation goes with one over utilisation."""
+    always, half = (quote(owned("0", share, "2"), Usage(used)).lines[0] for share in ("1", "0.5"))
+    assert abs(half.amount - 2 * always.amount) <= Decimal("1e-12")

@@ -1,0 +1,136 @@
+"""Operators that onnx 1.23.2's reference evaluator computes wrongly, from their definitions.
+
+A gradient cannot be judged by a flawed forward pass; each class says what is wrong there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx.reference.op_run import OpRun
+
+Array = NDArray[Any]
+
+
+class Erf(OpRun):
+    """The error function in double precision; onnx computes in single."""
+
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.vectorize(math.erf, otypes=[x.dtype])(x),)
+
+
+class LpNormalization(OpRun):
+    """The norm of absolute values; onnx adds up signed elements."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, axis: int, p: int) -> tuple[Array]:
+        return (x / np.linalg.norm(x, p, axis, keepdims=True),)
+
+
+class GlobalLpPool(OpRun):
+    """The norm over all positions; onnx has none."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, p: int) -> tuple[Array]:
+        axes = tuple(range(2, x.ndim))
+        return ((np.abs(x) ** p).sum(axes, keepdims=True) ** (1 / p),)
+
+
+class GlobalMaxPool(OpRun):
+    """The maximum over all positions; onnx adds axes unless there are two spatial ones."""
+
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (x.max(tuple(range(2, x.ndim)), keepdims=True),)
+
+
+class ConvTranspose(OpRun):
+    """Each element times the kernel, added where it falls; onnx fails on many groups, and on pads
+    that follow from a given output shape."""  # noqa: D205, D209 - one sentence
+
+    op_domain = ""
+
+    def _run(  # noqa: PLR0917 - the operator's inputs and attributes
+        self,
+        x: Array,
+        w: Array,
+        b: Array | None = None,
+        auto_pad: str = "NOTSET",
+        dilations: Sequence[int] | None = None,
+        group: int = 1,
+        kernel_shape: Sequence[int] | None = None,  # noqa: ARG002 - the weights have it
+        output_padding: Sequence[int] | None = None,
+        output_shape: Sequence[int] | None = None,
+        pads: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+    ) -> tuple[Array]:
+        rank = w.ndim - 2
+        steps, gaps = strides or [1] * rank, dilations or [1] * rank
+        full = _scattered(x, w, steps, gaps, output_padding or [0] * rank, group)
+        sizes, cut = full.shape[2:], pads or [0] * 2 * rank
+        if auto_pad.startswith("SAME") and not output_shape:
+            output_shape = [n * step for n, step in zip(x.shape[2:], steps, strict=True)]
+        if output_shape:
+            missing = [max(n - out, 0) for n, out in zip(sizes, output_shape, strict=True)]
+            halves = [(m // 2, m - m // 2) for m in missing]
+            order = 1 if auto_pad == "SAME_UPPER" else -1
+            cut = [pair[::order][end] for end in (0, 1) for pair in halves]
+        inside = (slice(cut[i], n - cut[rank + i]) for i, n in enumerate(sizes))
+        y = full[(slice(None), slice(None), *inside)]
+        return (y if b is None else y + b.reshape(-1, *[1] * rank),)
+
+
+def _scattered(
+    x: Array,
+    w: Array,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    more: Sequence[int],
+    group: int,
+) -> Array:
+    """All of the output before pads are cut off: [N, M, ...]."""
+    batch, channels, *into = x.shape
+    reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
+    spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]
+    size = [r + s + m for r, s, m in zip(reach, spans, more, strict=True)]
+    y = np.zeros((batch, group, w.shape[1], *size), x.dtype)
+    xs = x.reshape(batch, group, channels // group, *into)
+    ws = w.reshape(group, channels // group, *w.shape[1:])
+    for tap in np.ndindex(*w.shape[2:]):
+        starts = [t * d for t, d in zip(tap, dilations, strict=True)]
+        at = tuple(slice(a, a + r, s) for a, r, s in zip(starts, reach, strides, strict=True))
+        y[(..., *at)] += np.einsum("ngc...,gcm->ngm...", xs, ws[(..., *tap)])
+    return y.reshape(batch, -1, *size)
+
+
+class AffineGrid(OpRun):
+    """Positions in the precision of theta; onnx takes the grid before the map in single."""
+
+    op_domain = ""
+
+    def _run(self, theta: Array, size: Array, align_corners: int = 0) -> tuple[Array]:
+        lengths = [int(length) for length in size[2:]]
+        lines = [_centres(length, bool(align_corners), theta.dtype) for length in lengths]
+        grid = np.stack([*np.meshgrid(*lines, indexing="ij")][::-1], axis=-1)
+        ones = np.ones((*lengths, 1), theta.dtype)
+        homogeneous = np.concatenate([grid, ones], axis=-1).reshape(-1, len(lengths) + 1)
+        mapped = homogeneous @ theta.transpose(0, 2, 1)
+        return (mapped.reshape(len(theta), *lengths, len(lengths)),)
+
+
+def _centres(length: int, align_corners: bool, dtype: Any) -> Array:
+    """From -1 to 1: the outermost are the corners, or half an element inside."""
+    edge = 1.0 if align_corners else 1.0 - 1.0 / length
+    return np.linspace(-edge, edge, length, dtype=dtype)
+
+
+OPERATORS = [AffineGrid, ConvTranspose, Erf, GlobalLpPool, GlobalMaxPool, LpNormalization]

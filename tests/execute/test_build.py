@@ -1,0 +1,124 @@
+"""From trials to jobs: the files that a worker is given fit each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from epochcost.errors import ModelError
+from epochcost.execute.build import build_job
+from epochcost.execute.planning import Request, plan_here
+from epochcost.measure.job import Job
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Mode
+from tiny_project import linear_model, write_tiny_project
+
+
+@pytest.fixture(name="project")
+def project_fixture(tmp_path: Path) -> Path:
+    """A tiny project, and a folder for the job's files."""
+    (tmp_path / "job").mkdir()
+    return write_tiny_project(tmp_path / "project")
+
+
+def build(project: Path, mode: Mode) -> Job:
+    """The job of the project's first trial of a mode."""
+    catalogue = load_catalogue(project)
+    planned = plan_here(catalogue, Request(providers=("cpu",)))
+    trial = next(trial for trial in planned.trials if trial.mode == mode)
+    model = catalogue.model("tiny")
+    return build_job(trial, model, catalogue.graph_path(model), project.parent / "job")
+
+
+def graph_inputs(path: Path) -> dict[str, list[int]]:
+    """The shapes of a file's inputs."""
+    graph = onnx.load(path).graph
+    return {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in graph.input
+    }
+
+
+def test_a_training_job_feeds_every_input_of_its_step(project: Path) -> None:
+    """Data, labels, learning rate and carried values are all of the graph's inputs."""
+    job = build(project, "training")
+    inputs = graph_inputs(job.graph)
+    batches = np.load(job.batches)
+    assert {name: list(batches[name].shape[1:]) for name in batches} == {
+        "x": inputs["x"],
+        "target": inputs["target"],
+    }
+    assert job.scalars == {"learning_rate": 0.02}
+    carried = {value.input for value in job.carried}
+    assert carried == {"w", "b", "w.momentum", "b.momentum"}
+    assert set(inputs) == {"x", "target", "learning_rate"} | carried
+    assert job.initial is None
+
+
+def test_held_out_batches_fit_the_evaluation_graph(project: Path) -> None:
+    """The evaluation graph is fed by held-out batches and trained parameters alone."""
+    job = build(project, "training")
+    assert job.evaluation is not None
+    inputs = graph_inputs(job.evaluation.graph)
+    held_out = np.load(job.evaluation.batches)
+    assert {name: list(held_out[name].shape[1:]) for name in held_out} == {
+        "x": inputs["x"],
+        "target": inputs["target"],
+    }
+    assert set(inputs) - set(held_out) == {"w", "b"}
+
+
+def test_an_inference_job_has_no_labels(project: Path) -> None:
+    """Serving feeds the inputs and reads the outputs; nothing is carried or evaluated."""
+    job = build(project, "inference")
+    assert list(np.load(job.batches)) == ["x"]
+    assert job.outputs == ("logits",)
+    assert job.carried == ()
+    assert job.evaluation is None
+
+
+def test_the_same_trial_is_the_same_work(project: Path, tmp_path: Path) -> None:
+    """Building twice gives the same bytes: the data come from the trial's seed."""
+    first = build(project, "training")
+    bytes_before = [path.read_bytes() for path in (first.graph, first.batches)]
+    for path in (tmp_path / "job").iterdir():
+        path.unlink()
+    second = build(project, "training")
+    assert [path.read_bytes() for path in (second.graph, second.batches)] == bytes_before
+
+
+def test_weights_in_the_file_are_where_training_starts(project: Path) -> None:
+    """An ordinary ONNX file keeps its weights: they are handed over, whatever their names."""
+    model = linear_model()
+    weights = {"file": np.ones((3, 16), np.float32), "b": np.zeros(3, np.float32)}
+    model.graph.node[0].input[1] = "file"
+    del model.graph.input[1:]
+    del model.metadata_props[:]
+    model.graph.initializer.extend(
+        numpy_helper.from_array(values, name) for name, values in weights.items()
+    )
+    onnx.save(model, project / "models" / "tiny.onnx")
+    job = build(project, "training")
+    assert job.initial is not None
+    stored = np.load(job.initial)
+    assert set(stored.files) == set(weights)
+    assert all(np.array_equal(stored[name], values) for name, values in weights.items())
+
+
+def test_an_output_that_wants_other_labels_is_refused(project: Path) -> None:
+    """Labels are one per example; scores per position belong to another task."""
+    model = linear_model()
+    model.graph.node.append(helper.make_node("Unsqueeze", ["logits", "axis"], ["positions"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.array([2]), "axis"))
+    model.graph.output.append(
+        helper.make_tensor_value_info("positions", TensorProto.FLOAT, ["batch", 3, 1])
+    )
+    onnx.save(model, project / "models" / "tiny.onnx")
+    spec = project / "specs/models/tiny.toml"
+    spec.write_text(spec.read_text().replace('output = "logits"', 'output = "positions"'))
+    with pytest.raises(ModelError, match="one label for each example"):
+        build(project, "training")

@@ -1,0 +1,38 @@
+"""Specs' optimizers become the differentiator's rules, setting by setting."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from epochcost import autodiff
+from epochcost.execute.optimizers import update_rule
+from epochcost.specs import model as spec
+
+RATE = Decimal("0.5")
+
+
+@pytest.mark.parametrize(
+    ("declared", "rule"),
+    [
+        (spec.Sgd(name="sgd", learning_rate=RATE), autodiff.Sgd()),
+        (
+            spec.Sgd(name="sgd", learning_rate=RATE, momentum=Decimal("0.9")),
+            autodiff.Momentum(0.9),
+        ),
+        (
+            spec.RmsProp(name="rmsprop", rho=Decimal("0.8"), epsilon=Decimal("1e-3")),
+            autodiff.RmsProp(rho=0.8, epsilon=1e-3),
+        ),
+        (
+            spec.Adadelta(name="adadelta", rho=Decimal("0.8"), epsilon=Decimal("1e-3")),
+            autodiff.Adadelta(rho=0.8, epsilon=1e-3),
+        ),
+    ],
+)
+def test_every_setting_is_carried_over(
+    declared: spec.Sgd | spec.RmsProp | spec.Adadelta, rule: object
+) -> None:
+    """The rule has the spec's settings and not its own defaults."""
+    assert update_rule(declared) == rule

@@ -1,0 +1,35 @@
+"""Planning on this machine: what is asked for by name must exist and must be measured somewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.execute.planning import Request, plan_here
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+
+def test_a_model_that_no_study_measures_is_said(tmp_path: Path) -> None:
+    """Asking for a model outside the chosen studies names them, and is not an empty plan."""
+    project = write_tiny_project(tmp_path)
+    tiny = (project / "specs/models/tiny.toml").read_text()
+    (project / "specs/models/other.toml").write_text(tiny.replace('"tiny"', '"other"', 1))
+    with pytest.raises(InputError, match="demanded a model of the studies brief"):
+        plan_here(load_catalogue(project), Request(models=("other",), providers=("cpu",)))
+
+
+def test_studies_are_chosen_by_name(tmp_path: Path) -> None:
+    """Only the named study is planned."""
+    project = write_tiny_project(tmp_path)
+    brief = (project / "specs/studies/brief.toml").read_text()
+    other = brief.replace('"brief"', '"other"').replace(
+        "[sampling]", 'modes = ["inference"]\n[sampling]'
+    )
+    (project / "specs/studies/other.toml").write_text(other)
+    catalogue = load_catalogue(project)
+    planned = plan_here(catalogue, Request(studies=("other",), providers=("cpu",)))
+    assert [trial.title for trial in planned.trials] == ["tiny inference cpu batch 1"]
+    assert len(plan_here(catalogue, Request(providers=("cpu",))).trials) == 3

@@ -1,0 +1,108 @@
+"""Running trials in this process: real models really learn, and failures stay where they are."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.execute.events import Event, Failed, Finished, Skipped, Started
+from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.run import Assignment, run_trials
+from epochcost.plan.trial import Trial
+from epochcost.results.store import ResultStore, load_all
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+ROOT = Path(__file__).parents[2]
+# Enough for both to learn; a wide interval, so that the number of steps alone ends the trial.
+_STEPS = 80
+
+
+def ignore(_: Event) -> None:
+    """Show nothing."""
+
+
+@pytest.mark.parametrize("model", ["mnist-mlp", "mnist-cnn"])
+def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
+    """Some dozens of real training steps lower the loss on batches that were never trained on."""
+    catalogue = load_catalogue(ROOT)
+    planned = plan_here(catalogue, Request(models=(model,), providers=("cpu",)))
+    (trial,) = (t for t in planned.trials if (t.mode, t.batch_size) == ("training", 32))
+    patient = trial.model_copy(
+        update={
+            "minimum_samples": _STEPS,
+            "relative_half_width": Decimal("0.9"),
+            "budget_seconds": Decimal(120),
+        }
+    )
+    assignment = Assignment(catalogue, [patient], "local", ResultStore(tmp_path))
+    (outcome,) = run_trials(assignment, ignore)
+    assert isinstance(outcome, Finished), outcome
+    measured = outcome.result.measurement
+    assert measured.steps_taken >= _STEPS
+    assert measured.held_out_loss_before is not None
+    assert measured.held_out_loss_after is not None
+    assert measured.held_out_loss_after < 0.8 * measured.held_out_loss_before
+
+
+@pytest.fixture(name="assignment")
+def assignment_fixture(tmp_path: Path) -> Assignment:
+    """The tiny project's inference trial and its first training trial."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
+    trials = plan_here(catalogue, Request(providers=("cpu",))).trials[:2]
+    return Assignment(catalogue, trials, "local", ResultStore(tmp_path / "results"))
+
+
+def with_changed_graph(trial: Trial) -> Trial:
+    """The trial as if it had been planned for another version of its ONNX file."""
+    return trial.model_copy(update={"graph_sha256": "0" * 64})
+
+
+def test_a_failed_trial_does_not_stop_the_others(assignment: Assignment) -> None:
+    """The first trial cannot be built, the second is measured and stored; resuming skips it."""
+    first, second = assignment.trials
+    trials = [with_changed_graph(first), second]
+    events: list[Event] = []
+    broken = Assignment(assignment.catalogue, trials, "local", assignment.store, resume=True)
+    failed, finished = run_trials(broken, events.append)
+    assert isinstance(failed, Failed)
+    assert "changed after the run was planned" in str(failed.error)
+    assert isinstance(finished, Finished)
+    assert load_all(assignment.store.folder).results == (finished.result,)
+    assert [event for event in events if isinstance(event, Started)] == [
+        Started(trials[0], 1, 2),
+        Started(trials[1], 2, 2),
+    ]
+    (again,) = run_trials(
+        Assignment(assignment.catalogue, [second], "local", assignment.store, resume=True), ignore
+    )
+    assert again == Skipped(second, finished.result)
+
+
+def test_a_slip_of_ours_costs_one_trial(assignment: Assignment) -> None:
+    """A trial that ends in no expected error fails with its place, and the next is measured."""
+    first, second = assignment.trials
+    impossible = first.model_copy(update={"seed": "eight"})
+    events: list[Event] = []
+    both = Assignment(assignment.catalogue, [impossible, second], "local", assignment.store)
+    failed, finished = run_trials(both, events.append)
+    assert isinstance(failed, Failed)
+    assert re.search(r"Error in \w+\.py:\d+: .*please report it", str(failed.error))
+    assert failed.error.exit_code == CapabilityError.exit_code
+    assert isinstance(finished, Finished)
+
+
+def test_without_resume_a_trial_is_measured_again(assignment: Assignment) -> None:
+    """The later measurement takes the place of the earlier one."""
+    once = Assignment(assignment.catalogue, assignment.trials[:1], "local", assignment.store)
+    (first,) = run_trials(once, ignore)
+    (second,) = run_trials(once, ignore)
+    assert isinstance(first, Finished)
+    assert isinstance(second, Finished)
+    assert first.path == second.path
+    assert load_all(assignment.store.folder).results == (second.result,)
+    assert second.result.measurement.started_at > first.result.measurement.started_at

@@ -1,0 +1,54 @@
+"""The folder for temporary files: fresh, private, and cleaned up after whoever could not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.execute.scratch import scratch_folder
+
+
+@pytest.fixture(autouse=True)
+def temporary_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Temporary files of these tests stay in the test's own folder."""
+    root = tmp_path / "tmp"
+    root.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(root))
+    return root
+
+
+def test_the_folder_is_private_and_gone_afterwards(tmp_path: Path) -> None:
+    """Nobody else can read a run's files, and none of them stay."""
+    with scratch_folder(tmp_path) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "graph.onnx").write_bytes(b"x")
+    assert not folder.exists()
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path: Path, temporary_root: Path) -> None:
+    """The next run on the same results finds the leftovers by their name, and starts afresh."""
+    with scratch_folder(tmp_path) as folder:
+        name = folder.name
+    (temporary_root / name).mkdir()
+    (temporary_root / name / "left.npz").write_bytes(b"x")
+    with scratch_folder(tmp_path) as again:
+        assert again.name == name
+        assert list(again.iterdir()) == []
+
+
+def test_other_results_have_another_folder(tmp_path: Path) -> None:
+    """Runs on different results do not meet."""
+    with scratch_folder(tmp_path / "a") as one, scratch_folder(tmp_path / "b") as two:
+        assert one != two
+
+
+def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) -> None:
+    """Nothing is written through a link that somebody put there."""
+    with scratch_folder(tmp_path) as folder:
+        name = folder.name
+    (tmp_path / "elsewhere").mkdir()
+    (temporary_root / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CapabilityError, match="demanded a fresh folder"), scratch_folder(tmp_path):
+        pass

@@ -1,0 +1,267 @@
+"""Damaged ONNX files through everything that reads them: a result, or an error of one line.
+
+    PYTHONPATH=tests python -m fuzzing FIRST COUNT
+
+Each number is a mutation: bytes are overwritten, removed, repeated or exchanged with another file,
+or fields of the message change while it stays readable. Run as a process of its own, with a bound
+on memory and on time for each file, so that a crash or a hang is seen from outside. Files are only
+to be opened inside the model's folder: an audit hook watches.
+"""
+
+from __future__ import annotations
+
+import collections
+import faulthandler
+import random
+import resource
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from onnx import numpy_helper
+
+from epochcost.autodiff import training_step, vjp_graph
+from epochcost.errors import EpochcostError
+from epochcost.graphs.binding import symbolic_dimensions
+from epochcost.graphs.counting import flops, peak_activation_bytes
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import parameters
+from graph_text import model_of_text
+
+ROOT = Path(__file__).parents[1]
+_SECONDS_A_FILE = 30
+_LONGEST_MESSAGE = 2000
+_MEMORY_BYTES = 8 * 2**30
+_NUMBERS = (0, 1, -1, 2, 7, 13, 255, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
+_TEXTS = ("", "x", "y", "w", "nowhere", "../../../etc/passwd", "/etc/passwd", "ai.onnx", "\0", "é")
+# Float inputs other than x become weights.
+_TEXT_MODELS = (
+    "g (float[n,2,8,8] x, float[3,2,3,3] w, float[3] s, float[3] b, float[3] m, float[3] v) "
+    "=> (float[n,m] y) <int64[2] t = {0, -1}> { c = Conv <pads = [1,1,1,1]> (x, w) "
+    "d = BatchNormalization(c, s, b, m, v) e = Relu(d) f = MaxPool <kernel_shape = [2,2]> (e) "
+    "y = Reshape(f, t) }",
+    "g (float[5,n,3] x, float[1,16,3] w, float[1,16,4] r) => (float[5,1,n,4] y) "
+    "{ y = LSTM <hidden_size = 4> (x, w, r) }",
+    "g (float[n,4] x, float[4] s, float[4] b) => (float[n,4] y) <int64[1] k = {1}> "
+    "{ a = LayerNormalization(x, s, b) c = Shape(a) d = Gather(c, k) e = Expand(a, c) "
+    "f = Gelu(e) h = Softmax(f) i = Dropout(h) y = local.twice(i) }",
+    "g (float[n,4] x, float[4] w) => (float[n,4] y) <bool c = {1}> "
+    "{ a = If(c) <then_branch = t () => (float[n,4] p) { p = Mul(x, w) }, "
+    "else_branch = e () => (float[n,4] q) { q = Add(x, w) }> "
+    'y = Einsum <equation = "ij,j->ij"> (a, w) }',
+)
+_FUNCTIONS = '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = Add(a, a) }'
+
+
+def corpus() -> list[bytes]:
+    """Files to damage: the committed models, models of many operators, and one with its data apart.
+
+    The last refers to ``data.bin`` beside it.
+    """
+    texts = [_with_weights(model_of_text(text, functions=_FUNCTIONS)) for text in _TEXT_MODELS]
+    files = [path.read_bytes() for path in sorted((ROOT / "models").glob("*.onnx"))]
+    return [*files, *(model.SerializeToString() for model in [*texts, _external()])]
+
+
+def _with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    for value in model.graph.input[1:]:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        weights = np.full(shape, 0.5, np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(weights, value.name))
+    return model
+
+
+def _external() -> onnx.ModelProto:
+    model = model_of_text(
+        "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
+    )
+    [weight] = model.graph.initializer
+    weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight), weight.name))
+    onnx.external_data_helper.set_external_data(weight, "data.bin", 0, len(weight.raw_data))
+    weight.ClearField("raw_data")
+    return model
+
+
+def mutated(files: list[bytes], number: int) -> bytes:
+    """The damaged file of a number, the same at each call."""
+    rng = random.Random(number)
+    data = rng.choice(files)
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        data = rng.choice((_bytes_changed, *[_fields_changed] * 4))(data, files, rng)
+    return data
+
+
+def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes:
+    start = rng.randrange(len(data) + 1)
+    end = min(len(data), start + rng.choice((0, 1, 1, 2, 8, 64, 10_000)))
+    other = rng.choice(files)
+    at = rng.randrange(len(other))
+    inserted = rng.choice(
+        (
+            b"",
+            rng.randbytes(end - start),
+            rng.randbytes(2),
+            other[at : at + 32],
+            data[start:end] * 2,
+        )
+    )
+    return data[:start] + inserted + data[end:]
+
+
+def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
+    """One field somewhere in the message gets another value; the file stays readable."""
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception:  # bytes were changed before: protobuf refuses them
+        return data
+    places = list(_places(model))
+    if places:
+        message, descriptor = rng.choice(places)
+        _change(message, descriptor, rng)
+    return model.SerializeToString()
+
+
+def _places(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
+    for descriptor, value in message.ListFields():
+        yield message, descriptor
+        if descriptor.type == FieldDescriptor.TYPE_MESSAGE:
+            for child in value if descriptor.is_repeated else [value]:
+                yield from _places(child)
+
+
+def _change(message: Message, descriptor: FieldDescriptor, rng: random.Random) -> None:
+    name, value = descriptor.name, getattr(message, descriptor.name)
+    if rng.random() < 0.2:
+        message.ClearField(name)
+    elif descriptor.is_repeated:
+        _change_list(value, descriptor, rng)
+    elif descriptor.type != FieldDescriptor.TYPE_MESSAGE:
+        _set(lambda new: setattr(message, name, new), descriptor, rng)
+
+
+def _change_list(values: Any, descriptor: FieldDescriptor, rng: random.Random) -> None:
+    index = rng.randrange(len(values))
+    kept = list(values)
+    kind = rng.choice(("set", "remove", "repeat", "swap"))
+    if kind == "set" and descriptor.type != FieldDescriptor.TYPE_MESSAGE:
+        _set(lambda new: values.__setitem__(index, new), descriptor, rng)
+        return
+    if kind == "remove":
+        del kept[index]
+    elif kind == "repeat":
+        kept.insert(index, kept[index])
+    else:
+        other = rng.randrange(len(kept))
+        kept[index], kept[other] = kept[other], kept[index]
+    copies = [_copied(item) for item in kept]
+    del values[:]
+    values.extend(copies)
+
+
+def _copied(item: Any) -> Any:
+    if not isinstance(item, Message):
+        return item
+    copy = type(item)()
+    copy.CopyFrom(item)
+    return copy
+
+
+def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random.Random) -> None:
+    if descriptor.type == FieldDescriptor.TYPE_STRING:
+        new: Any = rng.choice(_TEXTS)
+    elif descriptor.type == FieldDescriptor.TYPE_BYTES:
+        new = rng.randbytes(rng.randint(0, 16))
+    elif descriptor.type in (FieldDescriptor.TYPE_FLOAT, FieldDescriptor.TYPE_DOUBLE):
+        new = rng.choice((0.0, -1.0, float("nan"), float("inf"), 1e30))
+    else:
+        new = rng.choice(_NUMBERS)
+    try:
+        assign(new)
+    except (ValueError, TypeError):  # out of the field's range
+        assign(0)
+
+
+def outcome(path: Path) -> str:
+    """What a file comes to: ``step``, ``gradient``, or the layer of the error and its text.
+
+    Raises AssertionError for an error of more than one line, and whatever else goes wrong.
+    """
+    stage = "load"
+    try:
+        model = load_model(path)
+        stage = "read"
+        sizes = dict.fromkeys(symbolic_dimensions(model), 3)
+        wrt = [parameter.name for parameter in parameters(model)]
+        stage = "gradient"
+        backward = vjp_graph(model, wrt, sizes)
+        flops(backward)
+        stage = "step"
+        step = training_step(model, loss="mse", optimizer="adam", dimensions=sizes)
+        flops(step.model)
+        peak_activation_bytes(step.model)
+    except EpochcostError as error:
+        return _refused(stage, str(error))
+    return "a training step"
+
+
+def _refused(stage: str, message: str) -> str:
+    assert "\n" not in message, f"more than one line: {message!r}"
+    assert len(message) < _LONGEST_MESSAGE, f"too long: {message!r}"
+    return f"refused at {stage}"
+
+
+def run(first: int, count: int) -> collections.Counter[str]:
+    """The outcomes of so many mutations; raises at the first that is neither result nor error."""
+    files = corpus()
+    found: collections.Counter[str] = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        inside = Path(folder)
+        (inside / "data.bin").write_bytes(bytes(16))
+        watch = _watched(inside)
+        for number in range(first, first + count):
+            path = inside / "model.onnx"
+            path.write_bytes(mutated(files, number))
+            faulthandler.dump_traceback_later(_SECONDS_A_FILE, exit=True)
+            watch.clear()
+            try:
+                found[outcome(path)] += 1
+            except BaseException:
+                sys.stderr.write(f"mutation {number}\n")
+                raise
+            assert not watch, f"mutation {number} opened {watch}"
+        faulthandler.cancel_dump_traceback_later()
+    return found
+
+
+def _watched(folder: Path) -> list[str]:
+    """Paths opened outside the folder from now on, Python's own modules apart."""
+    opened: list[str] = []
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str):
+            path = Path(arguments[0])
+            library = path.suffix in (".py", ".pyc") or path.is_relative_to(sys.prefix)
+            if not library and not path.is_relative_to(folder):
+                opened.append(str(path))
+
+    sys.addaudithook(hook)
+    return opened
+
+
+def main() -> None:
+    """Run the mutations named on the command line and say what came of them."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    first, count = map(int, sys.argv[1:])
+    for text, times in sorted(run(first, count).items()):
+        sys.stdout.write(f"{times:7} {text}\n")
+
+
+if __name__ == "__main__":
+    main()

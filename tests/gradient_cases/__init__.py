@@ -1,0 +1,45 @@
+"""The case table of all gradient rules, one module per family, as `autodiff.rules` is."""
+
+from gradient_cases import (
+    activation,
+    attention,
+    contrib,
+    convolution,
+    indexing,
+    linear,
+    math,
+    normal,
+    pooling,
+    quantization,
+    recurrent,
+    reduction,
+    resize,
+    sampling,
+    selection,
+    shape,
+    signal,
+    slicing,
+)
+from gradient_check import Case
+
+FAMILIES = (
+    activation,
+    attention,
+    contrib,
+    convolution,
+    indexing,
+    linear,
+    math,
+    normal,
+    pooling,
+    quantization,
+    recurrent,
+    reduction,
+    resize,
+    sampling,
+    selection,
+    shape,
+    signal,
+    slicing,
+)
+CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]

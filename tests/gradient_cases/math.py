@@ -1,0 +1,60 @@
+"""Arithmetic and elementary functions: one row for each form that a rule has to get right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradient_check import Case
+
+BROADCASTS = [((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (2, 3)), ((2, 1, 3), (4, 1)), ((2, 3), ())]
+# Where each function of one variable is smooth.
+DOMAINS = {
+    "Abs": (0.1, 2.0),
+    "Acos": (-0.9, 0.9),
+    "Acosh": (1.2, 3.0),
+    "Asin": (-0.9, 0.9),
+    "Asinh": (-2.0, 2.0),
+    "Atan": (-2.0, 2.0),
+    "Atanh": (-0.9, 0.9),
+    "Cos": (-2.0, 2.0),
+    "Cosh": (-2.0, 2.0),
+    "Erf": (-2.0, 2.0),
+    "Exp": (-2.0, 2.0),
+    "Identity": (-2.0, 2.0),
+    "Log": (0.1, 2.0),
+    "Neg": (-2.0, 2.0),
+    "Reciprocal": (0.2, 2.0),
+    "Sin": (-2.0, 2.0),
+    "Sinh": (-2.0, 2.0),
+    "Sqrt": (0.1, 2.0),
+    "Tan": (-1.2, 1.2),
+}
+CASES = [
+    *(
+        Case(op, {"a": a, "b": b}, low=0.5, high=2.0)
+        for op in ("Add", "Sub", "Mul", "Div", "Pow")
+        for a, b in BROADCASTS
+    ),
+    *(Case(op, {"x": (2, 3, 2)}, low=low, high=high) for op, (low, high) in DOMAINS.items()),
+    Case("Abs", {"x": (2, 3)}, low=-2.0, high=-0.1, name="negative"),
+    *(
+        Case(
+            "Pow", {"x": (2, 3)}, held={"exponent": np.array([b])}, low=0.5, high=2.0, name=f"x^{b}"
+        )
+        for b in (-1.5, 0.0, 0.5, 1.0, 1.7, 2.0, 3.0)
+    ),
+    Case("Pow", {"x": (2, 3)}, held={"exponent": np.array(3)}, name="integer_exponent"),
+    Case(
+        "Pow",
+        {"x": (2, 3)},
+        held={"exponent": np.array([0, 2, 3])},
+        name="integer_exponents",
+    ),
+    Case("Pow", {"x": (2, 3)}, held={"base": np.array(2.0)}, inputs=("base", "x"), name="2^x"),
+    Case("Mod", {"a": (3, 4), "b": (4,)}, {"fmod": 1}, low=0.5, high=9.0),
+    Case("Mod", {"a": (3, 4)}, {"fmod": 1}, held={"b": np.array(-0.3)}, name="negative_divisor"),
+    Case("Sum", {"a": (2, 3), "b": (3,), "c": (2, 1)}),
+    Case("Mean", {"a": (2, 3), "b": (3,), "c": (2, 1)}),
+    Case("Mean", {"a": (2, 3)}, name="single"),
+    *(Case("Det", {"x": shape}) for shape in [(1, 1), (2, 2), (4, 4), (2, 3, 3, 3), (2, 1, 1)]),
+]

@@ -1,0 +1,110 @@
+"""Recurrent layers: one row for each form that a rule has to get right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradient_check import Case
+
+STEPS, BATCH, WIDTH, HIDDEN = 4, 3, 2, 3
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+PLACES = ("x", "w", "r", "b", "lengths", "h0", "c0", "p")
+NO_BATCH_FIRST = "ONNX Runtime 1.31: LSTM, GRU and RNN refuse layout 1"
+
+
+def _shapes(op_type: str, directions: int, batch_first: bool) -> dict[str, tuple[int, ...]]:
+    gates = GATES[op_type] * HIDDEN
+    states = (BATCH, directions) if batch_first else (directions, BATCH)
+    shapes: dict[str, tuple[int, ...]] = {
+        "x": (BATCH, STEPS, WIDTH) if batch_first else (STEPS, BATCH, WIDTH),
+        "w": (directions, gates, WIDTH),
+        "r": (directions, gates, HIDDEN),
+        "b": (directions, 2 * gates),
+        "h0": (*states, HIDDEN),
+    }
+    if op_type == "LSTM":
+        shapes |= {"c0": (*states, HIDDEN), "p": (directions, 3 * HIDDEN)}
+    return shapes
+
+
+def _case(
+    op_type: str, name: str, inputs: str, lengths: tuple[int, ...] = (), **options: Any
+) -> Case:
+    """A recurrent layer with the named ``inputs`` after x, w and r."""
+    fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
+    batch_first = bool(options.get("layout"))
+    directions = 2 if options.get("direction") == "bidirectional" else 1
+    chosen = ["x", "w", "r", *inputs.split()]
+    places = [place if place in chosen else "" for place in PLACES]
+    while not places[-1]:
+        places.pop()
+    shapes = _shapes(op_type, directions, batch_first)
+    return Case(
+        op_type,
+        {key: shape for key, shape in shapes.items() if key in chosen},
+        {"hidden_size": HIDDEN, **options},
+        held={"lengths": np.array(lengths, np.int32)} if lengths else {},
+        inputs=places,
+        name=name,
+        runtime_flaw=NO_BATCH_FIRST if batch_first else "",
+        **{"outputs": 3 if op_type == "LSTM" else 2, **fields},
+    )
+
+
+def _forms(op_type: str, states: str) -> list[Case]:
+    """The forms that all recurrent layers have."""
+    return [
+        _case(op_type, "weights_only", "", outputs=1),
+        _case(op_type, "one_output_opset13", f"b {states}", outputs=1, opset=13),
+        _case(op_type, "all_inputs", f"b {states}"),
+        _case(op_type, "reverse", f"b {states}", direction="reverse"),
+        _case(op_type, "bidirectional", f"b {states}", direction="bidirectional", opset=17),
+        _case(op_type, "lengths", f"b lengths {states}", lengths=(2, 4, 1)),
+        _case(op_type, "full_lengths", "b lengths", lengths=(4, 4, 4)),
+        _case(
+            op_type,
+            "bidirectional_lengths",
+            f"b lengths {states}",
+            lengths=(3, 1, 4),
+            direction="bidirectional",
+        ),
+        _case(op_type, "batch_first", f"b {states}", layout=1),
+        _case(
+            op_type,
+            "batch_first_bidirectional_lengths",
+            f"b lengths {states}",
+            lengths=(3, 1, 4),
+            layout=1,
+            direction="bidirectional",
+        ),
+    ]
+
+
+CASES = [
+    *_forms("RNN", "h0"),
+    *_forms("GRU", "h0"),
+    *_forms("LSTM", "h0 c0"),
+    _case("RNN", "relu", "b h0", activations=["Relu"]),
+    _case("RNN", "two_functions", "b", direction="bidirectional", activations=["Relu", "Sigmoid"]),
+    _case("GRU", "reset_after", "b h0", linear_before_reset=1),
+    _case("GRU", "reset_after_without_bias", "", linear_before_reset=1, opset=23),
+    _case(
+        "GRU",
+        "reset_after_lengths",
+        "b lengths h0",
+        lengths=(2, 4, 1),
+        linear_before_reset=1,
+        direction="bidirectional",
+    ),
+    _case("LSTM", "peepholes", "b h0 c0 p"),
+    _case(
+        "LSTM",
+        "peepholes_lengths",
+        "b lengths h0 c0 p",
+        lengths=(2, 4, 1),
+        direction="bidirectional",
+    ),
+    _case("LSTM", "functions", "b", activations=["Sigmoid", "Relu", "Sigmoid"]),
+]

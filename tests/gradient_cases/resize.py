@@ -1,0 +1,105 @@
+"""Resize: one row for each form that a rule has to get right."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradient_check import Case, ints
+
+IMAGE = (2, 2, 3, 4)
+
+
+def _resize(
+    name: str,
+    shape: tuple[int, ...] = IMAGE,
+    *,
+    scales: Sequence[float] = (),
+    sizes: Sequence[int] = (),
+    opset: int = 19,
+    **attributes: Any,
+) -> Case:
+    """Scales are float32 by the standard; what is not given is left out."""
+    key, target = ("scales", np.array(scales, np.float32)) if scales else ("sizes", ints(*sizes))
+    inputs = ("x", "", "scales") if scales else ("x", "", "", "sizes")
+    return Case("Resize", {"x": shape}, attributes, {key: target}, inputs, name=name, opset=opset)
+
+
+TRANSFORMATIONS = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+CASES = [
+    *(
+        _resize(
+            f"{mode}_{how}_{size[0]}x{size[1]}",
+            sizes=(2, 2, *size),
+            mode=mode,
+            coordinate_transformation_mode=how,
+        )
+        for mode, how, size in itertools.product(
+            ("nearest", "linear"), TRANSFORMATIONS, [(5, 7), (2, 3)]
+        )
+    ),
+    *(
+        _resize(
+            f"twice_{how}_{nearest}",
+            scales=(1, 1, 2, 3),
+            coordinate_transformation_mode=how,
+            nearest_mode=nearest,
+        )
+        for how, nearest in [
+            ("asymmetric", "floor"),
+            ("asymmetric", "ceil"),
+            ("half_pixel", "round_prefer_floor"),
+            ("half_pixel", "round_prefer_ceil"),
+            ("pytorch_half_pixel", "round_prefer_floor"),
+        ]
+    ),
+    _resize(
+        "half_pixel_symmetric",
+        sizes=(2, 2, 5, 3),
+        mode="linear",
+        coordinate_transformation_mode="half_pixel_symmetric",
+    ),
+    _resize("scales", scales=(1, 1, 1.6, 0.7), mode="linear"),
+    _resize("scales_17", scales=(1, 1, 1.6, 2.5), mode="linear", opset=17),
+    _resize("scales_13", scales=(1, 1, 2, 2), opset=13),
+    _resize("1d", (2, 3, 5), scales=(1, 1, 2), mode="linear"),
+    _resize("3d", (1, 2, 2, 3, 2), sizes=(1, 2, 3, 5, 4), mode="linear"),
+    _resize(
+        "3d_twice",
+        (1, 2, 2, 3, 2),
+        scales=(1, 1, 2, 2, 2),
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    ),
+    _resize("matrix", (3, 4), sizes=(5, 6), mode="linear"),
+    _resize("channels", (2, 4, 3, 2), sizes=(2, 2, 3, 2)),
+    _resize("axes", scales=(2.5, 1.5), axes=[2, 3], mode="linear"),
+    _resize("axes_reversed", sizes=(6, 5), axes=[3, 2]),
+    _resize("not_larger", sizes=(6, 12), axes=[2, 3], keep_aspect_ratio_policy="not_larger"),
+    _resize("cubic", sizes=(2, 2, 5, 7), mode="cubic"),
+    _resize("cubic_exclude_outside", sizes=(2, 2, 5, 7), mode="cubic", exclude_outside=1),
+    _resize("antialias", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="linear", antialias=1),
+    _resize("antialias_cubic", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="cubic", antialias=1),
+    *(
+        Case(
+            "Resize",
+            {"x": IMAGE},
+            {
+                "mode": mode,
+                "coordinate_transformation_mode": "tf_crop_and_resize",
+                "extrapolation_value": 3.0,
+            },
+            {
+                "roi": np.array([0, 0, 0.2, 0.1, 1, 1, 0.9, 1.3], np.float32),
+                "sizes": ints(2, 2, 5, 7),
+            },
+            ("x", "roi", "", "sizes"),
+            opset=19,
+            name=f"crop_{mode}",
+        )
+        for mode in ("nearest", "linear")
+    ),
+]

@@ -1,0 +1,48 @@
+"""Comparing and choosing: one row for each form that a rule has to get right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradient_check import Case
+
+CHESS = np.indices((3, 4)).sum(axis=0) % 2 == 0
+CASES = [
+    *(
+        Case(
+            "Where",
+            {"a": a, "b": b},
+            held={"c": chosen},
+            inputs=("c", "a", "b"),
+            name=f"{chosen.shape}_{a}_{b}",
+        )
+        for chosen, a, b in [
+            (CHESS, (3, 4), (3, 4)),
+            (CHESS, (4,), ()),
+            (CHESS[:, :1], (4,), (2, 1, 1)),
+            (CHESS[0], (3, 1), (3, 4)),
+        ]
+    ),
+    *(
+        Case(op, dict(zip("abc", shapes, strict=False)), opset=opset)
+        for op in ("Max", "Min")
+        for shapes in [((2, 3),), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((3, 2), (3, 2), ())]
+        for opset in (13, 21)
+    ),
+    Case("Clip", {"x": (3, 4)}, held={"low": np.array(-0.4), "high": np.array(0.4)}),
+    Case("Clip", {"x": (3, 4)}, name="unbounded"),
+    Case(
+        "Clip", {"x": (3, 4)}, held={"high": np.array(0.4)}, inputs=("x", "", "high"), name="high"
+    ),
+    Case("Clip", {"x": (3, 4), "low": ()}, name="learnt_low"),
+    Case("Clip", {"x": (3, 4), "high": ()}, inputs=("x", "", "high"), name="learnt_high"),
+    Case("Clip", {"x": (3, 4), "low": ()}, held={"high": np.array(0.4)}, name="low_below_high"),
+    Case("Clip", {"x": (3, 4), "low": ()}, held={"high": np.array(-0.6)}, name="low_above_high"),
+    Case(
+        "Clip",
+        {"x": (3, 4), "high": ()},
+        held={"low": np.array(-0.6)},
+        inputs=("x", "low", "high"),
+        name="high_above_low",
+    ),
+]

@@ -1,0 +1,47 @@
+"""Signal processing: one row for each form that a rule has to get right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradient_check import Case, ints
+
+LENGTH = {"n": np.array(6, dtype=np.int64)}
+ODD = {"n": np.array(7, dtype=np.int64)}
+CASES = [
+    *(
+        Case(
+            "DFT",
+            {"x": (2, 5, parts)},
+            {"inverse": inverse, "onesided": onesided, "axis": 1},
+            name=f"{parts}_inverse{inverse}_onesided{onesided}",
+            opset=17,
+        )
+        for parts, inverse, onesided in ((1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 1, 0), (2, 1, 1))
+    ),
+    Case("DFT", {"x": (2, 5, 2)}, held=LENGTH, name="padded"),
+    Case("DFT", {"x": (2, 4, 2)}, {"inverse": 1, "onesided": 1}, held=ODD, name="odd_inverse"),
+    Case("DFT", {"x": (2, 7, 1)}, {"onesided": 1}, held=LENGTH, name="cut"),
+    Case(
+        "DFT",
+        {"x": (3, 2, 4, 2)},
+        {"inverse": 1},
+        held={"axis": np.array(-4, dtype=np.int64)},
+        inputs=("x", "", "axis"),
+        name="axis",
+    ),
+    Case(
+        "Col2Im",
+        {"x": (2, 12, 6)},
+        held={"image": ints(3, 4), "block": ints(2, 2)},
+        name="plain",
+    ),
+    Case(
+        "Col2Im",
+        {"x": (1, 8, 6)},
+        {"strides": [2, 1], "dilations": [1, 2], "pads": [1, 0, 0, 1]},
+        held={"image": ints(4, 4), "block": ints(2, 2)},
+        name="strides_dilations_pads",
+    ),
+    Case("Col2Im", {"x": (1, 4, 5)}, held={"image": ints(6), "block": ints(2)}, name="1d"),
+]

@@ -1,0 +1,196 @@
+"""One checker of gradients for all operators: a random projection against a finite difference.
+
+For f with inputs x, a random direction v of x and random cotangents u of the outputs, the chain
+rule demands  v · VJP(u) = d/dt u · f(x + t v)  at t = 0. The right side is a central difference in
+float64 on onnx's reference evaluator; the left side is the graph that `vjp_graph` builds, run in
+float64 on the reference evaluator and in float32 on ONNX Runtime, which is what users run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from contrib_reference import CONTRIBUTED
+from epochcost.autodiff import vjp_graph
+from exact_operators import OPERATORS
+from recurrent_reference import RECURRENT
+
+Array = NDArray[Any]
+Feeds = Mapping[str, Array]
+# Central differences err by h² and by rounding / h: 1e-5 balances both near 1e-10 in float64.
+STEP = 1e-5
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator applied to inputs of given shapes; float inputs are differentiated.
+
+    ``shapes`` maps each differentiated input to its shape; ``held`` are constant inputs, in the
+    place that ``inputs`` gives them. ``low`` and ``high`` keep inputs away from kinks and poles.
+    ``reference_flaw`` says why the backward graph cannot be judged on the reference evaluator.
+    ``exact_opset`` is that of the float64 model, where only a newer operator takes doubles.
+    ``output_shape`` is that of the first output where it depends on data.
+    ``runtime_flaw`` says why ONNX Runtime cannot run the form.
+    ``outputs`` counts the outputs, or names them where some are left out ("").
+    """
+
+    op_type: str
+    shapes: Mapping[str, tuple[int, ...]]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    held: Mapping[str, Array] = field(default_factory=dict)
+    inputs: Sequence[str] = ()
+    outputs: int | Sequence[str] = 1
+    low: float = -1.0
+    high: float = 1.0
+    opset: int = 21
+    name: str = ""
+    reference_flaw: str = ""
+    exact_opset: int | None = None
+    output_shape: tuple[int, ...] | None = None
+    runtime_flaw: str = ""
+    domain: str = ""
+
+    @property
+    def id(self) -> str:
+        """How pytest names the case."""
+        shapes = "x".join("_".join(map(str, s)) or "scalar" for s in self.shapes.values())
+        prefix = f"{self.domain}." if self.domain else ""
+        return f"{prefix}{self.op_type}-{self.opset}-{self.name or shapes}"
+
+
+def ints(*numbers: int) -> Array:
+    """An int64 tensor: a shape, axes, indices."""
+    return np.array(numbers, dtype=np.int64)
+
+
+class ExactEvaluator(ReferenceEvaluator):
+    """The reference evaluator, exact to float64, inside function bodies and subgraphs too."""
+
+    def __init__(self, proto: Any, *args: Any, **options: Any) -> None:
+        super().__init__(
+            proto, *args, **{**options, "new_ops": [*OPERATORS, *RECURRENT, *CONTRIBUTED]}
+        )
+
+
+def model_of(
+    case: Case, elem_type: int = TensorProto.DOUBLE, opset: int | None = None
+) -> onnx.ModelProto:
+    """The case as a model of one node; held floats take the element type of the inputs."""
+    names = list(case.inputs) or [*case.shapes, *case.held]
+    outputs = (
+        [f"y{index}" for index in range(case.outputs)]
+        if isinstance(case.outputs, int)
+        else case.outputs
+    )
+    graph = helper.make_graph(
+        [helper.make_node(case.op_type, names, outputs, domain=case.domain, **case.attributes)],
+        "case",
+        [
+            helper.make_tensor_value_info(name, elem_type, list(shape))
+            for name, shape in case.shapes.items()
+        ],
+        [_declared(name, case.output_shape, elem_type) for name in outputs if name],
+        [_tensor(name, array, elem_type) for name, array in case.held.items()],
+    )
+    imports = {"": opset or case.opset} | ({case.domain: 1} if case.domain else {})
+    model = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid(*entry) for entry in imports.items()],
+        ir_version=10,
+    )
+    return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+
+
+def _declared(name: str, shape: tuple[int, ...] | None, elem_type: int) -> onnx.ValueInfoProto:
+    if shape is None:
+        return helper.make_empty_tensor_value_info(name)
+    return helper.make_tensor_value_info(name, elem_type, shape)
+
+
+def _tensor(name: str, array: Array, elem_type: int) -> onnx.TensorProto:
+    if array.dtype == np.float64:
+        array = array.astype(helper.tensor_dtype_to_np_dtype(elem_type))
+    return numpy_helper.from_array(array, name)
+
+
+def draw(case: Case, seed: int) -> dict[str, Array]:
+    """Inputs at random, all elements well apart, so that no maximum is near a tie."""
+    rng = np.random.default_rng(seed)
+    inputs = {}
+    for name, shape in case.shapes.items():
+        size = int(np.prod(shape))
+        grid = np.linspace(case.low, case.high, 2 * size + 2)[1:-1:2]
+        jitter = rng.uniform(-0.2, 0.2, size) * (case.high - case.low) / (2 * size + 2)
+        inputs[name] = (rng.permutation(grid) + jitter).reshape(shape)
+    return inputs
+
+
+def check(case: Case, seed: int) -> None:
+    """Assert the chain rule for each input of a case, in float64 and in ONNX Runtime's float32."""
+    rng = np.random.default_rng(seed + 1)
+    inputs = draw(case, seed)
+    exact = model_of(case, opset=case.exact_opset)
+    forward = ExactEvaluator(exact)
+    names = [info.name for info in exact.graph.output]
+    outputs = forward.run(names, inputs)
+    cotangents = {
+        name: rng.standard_normal(np.shape(y)) for name, y in zip(names, outputs, strict=True)
+    }
+    directions = {name: rng.standard_normal(x.shape) for name, x in inputs.items()}
+    expected = [_slope(forward, inputs, name, v, cotangents) for name, v in directions.items()]
+    feeds = {**inputs, **{f"{name}_cotangent": u for name, u in cotangents.items()}}
+    answers = {}
+    if not case.runtime_flaw:
+        values, gradients = _run_float32(case, feeds)
+        for y, value in zip(outputs, values, strict=True):
+            np.testing.assert_allclose(value, y, rtol=1e-4, atol=1e-4, err_msg="the forward pass")
+        answers["ONNX Runtime in float32"] = (gradients, 1e-4)
+    if not case.reference_flaw:
+        answers["the reference evaluator in float64"] = (_run_float64(exact, inputs, feeds), 1e-7)
+    for evaluator, (gradients, tolerance) in answers.items():
+        for (name, v), gradient, slope in zip(directions.items(), gradients, expected, strict=True):
+            assert gradient.shape == inputs[name].shape
+            scale = max(1.0, abs(slope), float(np.linalg.norm(v) * np.linalg.norm(gradient)))
+            error = abs(float(np.sum(v * gradient)) - slope) / scale
+            assert error < tolerance, f"{evaluator}: {name} is off by {error:.1e}, seed {seed}"
+
+
+def _run_float64(model: onnx.ModelProto, inputs: Feeds, feeds: Feeds) -> list[Array]:
+    backward = vjp_graph(model, list(inputs))
+    return list(ExactEvaluator(backward).run([f"{name}_gradient" for name in inputs], feeds))
+
+
+def _run_float32(case: Case, feeds: Feeds) -> tuple[list[Array], list[Array]]:
+    """What the case yields, and the gradients of its inputs."""
+    backward = vjp_graph(model_of(case, TensorProto.FLOAT), list(case.shapes))
+    session = onnxruntime.InferenceSession(
+        backward.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    types = {entry.name: entry.type for entry in session.get_inputs()}
+    typed = {
+        name: x.astype(np.float32) if types[name] == "tensor(float)" else x
+        for name, x in feeds.items()
+        if name in types
+    }
+    results = list(session.run(None, typed))
+    return results[: -len(case.shapes)], results[-len(case.shapes) :]
+
+
+def _slope(
+    forward: ReferenceEvaluator, inputs: Feeds, name: str, direction: Array, cotangents: Feeds
+) -> float:
+    def projected(step: float) -> float:
+        moved = {**inputs, name: inputs[name] + step * direction}
+        outputs = forward.run(list(cotangents), moved)
+        return sum(float(np.sum(u * y)) for u, y in zip(cotangents.values(), outputs, strict=True))
+
+    return (projected(STEP) - projected(-STEP)) / (2 * STEP)

@@ -1,0 +1,152 @@
+"""Symbolic dimensions are replaced everywhere, and what stays unknown is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epochcost.errors import ModelError
+from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
+from epochcost.graphs.loading import load_model
+
+MODELS = Path(__file__).parents[2] / "models"
+HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    """A model written in ONNX's text form."""
+    return onnx.parser.parse_model(HEADER + text)
+
+
+TWO = "g (float[batch, steps] x, float[steps, 3] w) => (float[batch, 3] y) { y = MatMul(x, w) }"
+FLATTENING = """
+g (float[batch, 2, 3] x) => (float[rows, 6] y) {
+    shape = Shape <start = 0, end = 1> (x)
+    six = Constant <value_ints = [6]> ()
+    target = Concat <axis = 0> (shape, six)
+    y = Reshape (x, target)
+}"""
+
+
+def shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    """The static shape of each tensor of the graph by name."""
+    values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
+    return {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in values
+    }
+
+
+def test_dimensions_are_listed_once_in_graph_order() -> None:
+    """A name that several inputs share is one dimension."""
+    assert symbolic_dimensions(parsed(TWO)) == ("batch", "steps")
+
+
+def test_nameless_dimension_is_called_by_input_and_axis() -> None:
+    """A dimension without a name can be bound all the same."""
+    model = parsed("g (float[?, 4] x) => (float[?, 4] y) { y = Relu(x) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    assert symbolic_dimensions(model) == ("x[0]",)
+    assert shapes(bind_dimensions(model, {"x[0]": 7}))["y"] == [7, 4]
+
+
+def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
+    """Inputs and outputs are static afterwards; the argument is not changed."""
+    model = parsed(TWO)
+    before = model.SerializeToString()
+    bound = bind_dimensions(model, {"batch": 5, "steps": 4})
+    assert shapes(bound) == {"x": [5, 4], "w": [4, 3], "y": [5, 3]}
+    assert symbolic_dimensions(bound) == ()
+    assert model.SerializeToString() == before
+
+
+def test_shapes_computed_in_the_graph_are_followed() -> None:
+    """A reshape to a computed target gets a number, and so does an output named otherwise."""
+    bound = bind_dimensions(parsed(FLATTENING), {"batch": 5})
+    assert shapes(bound)["y"] == [5, 6]
+
+
+def test_nested_graphs_are_bound_too() -> None:
+    """A branch's declared shapes follow the outer dimension."""
+    model = parsed("""
+    g (bool c, float[batch] x) => (float[batch] y) {
+        y = If (c) <
+            then_branch = yes () => (float[batch] a) { a = Relu(x) },
+            else_branch = no () => (float[batch] b) { b = Neg(x) }
+        >
+    }""")
+    bound = bind_dimensions(model, {"batch": 6})
+    branches = [attribute.g for attribute in bound.graph.node[0].attribute]
+    assert [b.output[0].type.tensor_type.shape.dim[0].dim_value for b in branches] == [6, 6]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in MODELS.glob("*.onnx")))
+@settings(max_examples=10, deadline=None)
+@given(batch=st.integers(1, 4096))
+def test_models_of_this_project_bind_at_any_batch(name: str, batch: int) -> None:
+    """Every tensor is static, and the logits have one row per example."""
+    bound = bind_dimensions(load_model(MODELS / f"{name}.onnx"), {"batch": batch})
+    known = shapes(bound)
+    assert known["logits"] == [batch, 10]
+    assert {name for node in bound.graph.node for name in node.output} <= known.keys()
+
+
+def test_unknown_dimension_names_the_nearest() -> None:
+    """A slip of the keyboard is answered with the right name."""
+    with pytest.raises(ModelError, match="did you mean 'batch'"):
+        bind_dimensions(parsed(TWO), {"bacth": 5, "steps": 4})
+
+
+def test_static_model_has_nothing_to_bind() -> None:
+    """A name for a model without symbolic dimensions is refused, no name is fine."""
+    model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    assert shapes(bind_dimensions(model, {}))["y"] == [2]
+    with pytest.raises(ModelError, match="leave it out"):
+        bind_dimensions(model, {"batch": 5})
+
+
+def test_unbound_dimensions_are_listed_with_an_example() -> None:
+    """The message is all that is needed to bind them."""
+    with pytest.raises(ModelError) as caught:
+        bind_dimensions(parsed(TWO), {"batch": 5})
+    assert "without a size: 'steps';" in str(caught.value)
+    assert "{'batch': 5, 'steps': 32}" in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [0, -1, True, 2.0, "32", 2**41])
+def test_size_must_be_a_positive_integer(size: object) -> None:
+    """Nothing is coerced."""
+    with pytest.raises(ModelError, match="positive integer"):
+        bind_dimensions(parsed(TWO), {"batch": size, "steps": 4})  # type: ignore[dict-item]
+
+
+def test_product_of_sizes_has_a_limit() -> None:
+    """Sizes that are possible one by one may be absurd together."""
+    with pytest.raises(ModelError, match="elements"):
+        bind_dimensions(parsed(TWO), {"batch": 2**30, "steps": 2**20})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[batch, 4] x, float[5, 3] w) => (float[batch, 3] y) { y = MatMul(x, w) }",
+        "g (float[batch, 4] x) => (float[batch, 5] y) { y = Relu(x) }",
+        "g (float[batch] x, float[4] b) => (float[n] y) { y = Add(x, b) }",
+    ],
+)
+def test_contradicting_shapes_are_refused_in_one_line(text: str) -> None:
+    """Inner sizes, declared outputs and broadcasts that do not fit are found before any run."""
+    with pytest.raises(ModelError, match="do not fit together") as caught:
+        bind_dimensions(parsed(text), {"batch": 3})
+    assert "\n" not in str(caught.value)
+
+
+def test_shape_that_depends_on_data_is_named() -> None:
+    """The count of non-zero elements is not known before the run."""
+    model = parsed("g (float[batch] x) => (int64[1, n] y) { y = NonZero(x) }")
+    with pytest.raises(ModelError, match=r"'y'.*NonZero"):
+        bind_dimensions(model, {"batch": 3})

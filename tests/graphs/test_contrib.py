@@ -1,0 +1,72 @@
+"""Models with contributed operators get static shapes, from symbolic dimensions on."""
+
+from __future__ import annotations
+
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+from epochcost.errors import ModelError
+from epochcost.graphs.binding import bind_dimensions
+
+OPSETS = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>'
+BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
+{{
+    p = com.microsoft.FusedMatMul <transB = 1> (x, w)
+    a, keys, values = com.microsoft.MultiHeadAttention <num_heads = 2> (p, p, p, b)
+    g = com.microsoft.Gelu (a)
+    n1, m, r, total = com.microsoft.SkipLayerNormalization (g, x, s, s)
+    shape = Shape <start = 0, end = 2> (total)
+    last = Constant <value_ints = [8]> ()
+    whole = Concat <axis = 0> (shape, last)
+    y = Reshape (n1, whole)
+}}"""
+
+
+def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    return {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in [*model.graph.value_info, *model.graph.output]
+    }
+
+
+def test_shapes_pass_through_contributed_operators() -> None:
+    """Shapes computed at run time from such an operator's output are known too."""
+    shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
+    assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
+    assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]
+    assert shapes["m"] == [3, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "node"),
+    [
+        ("float[2,3,4] a, float[2,5,4] b", "FusedMatMul <transB = 1> (a, b)"),
+        ("float[3,2,4] a, float[2,4,5] b", "FusedMatMul <transBatchA = 1> (a, b)"),
+        ("float[4] a, float[2,4,5] b", "FusedMatMul (a, b)"),
+        ("float[2,4] a, float[4] b", "FusedMatMul (a, b)"),
+        ("float[2,3,5] a, float[5,12] b, float[12] c", "Attention <num_heads = 2> (a, b, c)"),
+        ("float[2,3,5] a, float[5] b", "BiasGelu (a, b)"),
+    ],
+)
+def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
+    """ONNX Runtime infers the same."""
+    text = f"{OPSETS} g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}"
+    model = parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    assert _shapes(bind_dimensions(model, {}))["y"] == session.get_outputs()[0].shape
+
+
+@pytest.mark.parametrize(
+    "node",
+    ["FusedMatMul (a, a)", "MultiHeadAttention (a, a, a)", "NoSuchOperator (a)", "BiasGelu (n)"],
+)
+def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
+    """Inputs that do not fit, a missing attribute, an operator that nobody knows."""
+    text = (
+        f"{OPSETS} g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
+    )
+    with pytest.raises(ModelError, match=r"demanded a shape known before the run"):
+        bind_dimensions(parser.parse_model(text), {})

@@ -1,0 +1,96 @@
+"""Folding: shapes computed in the graph become numbers, and nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.graphs.binding import bind_dimensions
+from epochcost.graphs.folding import MAX_FOLDED_ELEMENTS, folded
+from graph_text import model_of_text, run
+
+
+def operators(model: onnx.ModelProto) -> list[str]:
+    """The operators of a model in order, without constants."""
+    return [node.op_type for node in model.graph.node if node.op_type != "Constant"]
+
+
+def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
+    """Shape, arithmetic on it and Reshape by it: only the Reshape stays, and computes the same."""
+    model = model_of_text(
+        "g (float[batch,6] x) => (float[n,m] y) <int64[1] zero = {0}, int64[1] last = {-1}, "
+        "int64[1] two = {2}> { s = Shape(x) b = Gather(s, zero) d = Mul(b, two) "
+        "t = Concat <axis = 0> (d, last) y = Reshape(x, t) }"
+    )
+    bound = bind_dimensions(model, {"batch": 4})
+    assert operators(bound) == ["Reshape"]
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.testing.assert_array_equal(run(bound, {"x": x})["y"], run(model, {"x": x})["y"])
+    assert [d.dim_value for d in bound.graph.output[0].type.tensor_type.shape.dim] == [8, 3]
+
+
+def test_parameters_are_no_constants() -> None:
+    """What is computed from a float initializer stays: the initializer may be trained."""
+    model = model_of_text(
+        "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { v = Exp(w) y = Mul(x, v) }"
+    )
+    assert operators(folded(model)) == ["Exp", "Mul"]
+
+
+def test_part_of_a_shape() -> None:
+    """Shape with start and end, and Size, count as ONNX does."""
+    model = model_of_text(
+        "g (float[2,3,5] x) => (int64[1] y) "
+        "{ s = Shape <start = -2, end = -1> (x) n = Size(x) y = Add(s, n) }"
+    )
+    assert run(folded(model), {"x": np.zeros((2, 3, 5), np.float32)})["y"] == [33]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = RandomUniform <shape = [2]> ()",
+        f"s = Constant <value = int64[1] {{{MAX_FOLDED_ELEMENTS + 1}}}> () "
+        "z = ConstantOfShape(s) y = Add(z, x)",
+        "h = Constant <value = int64[1] {1099511627776}> () z = ConstantOfShape(h) y = Add(z, x)",
+        "k = Constant <value = int64[2] {1, 1}> () z = local.own(k) y = Add(z, x)",
+    ],
+)
+def test_what_is_random_large_or_unknown_stays(body: str) -> None:
+    """Nothing is evaluated that is not a small function of constants."""
+    text = f"g (float[1] x) => (float[n] y) {{ {body} }}"
+    functions = '<domain: "local", opset_import: ["" : 21]> own (a) => (b) { b = Neg(a) }'
+    model = model_of_text(text, functions=functions)
+    assert operators(folded(model)) == operators(model)
+
+
+@pytest.mark.parametrize(("rank", "expected"), [(2, 4.0), (3, 2.0)])
+def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) -> None:
+    """If on a rank, as exporters write it, becomes the branch; names in branches may repeat."""
+    shape = ",".join("1" * rank)
+    model = model_of_text(
+        f"g (float[{shape}] x) => (float[n] y) <int64[1] two = {{2}}, int64[1] flat = {{-1}}> "
+        "{ s = Shape(x) r = Shape(s) c = Equal(r, two) "
+        "a = If(c) <then_branch = t () => (float[n] p) <float[1] k = {4}> { p = Identity(k) }, "
+        "else_branch = e () => (float[n] p) <float[1] k = {2}> { p = Identity(k) }> "
+        "b = Reshape(x, flat) y = Mul(a, b) }"
+    )
+    assert operators(folded(model)) == ["Reshape", "Mul"]
+    x = np.ones([1] * rank, np.float32)
+    assert run(folded(model), {"x": x})["y"] == [expected]
+
+
+def test_an_output_keeps_its_node() -> None:
+    """A constant that is an output of the graph is still computed by its node."""
+    model = model_of_text("g (float[2,3] x) => (int64[2] y) { y = Shape(x) }")
+    assert operators(folded(model)) == ["Shape"]
+
+
+def test_a_node_that_cannot_be_evaluated_stays() -> None:
+    """A division of integers by zero is left to the runtime."""
+    model = model_of_text(
+        "g (int64[1] x) => (int64[1] y) <int64[1] a = {1}, int64[2] b = {2, 2}> "
+        "{ c = Reshape(a, b) d = Cast <to = 7> (c) y = Add(d, x) }"
+    )
+    assert operators(folded(model)) == ["Reshape", "Cast", "Add"]

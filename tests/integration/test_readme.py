@@ -1,0 +1,70 @@
+"""The README's promises, held to the code: its Python runs, its commands exist and answer."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Measuring and building take minutes and have tests of their own.
+SLOW_COMMANDS = {"run", "build"}
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def epochcost_commands() -> list[list[str]]:
+    """The arguments of every `epochcost` line of the console blocks, comments dropped."""
+    lines = [line.partition("#")[0] for block in blocks("console") for line in block.splitlines()]
+    words = [shlex.split(line.removeprefix("$ ")) for line in lines if line.startswith("$ ")]
+    return [line[1:] for line in words if line and Path(line[0]).name == "epochcost"]
+
+
+def make_targets() -> list[str]:
+    """The targets that the README tells people to make."""
+    return sorted(set(re.findall(r"(?:\$ |`)make ([a-z-]+)", README)))
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_the_python_runs(code: str) -> None:
+    """Each Python block runs as it stands, from the repository's root."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "dense1.weight" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", epochcost_commands(), ids=" ".join)
+def test_the_commands_answer(arguments: list[str], tmp_path: Path) -> None:
+    """Each command runs, or, where it takes minutes, at least knows its options."""
+    if arguments[0] in SLOW_COMMANDS:
+        arguments = [arguments[0], "--help"]
+    arguments = [str(tmp_path / a) if a == "step.onnx" else a for a in arguments]
+    command = [sys.executable, "-m", "epochcost", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() or done.stderr.strip()
+
+
+def test_the_make_targets_exist() -> None:
+    """Every target that the README names is in the Makefile."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert make_targets()
+    for target in make_targets():
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_linked_files_exist() -> None:
+    """Every relative link and picture of the README is there."""
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        if "://" not in link:
+            assert (ROOT / link).exists(), link

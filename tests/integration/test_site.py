@@ -1,0 +1,189 @@
+"""A whole site, built by MkDocs as `epochcost build` does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from report_project import make_result, store_results, write_project
+
+_LOADS = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src")}
+
+
+def epochcost(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in a project's folder."""
+    command = [sys.executable, "-c", "from epochcost.cli.app import main; main()", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module", name="built")
+def built_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose site was built without a warning."""
+    folder = write_project(tmp_path_factory.mktemp("site"))
+    done = epochcost(folder, "build", "--strict")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class Addresses(HTMLParser):
+    """What a page loads, links to and names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect the addresses of one element."""
+        for name, value in attrs:
+            if value and (tag, name) in _LOADS:
+                self.loads.append(value)
+            elif value and (tag, name) == ("a", "href"):
+                self.links.append(value)
+            elif value and name == "id":
+                self.names.add(value)
+
+
+def addresses(page: Path) -> Addresses:
+    """The addresses of a page."""
+    found = Addresses()
+    found.feed(page.read_text(encoding="utf-8"))
+    return found
+
+
+def test_no_page_loads_anything_from_elsewhere(built: Path) -> None:
+    """Scripts, styles and pictures come from the site itself."""
+    for page in (built / "site").rglob("*.html"):
+        for address in addresses(page).loads:
+            assert not urlsplit(address).scheme, f"{page.name}: {address}"
+
+
+def test_every_link_and_anchor_leads_somewhere(built: Path) -> None:
+    """Also those in raw HTML and the downloads, which MkDocs does not check."""
+    site = built / "site"
+    pages = {page: addresses(page) for page in site.rglob("*.html") if page.name != "404.html"}
+    for page, found in pages.items():
+        for link in [*found.links, *found.loads]:
+            parts = urlsplit(link)
+            if parts.scheme or not link.strip("#"):
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            target = target / "index.html" if target.is_dir() else target
+            assert target.is_file(), f"{page.relative_to(site)}: {link}"
+            if parts.fragment and target in pages and not parts.fragment.startswith("__"):
+                assert unquote(parts.fragment) in pages[target].names, f"{page.name}: {link}"
+
+
+def test_links_go_to_web_addresses_only(built: Path) -> None:
+    """No text of a spec becomes a link of another scheme."""
+    for page in (built / "site").rglob("*.html"):
+        for link in addresses(page).links:
+            assert urlsplit(link).scheme in {"", "http", "https"}, link
+
+
+def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -> None:
+    """Static SVG stands in the page; the search index knows neither SVG nor spec."""
+    page = (built / "site/models/net.html").read_text(encoding="utf-8")
+    assert page.count('class="ec-static"') == page.count("<template>") == 3
+    index = json.loads((built / "site/search/search_index.json").read_text(encoding="utf-8"))
+    text = json.dumps(index)
+    assert "vega.github.io" not in text
+    assert "aria-roledescription" not in text
+    assert "Machine without a price" in text
+
+
+def test_downloads_hold_the_data(built: Path) -> None:
+    """The files of all figures and of each chart are there, and the raw results too."""
+    data = built / "site/data"
+    document = json.loads((data / "figures.json").read_text(encoding="utf-8"))
+    assert {row["workload"] for row in document["rows"]} == {"net", "paper"}
+    assert len(list(data.glob("figures/*.csv"))) == len(list(data.glob("figures/*.json"))) > 3
+    assert len(list(data.glob("results/local/*.json"))) == 4
+
+
+def test_a_second_build_draws_nothing_again(built: Path) -> None:
+    """Drawings are kept by content: the kept files stay as they are."""
+    kept = {path: path.stat().st_mtime_ns for path in (built / ".cache").rglob("*.json")}
+    assert kept
+    assert epochcost(built, "build").returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in (built / ".cache").rglob("*.json")} == kept
+
+
+def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path) -> None:
+    """The site is built without it, and --strict refuses."""
+    folder = write_project(tmp_path)
+    damaged = folder / "docs/data/results/local/damaged.json"
+    damaged.write_bytes(b'{"format_version": 1, "tri')
+    done = epochcost(folder, "build")
+    assert done.returncode == 0
+    assert "damaged.json" in done.stderr
+    assert (folder / "site/index.html").is_file()
+    assert epochcost(folder, "build", "--strict").returncode == 1
+
+
+def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path) -> None:
+    """The place stands in the message, and no traceback."""
+    folder = write_project(tmp_path)
+    spec = folder / "specs/prices/box-2026.toml"
+    spec.write_text(spec.read_text(encoding="utf-8").replace("0.80", "-1"), encoding="utf-8")
+    done = epochcost(folder, "build")
+    assert done.returncode == 1
+    assert re.search(r"box-2026\.toml:\d+:\d+: ", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_results_may_be_absent(tmp_path: Path) -> None:
+    """A project that measured nothing yet has a whole site that says what to run."""
+    folder = write_project(tmp_path, [])
+    done = epochcost(folder, "build", "--strict")
+    assert done.returncode == 0, done.stderr
+    assert "epochcost run" in (folder / "site/models/silent.html").read_text(encoding="utf-8")
+
+
+def test_a_second_host_gets_its_own_rows(tmp_path: Path) -> None:
+    """Two hosts stand apart on the machine's page."""
+    folder = write_project(tmp_path)
+    store_results(folder, [make_result(fingerprint="beef" * 4)])
+    assert epochcost(folder, "build", "--strict").returncode == 0
+    page = (folder / "site/machines/local.html").read_text(encoding="utf-8")
+    assert "beef" in page
+    assert "f00d" in page
+
+
+def test_the_pages_build_without_the_plugin(built: Path, tmp_path: Path) -> None:
+    """What --pages-to writes is a docs folder for a generator without plugins."""
+    docs = tmp_path / "docs"
+    done = epochcost(built, "build", "--pages-to", str(docs))
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "mkdocs.yml").write_text(_PLAIN_CONFIG, encoding="utf-8")
+    plain = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict"],
+        cwd=tmp_path,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert plain.returncode == 0, plain.stderr
+    page = (tmp_path / "site/models/net.html").read_text(encoding="utf-8")
+    assert page.count("<svg aria-hidden") == page.count("<template>") == 3
+    assert "&lt;svg" not in page
+
+
+_PLAIN_CONFIG = """
+site_name: plain
+use_directory_urls: false
+plugins: []
+theme:
+  name: mkdocs
+markdown_extensions: [admonition, attr_list, md_in_html, tables]
+"""

@@ -1,0 +1,139 @@
+"""What must hold of the project's own specs, beyond what the schema demands of any."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli
+
+from epochcost.cost import Usage, quote, recompute
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.kinds import KINDS
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "specs").rglob("*.toml"))
+# The first day of EC2's public beta: no rented price is older.
+FIRST_CLOUD_DAY = dt.date(2006, 8, 25)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue, which loads without a fault."""
+    return load_catalogue(ROOT)
+
+
+def test_every_machine_has_a_price(catalogue: Catalogue) -> None:
+    """No machine of the catalogue leaves its reader without a cost."""
+    unpriced = [name for name in catalogue.hardware if not catalogue.prices_of(name)]
+    assert catalogue.hardware
+    assert unpriced == []
+
+
+def test_every_price_says_where_and_when(catalogue: Catalogue) -> None:
+    """A price has a source that can be followed and a date that has been."""
+    for price in catalogue.prices.values():
+        assert len(price.source) >= 20, price.id
+        assert FIRST_CLOUD_DAY <= price.as_of <= dt.datetime.now(dt.UTC).date(), price.id
+
+
+def test_assumptions_are_explained(catalogue: Catalogue) -> None:
+    """Assumed figures say so in notes, and the machine at hand has just one such plan."""
+    assumed = [price for price in catalogue.prices.values() if price.assumed]
+    assert [price.hardware for price in assumed] == ["local"]
+    assert all(price.notes and "Assumed" in price.notes for price in assumed)
+
+
+def test_assumed_hour_of_a_vcpu_is_believable(catalogue: Catalogue) -> None:
+    """An assumed vCPU-hour costs 1 to 3 cents, the 1.2 of its notes, and less than a rented one."""
+    price = catalogue.price("assumed-local")
+    total = quote(price, Usage(Decimal(3600), vcpus=1)).total
+    assert Decimal("0.01") < total < Decimal("0.03")
+    assert round(total * 100, 1) == Decimal("1.2")
+    rented = catalogue.price("n1-highcpu-64-on-demand-2024-06")
+    assert rented.amount is not None
+    assert total < rented.amount / 64
+
+
+def test_spot_is_at_most_on_demand(catalogue: Catalogue) -> None:
+    """A spot price above the same machine's on-demand price is a slip."""
+    prices = [price for price in catalogue.prices.values() if price.amount is not None]
+    spot = [price for price in prices if price.plan == "spot"]
+    on_demand = [price for price in prices if price.plan == "on-demand"]
+    pairs = [(a, b) for a, b in product(spot, on_demand) if a.hardware == b.hardware]
+    assert len(pairs) >= 4
+    for cheap, dear in pairs:
+        assert cheap.currency == dear.currency, cheap.id
+        assert cheap.amount is not None
+        assert dear.amount is not None
+        assert cheap.amount <= dear.amount, cheap.id
+
+
+def test_price_grows_with_the_machine(catalogue: Catalogue) -> None:
+    """Machines of one family cost in proportion to their vCPUs: a digit that slipped shows."""
+    for family in ("spot-2017-07", "on-demand-2024-06"):
+        prices = [catalogue.price(f"n1-highcpu-{size}-{family}") for size in (8, 16, 32, 64)]
+        assert len({(price.amount or 0) / (8 * 2**n) for n, price in enumerate(prices)}) == 1
+
+
+def test_claims_come_out_of_the_cost_engine(catalogue: Catalogue) -> None:
+    """Every published cost is reproduced, at its printed precision, from its time and price."""
+    checks = [
+        check
+        for published in catalogue.published.values()
+        for timing in published.timings
+        for check in recompute(timing, catalogue.price(timing.price))
+    ]
+    assert len(checks) >= 8
+    assert [check for check in checks if not check.equal] == []
+
+
+def test_published_epochs_fit_the_model(catalogue: Catalogue) -> None:
+    """Where we have the model of a published table, its epochs are the model's."""
+    linked = [published for published in catalogue.published.values() if published.model]
+    assert linked
+    for published in linked:
+        training = catalogue.model(published.model or "").training
+        assert training is not None
+        for timing in published.timings:
+            assert timing.epochs == training.epochs, timing.id
+            steps = training.examples_per_epoch / timing.batch_size
+            assert timing.steps_per_epoch in (int(steps), int(steps) + 1), timing.id
+
+
+def test_the_machine_at_hand_is_local(catalogue: Catalogue) -> None:
+    """Exactly one machine is detected, and it is the default of studies."""
+    detected = [machine.id for machine in catalogue.hardware.values() if machine.detected]
+    assert detected == ["local"]
+    assert all(machine.vcpus for machine in catalogue.hardware.values() if not machine.detected)
+
+
+def test_starter_study_is_short(catalogue: Catalogue) -> None:
+    """On one provider the study that everybody runs first spends under two minutes measuring."""
+    study = catalogue.study("starter")
+    sizes = [*(study.training_batch_sizes or ()), *(study.inference_batch_sizes or ())]
+    assert len(study.models) * len(sizes) * study.sampling.budget_seconds <= 120
+    assert set(study.models) == set(catalogue.models)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_file_is_pleasant_to_copy(path: Path) -> None:
+    """The file is named by its id, keys are in the schema's order, and prices by their machine."""
+    table = tomli.loads(path.read_text(encoding="utf-8"))
+    assert table["id"] == path.stem
+    order = [*KINDS[path.parent.name].model_fields]
+    plain = [key for key in table if not _is_table(table[key])]
+    assert plain == sorted(plain, key=order.index)
+    if path.parent.name == "prices" and not table.get("assumed"):
+        assert table["id"] == f"{table['hardware']}-{table['plan']}-{table['as_of']:%Y-%m}"
+
+
+def _is_table(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, Mapping) for item in items)

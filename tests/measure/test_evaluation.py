@@ -1,0 +1,48 @@
+"""The held-out loss is the mean over all held-out batches, and finite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epochcost.measure.evaluation import held_out_loss, require_finite
+from epochcost.measure.failures import JobError
+from epochcost.measure.job import Job
+
+
+def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:
+    """Two batches that sum to 0 and 8, beside w that sums to 4, average to 8."""
+    assert counting.evaluation is not None
+    held_out = np.stack([np.zeros(4, "f4"), np.full(4, 2, "f4")])
+    np.savez(counting.evaluation.batches, g=held_out)
+    assert held_out_loss(counting, {"w": np.ones(4, "f4")}) == pytest.approx(8.0)
+
+
+def test_a_job_without_evaluation_has_no_loss(counting: Job) -> None:
+    """Inference has nothing to compare."""
+    assert held_out_loss(counting.model_copy(update={"evaluation": None}), {}) is None
+
+
+def test_a_missing_parameter_is_named(counting: Job) -> None:
+    """An evaluation graph must be fed completely."""
+    with pytest.raises(JobError, match=r"evaluation\.onnx: input 'w' has no value"):
+        held_out_loss(counting, {})
+
+
+def test_a_diverged_training_is_an_error(counting: Job) -> None:
+    """A loss that is not finite means that the times are those of no training."""
+    with pytest.raises(JobError, match="demanded finite numbers; got nan: training diverged"):
+        held_out_loss(counting, {"w": np.full(4, np.nan, "f4")})
+
+
+def test_a_loss_that_overflowed_in_the_last_step_is_an_error(counting: Job) -> None:
+    """Even without held-out data, training that diverged is not timed."""
+    require_finite(counting, lambda _: np.float32([4.0]))
+    with pytest.raises(JobError, match=r"output 'loss' of the last step: .* got inf"):
+        require_finite(counting, lambda _: np.float32([np.inf]))
+
+
+def test_what_a_model_serves_may_be_infinite(counting: Job) -> None:
+    """A served score of minus infinity is a mask, and no one's learning rate."""
+    served = counting.model_copy(update={"mode": "inference"})
+    require_finite(served, lambda _: np.float32([-np.inf]))

@@ -1,0 +1,55 @@
+"""The profile of a run proves where it ran; work on the CPU beside CUDA is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.measure.failures import PlacementError
+from epochcost.measure.placement import ExecutedNode, prove_placement, read_profile
+from epochcost.measure.session import open_session
+
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+
+
+def node(operator: str, provider: str, size_bytes: int = 16) -> ExecutedNode:
+    """One executed node."""
+    return ExecutedNode(f"{operator}_{provider}", "0", operator, provider, size_bytes)
+
+
+def test_a_real_profile_counts_each_node_once(product: onnx.ModelProto, tmp_path: Path) -> None:
+    """Three runs of MatMul and Relu are two nodes on the CPU, with the bytes they touched."""
+    session = open_session(product.SerializeToString(), "cpu", 1, profile=tmp_path / "profile")
+    for _ in range(3):
+        session.run(None, {"x": np.ones((2, 4), "f4"), "w": np.ones((4, 3), "f4")})
+    nodes = read_profile(Path(session.end_profiling()))
+    placement = prove_placement(nodes, CPU)
+    assert placement.nodes_by_provider == {CPU: {"MatMul": 1, "Relu": 1}}
+    assert {n.operator: n.size_bytes for n in nodes} == {"MatMul": 104, "Relu": 48}
+
+
+def test_counts_are_kept_per_provider() -> None:
+    """Shape arithmetic that ONNX Runtime keeps on the CPU is shown, not hidden."""
+    nodes = (node("Conv", CUDA, 10**6), node("Gather", CPU), node("Add", CUDA), node("Concat", CPU))
+    placement = prove_placement(nodes, CUDA)
+    assert placement.provider == CUDA
+    assert placement.nodes_by_provider == {
+        CPU: {"Concat": 1, "Gather": 1},
+        CUDA: {"Add": 1, "Conv": 1},
+    }
+
+
+@pytest.mark.parametrize("misplaced", [node("MatMul", CPU), node("Relu", CPU, 10**6)])
+def test_work_on_the_cpu_is_refused_under_cuda(misplaced: ExecutedNode) -> None:
+    """A heavy operator of any size, or any operator on real data, fails the trial by name."""
+    with pytest.raises(PlacementError, match=misplaced.operator):
+        prove_placement((node("Conv", CUDA, 10**6), misplaced), CUDA)
+
+
+def test_an_empty_profile_proves_nothing() -> None:
+    """No nodes, no proof."""
+    with pytest.raises(PlacementError, match="without nodes"):
+        prove_placement((), CPU)

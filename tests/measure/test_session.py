@@ -1,0 +1,58 @@
+"""Sessions run where they were asked to; a machine without a GPU says what it lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.failures import JobError
+from epochcost.measure.session import open_session, require_provider, usable_providers
+
+without_cuda = pytest.mark.skipif(
+    "cuda" in usable_providers(), reason="this machine has a usable GPU"
+)
+
+
+def test_the_cpu_is_always_usable() -> None:
+    """The CPU provider needs no proof beyond the package."""
+    require_provider("cpu")
+    assert usable_providers()[0] == "cpu"
+
+
+@without_cuda
+def test_asking_for_cuda_without_a_gpu_names_what_is_missing() -> None:
+    """The error has exit code 3, names the driver or library, and says how to get it."""
+    with pytest.raises(CapabilityError) as caught:
+        require_provider("cuda")
+    message = str(caught.value)
+    assert caught.value.exit_code == 3
+    assert "NVIDIA driver (" in message or "CUDA library (" in message
+    assert "requirements/gpu.txt" in message
+    assert "Traceback" not in message
+
+
+@without_cuda
+def test_a_cuda_session_never_falls_back_silently(product: onnx.ModelProto) -> None:
+    """What ONNX Runtime would run on the CPU with a warning is an error here."""
+    with pytest.raises(CapabilityError, match=r"demanded a session on CUDA.*fell back to CPU"):
+        open_session(product.SerializeToString(), "cuda", 1)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
+def test_cuda_is_accepted_where_it_runs(product: onnx.ModelProto) -> None:
+    """On a machine with a GPU the requirement holds and a session opens there."""
+    require_provider("cuda")
+    session = open_session(product.SerializeToString(), "cuda", 1)
+    assert session.get_providers()[0] == "CUDAExecutionProvider"
+
+
+def test_a_broken_graph_is_named(tmp_path: Path) -> None:
+    """ONNX Runtime's refusal names the file."""
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"\x00\x01")
+    with pytest.raises(JobError, match=r"broken\.onnx: ONNX Runtime refused"):
+        open_session(path, "cpu", 1)

@@ -1,0 +1,113 @@
+"""Steps carry values from one to the next, feed fresh batches, and hand outputs to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.measure.failures import JobError
+from epochcost.measure.job import Carried, Job
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Inputs, Stepper
+from epochcost.measure.values import graph_inputs, initial_parameters
+
+POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
+
+
+def stepper_of(job: Job) -> Stepper:
+    """Bind a job as the worker does."""
+    session = open_session(job.graph, job.provider, job.threads)
+    inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
+    return Stepper(session, job.provider, job.mode, inputs, job.carried)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7, 50])
+def test_values_are_carried_from_step_to_step(counting: Job, steps: int) -> None:
+    """After n steps w has moved by the sum of the batches fed, and v has counted to n."""
+    step = stepper_of(counting)
+    for _ in range(steps):
+        step()
+    fed = sum((POOL[index % 3] for index in range(steps)), np.zeros(4, np.float32))
+    values = step.carried_values()
+    np.testing.assert_allclose(values["w"], 1 - 0.5 * fed, rtol=1e-4)
+    np.testing.assert_array_equal(values["v"], [steps, steps])
+    assert step.steps_taken == steps
+
+
+def test_the_loss_of_the_last_step_can_be_read(counting: Job) -> None:
+    """Outputs that are not carried are those of the last step."""
+    step = stepper_of(counting)
+    step()
+    step()
+    assert step.output("loss") == pytest.approx(4 - 0.5 * POOL[:2].sum(), rel=1e-5)
+
+
+def test_the_arrays_given_are_left_alone(counter: onnx.ModelProto) -> None:
+    """Steps write to memory of their own, never to the caller's."""
+    session = open_session(counter.SerializeToString(), "cpu", 1)
+    constants = {
+        "w": np.ones(4, np.float32),
+        "v": np.zeros(2, np.float32),
+        "lr": np.full((), 0.5, np.float32),
+    }
+    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    step = Stepper(session, "cpu", "training", Inputs({"g": POOL}, constants), carried)
+    for _ in range(4):
+        step()
+    np.testing.assert_array_equal(constants["w"], np.ones(4))
+    np.testing.assert_array_equal(constants["v"], np.zeros(2))
+    np.testing.assert_array_equal(POOL.ravel(), np.arange(12, dtype=np.float32) / 10)
+
+
+def test_inference_serves_each_batch_in_turn(
+    job_of: Callable[..., Job], product: onnx.ModelProto
+) -> None:
+    """Each step computes the outputs of the next batch of the pool."""
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(2, 2, 4)).astype("f4"), rng.normal(size=(4, 3)).astype("f4")
+    step = stepper_of(job_of(product, {"x": x}, {"w": w}, mode="inference"))
+    for batch in (x[0], x[1], x[0]):
+        step()
+        np.testing.assert_allclose(step.output("y"), np.maximum(batch @ w, 0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("batches", "initial", "words"),
+    [
+        ({"g": POOL[:, :3]}, {}, r"'g': demanded float32 \[4\] for one step; got float32 \[3\]"),
+        ({"g": POOL.astype("f8")}, {}, "demanded float32"),
+        ({"g": POOL, "h": POOL}, {}, "no input of .* is called 'h'"),
+        ({"g": POOL}, {"w": np.ones(5, "f4")}, r"'w': demanded float32 \[4\]"),
+        ({"g": POOL}, {}, "input 'lr' has no value"),
+        ({"g": POOL[:0]}, {"lr": np.float32(1)}, "demanded pools of one size of at least 1"),
+        ({"g": np.float32(1)}, {}, "'g': demanded float32"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(
+    job_of: Callable[..., Job],
+    counter: onnx.ModelProto,
+    batches: dict[str, object],
+    initial: dict[str, object],
+    words: str,
+) -> None:
+    """The message names the array, what was demanded and what was got."""
+    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    with pytest.raises(JobError, match=words):
+        stepper_of(job_of(counter, batches, initial, carried=carried))
+
+
+def test_a_symbolic_shape_is_refused(job_of: Callable[..., Job], product: onnx.ModelProto) -> None:
+    """A graph must be bound before it is timed."""
+    product.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    with pytest.raises(JobError, match=r"static shape.*'x'.*batch"):
+        stepper_of(job_of(product, {"x": np.ones((1, 2, 4), "f4")}, {}, mode="inference"))
+
+
+def test_an_unreadable_archive_is_refused(counting: Job) -> None:
+    """A file that is no .npz is named."""
+    counting.batches.write_bytes(b"no archive")
+    with pytest.raises(JobError, match=r"batches.npz: demanded an .npz"):
+        stepper_of(counting)

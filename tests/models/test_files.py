@@ -1,0 +1,125 @@
+"""The committed models are weightless, agree with their manifest, and run in ONNX Runtime."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import tomli
+
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import data_inputs, materialise, parameter_count, parameters
+
+MODELS = Path(__file__).parents[2] / "models"
+MANIFEST: dict[str, dict[str, Any]] = tomli.loads((MODELS / "manifest.toml").read_text("utf-8"))
+NAMES = sorted(MANIFEST)
+# A graph without weights is kilobytes; anything larger has something in it that should not be.
+MAX_BYTES = 64 * 1024
+DROPOUT_RATIOS = {"mnist_mlp": [0.2, 0.2], "mnist_cnn": [0.25, 0.5]}
+
+
+def model(name: str) -> onnx.ModelProto:
+    """The committed model of a name."""
+    return load_model(MODELS / f"{name}.onnx")
+
+
+def test_manifest_lists_every_file() -> None:
+    """No file without an entry, no entry without a file, no exporter without either."""
+    assert [f"{name}.onnx" for name in NAMES] == sorted(p.name for p in MODELS.glob("*.onnx"))
+    assert [f"export_{name}.py" for name in NAMES] == sorted(
+        path.name for path in MODELS.glob("export_*.py")
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_manifest_agrees_with_the_file(name: str) -> None:
+    """The hash is of the file's bytes, the rest of what stands in them."""
+    entry, data = MANIFEST[name], (MODELS / f"{name}.onnx").read_bytes()
+    loaded = model(name)
+    assert entry["file"] == f"{name}.onnx"
+    assert entry["sha256"] == hashlib.sha256(data).hexdigest()
+    assert entry["opset"] == loaded.opset_import[0].version
+    assert entry["ir_version"] == loaded.ir_version
+    assert entry["parameter_count"] == parameter_count(loaded)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_manifest_agrees_with_the_exporter(name: str) -> None:
+    """The versions are those that the exporter's header pins."""
+    header = (MODELS / f"export_{name}.py").read_text("utf-8")
+    for package in ("torch", "onnx", "onnxscript"):
+        assert f'"{package}=={MANIFEST[name][package]}"' in header
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_file_is_weightless_and_clean(name: str) -> None:
+    """No weights, no unlisted opset, no text that describes the exporting machine."""
+    loaded, data = model(name), (MODELS / f"{name}.onnx").read_bytes()
+    onnx.checker.check_model(loaded, full_check=True)
+    assert len(data) <= MAX_BYTES
+    assert not loaded.graph.initializer
+    assert [opset.domain for opset in loaded.opset_import] == [""]
+    assert [entry.key for entry in loaded.metadata_props] == ["epochcost.parameters"]
+    assert not any(node.doc_string or node.metadata_props for node in loaded.graph.node)
+    assert not re.search(rb"\.py|/\w+/\w+|[A-Z]:\\", data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_are_never_transposed(name: str) -> None:
+    """A parameter goes into Conv or Gemm as it is, so that its gradient does too."""
+    listed = {parameter.name for parameter in parameters(model(name))}
+    users = {
+        node.op_type for node in model(name).graph.node for value in node.input if value in listed
+    }
+    assert users <= {"Conv", "Gemm"}
+
+
+@pytest.mark.parametrize("name", sorted(DROPOUT_RATIOS))
+def test_dropout_is_there_in_inference_form(name: str) -> None:
+    """Each Dropout has its ratio and no training mode; a training step gives it one."""
+    nodes = model(name).graph.node
+    constants = {
+        node.output[0]: onnx.numpy_helper.to_array(node.attribute[0].t)
+        for node in nodes
+        if node.op_type == "Constant" and node.attribute[0].name == "value"
+    }
+    dropouts = [node for node in nodes if node.op_type == "Dropout"]
+    assert [len(node.input) for node in dropouts] == [2] * len(DROPOUT_RATIOS[name])
+    ratios = [float(constants[node.input[1]]) for node in dropouts]
+    np.testing.assert_allclose(ratios, DROPOUT_RATIOS[name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_first_values_follow_glorot(name: str) -> None:
+    """Biases are zero and weights uniform within sqrt(6 / (fan in + fan out)), as in Keras."""
+    for parameter, value in materialise(model(name)).items():
+        if parameter.endswith(".bias"):
+            assert not value.any()
+            continue
+        kernel = value[0, 0].size
+        bound = np.sqrt(6 / (kernel * (value.shape[0] + value.shape[1])))
+        assert 0.9 * bound < np.abs(value).max() <= bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_model_runs_in_onnx_runtime(name: str) -> None:
+    """Finite logits at batch 1 and 32, each image's independent of its neighbours."""
+    loaded = model(name)
+    session = onnxruntime.InferenceSession(
+        loaded.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (fed,) = data_inputs(loaded)
+    images = np.random.default_rng(0).random((32, *fed.shape[1:]), dtype=np.float32)
+    values = materialise(loaded)
+    (many,) = session.run(["logits"], {"image": images, **values})
+    (one,) = session.run(["logits"], {"image": images[:1], **values})
+    assert many.shape == (32, 10)
+    assert np.isfinite(many).all()
+    np.testing.assert_allclose(one, many[:1], rtol=1e-4, atol=1e-5)
+    assert np.ptp(many, axis=0).min() > 0

@@ -1,0 +1,18 @@
+"""Write docs/operators.md again: `make operators`."""
+
+from __future__ import annotations
+
+from oracle.judge import judge
+from oracle.page import PATH, page
+from oracle.suite import suite
+from oracle.support import runs_on_the_cpu
+
+
+def main() -> None:
+    """Judge the whole suite, which takes about half a minute, and write the page."""
+    verdicts = [judge(case) for case in suite()]
+    PATH.write_text(page(verdicts, runs_on_the_cpu(verdicts)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Running a model: on onnx's reference evaluator, or on ONNX Runtime."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from exact_operators import AffineGrid, Erf, GlobalLpPool, GlobalMaxPool, LpNormalization
+from oracle.precision import in_type
+from oracle.suite import Array
+
+# Float feeds in, outputs out, both by name.
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+Evaluator = Callable[[onnx.ModelProto], Run]
+_SILENT = 4
+# The newest opset that ONNX Runtime 1.31 loads.
+RUNTIME_OPSET = 26
+
+
+class CannotRunError(Exception):
+    """The evaluator has no implementation of the model, or the implementation fails."""
+
+
+class Gelu(OpRun):
+    """The Gaussian error linear unit, which onnx 1.23.2 computes in float32 too."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, approximate: str | None = None) -> tuple[Array]:
+        if approximate == "tanh":
+            inner = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+        else:
+            inner = np.vectorize(math.erf, otypes=[x.dtype])(x / math.sqrt(2))
+        return (0.5 * x * (1 + inner),)
+
+
+_EXACT = [AffineGrid, Erf, Gelu, GlobalLpPool, GlobalMaxPool, LpNormalization]
+
+
+def reference(model: onnx.ModelProto) -> Run:
+    """A float64 model on the reference evaluator. Raises CannotRunError."""
+    try:
+        evaluator = ReferenceEvaluator(model, new_ops=_EXACT)
+    except Exception as error:
+        raise CannotRunError(str(error)) from error
+    names = [value.name for value in model.graph.output]
+
+    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
+        with np.errstate(all="ignore"):
+            try:
+                answers = dict(zip(names, evaluator.run(names, dict(feeds)), strict=True))
+            except Exception as error:
+                raise CannotRunError(str(error)) from error
+        if any(np.asarray(y).dtype == np.float32 for y in answers.values()):
+            raise CannotRunError("it computes in float32")
+        return answers
+
+    return run
+
+
+def runtime(elem_type: int) -> Evaluator:
+    """ONNX Runtime on the CPU with every float of the model in ``elem_type``."""
+
+    def on_runtime(model: onnx.ModelProto) -> Run:
+        return _session(in_type(model, elem_type), elem_type)
+
+    return on_runtime
+
+
+def silent() -> onnxruntime.SessionOptions:
+    """Session options for one thread and no log."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _SILENT
+    options.intra_op_num_threads = 1
+    return options
+
+
+def _session(model: onnx.ModelProto, elem_type: int) -> Run:
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), silent(), providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        raise CannotRunError(str(error)) from error
+    names = [value.name for value in session.get_outputs()]
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+
+    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
+        typed = {name: np.asarray(x, dtype) for name, x in feeds.items()}
+        try:
+            return dict(zip(names, session.run(names, typed), strict=True))
+        except Exception as error:
+            raise CannotRunError(str(error)) from error
+
+    return run
+
+
+runtime_double = runtime(TensorProto.DOUBLE)
+runtime_single = runtime(TensorProto.FLOAT)

@@ -1,0 +1,140 @@
+"""A test of the suite posed as a question about derivatives: what moves, and what stays.
+
+Floats become float32, or float64 for differences, and move a little off the ties and corners that
+the suite likes; everything else becomes a constant of the model.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+from onnx import TensorProto, defs, helper, numpy_helper
+
+from epochcost.autodiff.builder import FLOAT_TYPES
+from oracle.precision import in_type
+from oracle.suite import Array, SuiteCase
+
+# Float inputs that say how an operator works, by position: they are no data.
+SETTINGS = {
+    "Dropout": (1,),
+    "OneHot": (0, 1),
+    "Range": (0, 1, 2),
+    "Resize": (1, 2),
+    "Upsample": (1,),
+}
+# Small enough to stay inside the domains of acos and log where the suite's data are.
+_JITTER = 2e-3
+# Scatters add from here on, which some gradients need.
+_OLDEST_OPSET = 16
+
+
+class NothingToDifferentiateError(Exception):
+    """No float goes in, or no float comes out."""
+
+
+@dataclass(frozen=True)
+class Posed:
+    """The float32 model, the inputs that it is differentiated at and its float outputs."""
+
+    model: onnx.ModelProto
+    inputs: Mapping[str, Array]
+    outputs: tuple[str, ...]
+
+    @property
+    def exact(self) -> onnx.ModelProto:
+        """The model in float64."""
+        return in_type(self.model, TensorProto.DOUBLE)
+
+    def moved(self, seed: int) -> Posed:
+        """The same question a little beside; infinities and whatever is not a number stay."""
+        rng = np.random.default_rng(seed)
+        return replace(self, inputs={name: _beside(x, rng) for name, x in self.inputs.items()})
+
+
+def posed(case: SuiteCase) -> Posed:
+    """The question that a test asks. Raises NothingToDifferentiateError."""
+    names = [value.name for value in case.model.graph.input]
+    held = {case.node.input[i] for i in SETTINGS.get(case.op_type, ()) if i < len(case.node.input)}
+    moving = [name for name in names if name not in held and is_float(case.inputs[name])]
+    outputs = [name for name, y in case.outputs.items() if is_float(y)]
+    if not any(case.inputs[name].size for name in moving):
+        raise NothingToDifferentiateError("no float input")
+    if not outputs:
+        raise NothingToDifferentiateError("no float output")
+    return Posed(
+        in_type(_with_constants(_recent(case.model), case, moving), TensorProto.FLOAT),
+        {name: case.inputs[name].astype(np.float64) for name in moving},
+        tuple(outputs),
+    )
+
+
+def is_float(value: object) -> bool:
+    """Whether a value is a tensor of one of the types that are differentiated."""
+    return (
+        isinstance(value, np.ndarray | np.generic)
+        and value.dtype != object
+        and value.dtype.kind not in "US"
+        and helper.np_dtype_to_tensor_dtype(value.dtype) in FLOAT_TYPES
+    )
+
+
+def seed_of(case: SuiteCase) -> int:
+    """A number of its own for each test, the same everywhere."""
+    return zlib.crc32(case.name.encode())
+
+
+def _beside(x: Array, rng: np.random.Generator) -> Array:
+    finite = np.where(np.isfinite(x), x, 0.0)
+    scale = float(np.sqrt(np.mean(finite**2))) if x.size else 0.0
+    return x + np.asarray(rng.uniform(-_JITTER, _JITTER, x.shape)) * (scale or 1.0)
+
+
+def _with_constants(model: onnx.ModelProto, case: SuiteCase, moving: list[str]) -> onnx.ModelProto:
+    graph = model.graph
+    stay = [v for v in graph.input if v.name not in moving]
+    for value in stay:
+        if value.type.HasField("tensor_type"):
+            graph.initializer.append(_tensor(case.inputs[value.name], value.name))
+            graph.input.remove(value)
+    return model
+
+
+def _tensor(value: object, name: str) -> onnx.TensorProto:
+    if isinstance(value, TensorProto):
+        tensor = TensorProto()
+        tensor.CopyFrom(value)
+        tensor.name = name
+        return tensor
+    return numpy_helper.from_array(np.asarray(value), name)
+
+
+def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy at a recent opset where that has the same operators: nothing needs conversion."""
+    own = opset_of(model)
+    older = own < _OLDEST_OPSET
+    same = older and all(_unchanged(node, own, _OLDEST_OPSET) for node in model.graph.node)
+    return stamped(model, _OLDEST_OPSET if same else own)
+
+
+def stamped(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """A copy that claims another opset; whether it is valid there is left to the caller."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for entry in copy.opset_import:
+        entry.version = entry.version if entry.domain else opset
+    return copy
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """The version of ONNX's default domain."""
+    return next((entry.version for entry in model.opset_import if not entry.domain), _OLDEST_OPSET)
+
+
+def _unchanged(node: onnx.NodeProto, *opsets: int) -> bool:
+    if node.domain:
+        return True
+    return len({defs.get_schema(node.op_type, opset).since_version for opset in opsets}) == 1

@@ -1,0 +1,104 @@
+"""Central differences of a model along random directions, with what they may be off by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oracle.evaluators import Run
+from oracle.suite import Array
+
+# The difference errs by the fourth power of the step and by rounding over it; a smaller step sees
+# fewer kinks of functions that have many.
+STEPS = (1e-5, 1e-5, 1e-6, 1e-6, 1e-7, 1e-7)
+_ROUNDING = 4e-16
+# Differences over one and two steps that disagree by more saw a kink.
+_ROUGH = 1e-5
+
+
+class NotSmoothError(Exception):
+    """The function has a kink or a pole within the step."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The slope d/dt u · f(x + t v): its direction v, value and rounding.
+
+    ``scale`` is the norm of its terms, one for each element of f, ``level`` that of u · f.
+    """
+
+    direction: Array
+    value: float
+    scale: float
+    noise: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The slope along a direction of each input by name, for the cotangents u of the outputs."""
+
+    by_input: Mapping[str, Slope]
+    cotangents: Mapping[str, Array]
+
+
+def slopes(
+    run: Run, inputs: Mapping[str, Array], outputs: Sequence[str], seed: int, step: float
+) -> Slopes:
+    """Slopes along random directions; infinite elements neither move nor count.
+
+    Raises NotSmoothError.
+    """
+    rng = np.random.default_rng(seed)
+    here = run(inputs)
+    cotangents = {name: _noise(here[name], rng) for name in outputs}
+    size = float(
+        np.linalg.norm([np.linalg.norm(_counted(u, here[k])) for k, u in cotangents.items()])
+    )
+
+    def slope(name: str, v: Array) -> Slope:
+        def terms(times: float) -> Array:
+            """The elements of u · df over so many steps."""
+            x = inputs[name]
+            after, before = (
+                run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
+            )
+            parts = [_counted(u, after[k]) - _counted(u, before[k]) for k, u in cotangents.items()]
+            return np.concatenate([part.ravel() for part in parts]) / (2 * times * step)
+
+        near, far = terms(1), terms(2)
+        scale = float(np.linalg.norm(near))
+        noise = _ROUNDING / step * (size + scale * _spread(inputs[name], v))
+        if not abs(float(np.sum(near - far))) <= _ROUGH * scale + 10 * noise:
+            raise NotSmoothError(f"input {name!r} has a kink within the step")
+        return Slope(v, float(np.sum(4 * near - far)) / 3, scale, 10 * noise, size)
+
+    moves = {name: _noise(x, rng) * _unit(x) for name, x in inputs.items()}
+    return Slopes({name: slope(name, v) for name, v in moves.items()}, cotangents)
+
+
+def _noise(x: Array, rng: np.random.Generator) -> Array:
+    return np.where(np.isfinite(x), rng.standard_normal(x.shape), 0.0)
+
+
+def _counted(u: Array, y: Array) -> Array:
+    """The elements of u · y; zero where u is, whatever y is there."""
+    with np.errstate(all="ignore"):
+        return np.where(u == 0, 0.0, u * y)
+
+
+def _unit(x: Array) -> float:
+    """What a step is measured in: the size of small inputs, one for large inputs."""
+    return min(_size(x), 1.0) or 1.0
+
+
+def _spread(x: Array, v: Array) -> float:
+    """The size of the numbers of x over that of the move: what rounding is magnified by."""
+    return _size(x) / (_size(v) or 1.0)
+
+
+def _size(x: Array) -> float:
+    finite = x[np.isfinite(x)]
+    return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0

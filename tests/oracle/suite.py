@@ -1,0 +1,71 @@
+"""The node tests of ONNX's backend suite, as models with data; what is judged stands in ``judge``.
+
+Collecting takes some seconds, so it is done once in a process.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
+
+Array = NDArray[Any]
+# The suite repeats each test of a function operator on the nodes of its body.
+_EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
+
+
+@dataclass(frozen=True)
+class SuiteCase:
+    """One test: a model, its inputs and the outputs that ONNX demands, by name.
+
+    ``node`` is the operator under test, also where the model holds its body instead. Values are
+    arrays, or whatever else the suite feeds (sequences, optionals).
+    """
+
+    name: str
+    node: onnx.NodeProto
+    model: onnx.ModelProto
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+
+    @property
+    def op_type(self) -> str:
+        """The operator under test."""
+        return self.node.op_type
+
+
+@functools.cache
+def suite() -> tuple[SuiteCase, ...]:
+    """All node tests in the order of the suite."""
+    with warnings.catch_warnings():
+        # Some tests cast to narrow types on purpose, and numpy remarks on it.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        tests = collect_testcases(None)
+    tested = {test.name: _only(test).graph.node[0] for test in tests}
+    return tuple(_case(test, tested[_EXPANDED.sub("", test.name)]) for test in tests)
+
+
+def _only(test: TestCase) -> onnx.ModelProto:
+    assert test.model is not None
+    return test.model
+
+
+def _case(test: TestCase, node: onnx.NodeProto) -> SuiteCase:
+    [(inputs, outputs)] = test.data_sets or []
+    model = _only(test)
+    graph = model.graph
+    return SuiteCase(
+        test.name,
+        node,
+        model,
+        dict(zip((value.name for value in graph.input), inputs, strict=True)),
+        dict(zip((value.name for value in graph.output), outputs, strict=True)),
+    )

@@ -1,0 +1,34 @@
+"""Whether ONNX Runtime itself can run on the CPU what has no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import onnxruntime
+
+from oracle.evaluators import RUNTIME_OPSET, silent
+from oracle.judge import Answer, Verdict
+from oracle.posed import opset_of, stamped
+from oracle.suite import SuiteCase
+
+
+def runs_on_the_cpu(verdicts: Iterable[Verdict]) -> Mapping[str, bool]:
+    """By operator without a rule, whether any of its tests loads in ONNX Runtime."""
+    loads: dict[str, bool] = {}
+    for verdict in verdicts:
+        if verdict.answer is Answer.NO_RULE:
+            op_type = verdict.case.op_type
+            loads[op_type] = loads.get(op_type, False) or _loads(verdict.case)
+    return loads
+
+
+def _loads(case: SuiteCase) -> bool:
+    model = stamped(case.model, min(opset_of(case.model), RUNTIME_OPSET))
+    model.ir_version = 10
+    try:
+        onnxruntime.InferenceSession(
+            model.SerializeToString(), silent(), providers=["CPUExecutionProvider"]
+        )
+    except Exception:  # the runtime's exceptions share no base class
+        return False
+    return True

@@ -1,0 +1,208 @@
+"""Planning: which trials a study becomes, in which order, and what is left out with a reason."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.plan.digests import work_sha256
+from epochcost.plan.make import (
+    QUICK_BUDGET_SECONDS,
+    Host,
+    LeftOut,
+    Plan,
+    Selection,
+    merge_plans,
+    plan_study,
+)
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.study import Sampling, Study
+
+HOST = Host(hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0", unusable={})
+CPU_ONLY = Host(HOST.hardware, HOST.runtime, HOST.producer, unusable={"cuda": "no GPU was found"})
+GRAPHS = {"mlp": "a" * 64, "cnn": "b" * 64}
+
+
+def model(identifier: str, **changes: Any) -> Model:
+    """A model spec with training and inference; ``changes`` replaces whole tables or fields."""
+    document: dict[str, Any] = {
+        "id": identifier,
+        "name": identifier.upper(),
+        "task": "digits",
+        "example": "image",
+        "graph": f"{identifier}.onnx",
+        "inputs": [{"name": "pixels"}],
+        "training": {
+            "loss": "softmax_cross_entropy",
+            "output": "logits",
+            "target": {"classes": 10},
+            "optimizer": {"name": "sgd", "learning_rate": Decimal("0.1")},
+            "batch_sizes": [128, 32],
+            "examples_per_epoch": 60_000,
+            "epochs": 20,
+        },
+        "inference": {"batch_sizes": [1]},
+        "source": "a paper",
+    }
+    return Model.model_validate(document | changes)
+
+
+def catalogue(*models: Model) -> Catalogue:
+    """A catalogue of these models and nothing else."""
+    return Catalogue(
+        root=Path(),
+        hardware={},
+        prices={},
+        models={item.id: item for item in models},
+        studies={},
+        published={},
+    )
+
+
+def study(**changes: Any) -> Study:
+    """A study of both models on the machine at hand."""
+    return Study.model_validate({"id": "s", "name": "S", "models": ["mlp", "cnn"]} | changes)
+
+
+BOTH = catalogue(model("mlp"), model("cnn"))
+
+
+def titles(plan: Plan) -> list[str]:
+    """The trials' titles, in order."""
+    return [trial.title for trial in plan.trials]
+
+
+def test_every_combination_cheapest_first() -> None:
+    """Inference comes before training, CPU before CUDA, and small batches before large ones."""
+    plan = plan_study(BOTH, study(models=["cnn", "mlp"]), HOST, graphs=GRAPHS)
+    assert titles(plan) == [
+        "cnn inference cpu batch 1",
+        "mlp inference cpu batch 1",
+        "cnn inference cuda batch 1",
+        "mlp inference cuda batch 1",
+        "cnn training cpu batch 32",
+        "mlp training cpu batch 32",
+        "cnn training cpu batch 128",
+        "mlp training cpu batch 128",
+        "cnn training cuda batch 32",
+        "mlp training cuda batch 32",
+        "cnn training cuda batch 128",
+        "mlp training cuda batch 128",
+    ]
+    assert plan.left_out == ()
+
+
+def test_an_unusable_provider_is_left_out_with_its_reason() -> None:
+    """CUDA on a machine without it is listed once per model and mode, not silently dropped."""
+    plan = plan_study(BOTH, study(models=["mlp"]), CPU_ONLY, graphs=GRAPHS)
+    assert {trial.provider for trial in plan.trials} == {"cpu"}
+    assert plan.left_out == (
+        LeftOut("mlp training cuda", "no GPU was found"),
+        LeftOut("mlp inference cuda", "no GPU was found"),
+    )
+
+
+def test_a_mode_that_the_model_does_not_declare_is_left_out() -> None:
+    """A model without a training table is only served."""
+    only = catalogue(model("mlp", training=None))
+    plan = plan_study(only, study(models=["mlp"], providers=["cpu"]), HOST, graphs=GRAPHS)
+    assert titles(plan) == ["mlp inference cpu batch 1"]
+    assert plan.left_out == (
+        LeftOut("mlp training cpu", "the model's spec has no table [training]"),
+    )
+
+
+def test_a_batch_larger_than_an_epoch_is_left_out() -> None:
+    """An epoch of no whole step has no time, so its trial is not run."""
+    wide = study(models=["mlp"], training_batch_sizes=[32, 70_000], providers=["cpu"])
+    plan = plan_study(BOTH, wide, HOST, graphs=GRAPHS)
+    assert titles(plan) == ["mlp inference cpu batch 1", "mlp training cpu batch 32"]
+    assert [left.what for left in plan.left_out] == ["mlp training cpu batch 70000"]
+
+
+def test_other_hardware_leaves_the_study_out() -> None:
+    """A study is measured on the hardware it lists and on no other."""
+    host = Host("p2.xlarge", HOST.runtime, HOST.producer, {})
+    plan = plan_study(BOTH, study(), host, graphs=GRAPHS)
+    assert plan.trials == ()
+    assert plan.left_out == (
+        LeftOut("study s", "it is for the hardware local; this run is for p2.xlarge"),
+    )
+
+
+def test_selection_narrows_models_and_providers() -> None:
+    """What was not asked for is neither planned nor reported as left out."""
+    chosen = Selection(models=frozenset({"cnn"}), providers=frozenset({"cpu"}))
+    plan = plan_study(BOTH, study(modes=["inference"]), CPU_ONLY, graphs=GRAPHS, selection=chosen)
+    assert titles(plan) == ["cnn inference cpu batch 1"]
+    assert plan.left_out == ()
+
+
+def test_quick_shrinks_sampling_and_is_another_trial() -> None:
+    """A quick figure is never taken for a full one: the trials' ids differ."""
+    full = plan_study(BOTH, study(), HOST, graphs=GRAPHS)
+    quick = plan_study(BOTH, study(), HOST, graphs=GRAPHS, selection=Selection(quick=True))
+    assert titles(quick) == titles(full)
+    assert not {trial.id for trial in quick.trials} & {trial.id for trial in full.trials}
+    assert {trial.budget_seconds for trial in quick.trials} == {QUICK_BUDGET_SECONDS}
+
+
+def test_quick_never_asks_for_more_than_the_study() -> None:
+    """A study that is already cheap stays as it is."""
+    cheap = Sampling(
+        relative_half_width=Decimal("0.2"), minimum_samples=10, budget_seconds=Decimal("0.5")
+    )
+    ids = [
+        {
+            trial.id
+            for trial in plan_study(
+                BOTH, study(sampling=cheap.model_dump()), HOST, graphs=GRAPHS, selection=chosen
+            ).trials
+        }
+        for chosen in (Selection(), Selection(quick=True))
+    ]
+    assert ids[0] == ids[1]
+
+
+def test_two_studies_share_their_work() -> None:
+    """The same trial named by two studies is done once."""
+    one, two = (plan_study(BOTH, study(id=name), HOST, graphs=GRAPHS) for name in ("one", "two"))
+    assert merge_plans([one, two]) == one
+
+
+@given(st.permutations(["mlp", "cnn"]), st.permutations([1, 8, 64]))
+def test_order_does_not_depend_on_the_file(names: list[str], batches: list[int]) -> None:
+    """Rearranging a study's lists changes neither the trials nor their order."""
+    shuffled = study(models=names, inference_batch_sizes=batches)
+    plain = study(inference_batch_sizes=[1, 8, 64])
+    assert plan_study(BOTH, shuffled, HOST, graphs=GRAPHS) == plan_study(
+        BOTH, plain, HOST, graphs=GRAPHS
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": "a note"},
+        {"name": "another name"},
+        {"inference": {"batch_sizes": [1, 2, 4]}},
+    ],
+)
+def test_words_do_not_change_the_work(change: dict[str, Any]) -> None:
+    """Editing what only people read, or adding batch sizes, keeps stored results valid."""
+    assert work_sha256(model("mlp", **change), "training") == work_sha256(model("mlp"), "training")
+
+
+def test_the_optimizer_changes_training_and_not_inference() -> None:
+    """Another learning rate is other training work and the same inference work."""
+    training = model("mlp").model_dump()["training"]
+    training["optimizer"]["learning_rate"] = Decimal("0.2")
+    changed = model("mlp", training=training)
+    assert work_sha256(changed, "training") != work_sha256(model("mlp"), "training")
+    assert work_sha256(changed, "inference") == work_sha256(model("mlp"), "inference")

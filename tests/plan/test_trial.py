@@ -1,0 +1,75 @@
+"""A trial's identity."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from epochcost.plan.trial import Trial
+
+
+def trial(**changes: object) -> Trial:
+    """A trial of nothing real."""
+    fields: dict[str, object] = {
+        "model": "net",
+        "mode": "training",
+        "provider": "cpu",
+        "batch_size": 32,
+        "threads": 0,
+        "seed": 0,
+        "runtime": "onnxruntime 1.31.1",
+        "producer": "0.1.0",
+        "graph_sha256": "a" * 64,
+        "spec_sha256": "b" * 64,
+        "relative_half_width": Decimal("0.02"),
+        "minimum_samples": 30,
+        "budget_seconds": Decimal(20),
+    }
+    return Trial.model_validate(fields | changes)
+
+
+def test_the_id_survives_json() -> None:
+    """A stored trial has the id that it had when it was planned."""
+    assert Trial.model_validate_json(trial().model_dump_json()).id == trial().id
+
+
+def test_the_id_stays_what_it_was() -> None:
+    """Results are found by ids of earlier versions, so what makes an id does not change by chance.
+
+    Whoever adds a field on purpose writes an upgrade in ``results.format`` that computes the new
+    ids of stored trials.
+    """
+    assert trial().id == "4fd90bfdb5a08dcb"
+
+
+def test_equal_numbers_give_equal_ids() -> None:
+    """How a study writes a number says nothing about the work."""
+    written = {"relative_half_width": Decimal("0.020"), "budget_seconds": Decimal("2e1")}
+    assert trial(**written).id == trial().id
+
+
+def test_a_changed_copy_has_an_id_of_its_own() -> None:
+    """The id is read from the fields and not remembered."""
+    original = trial()
+    assert original.model_copy(update={"seed": original.seed + 1}).id != original.id
+
+
+def test_every_field_is_part_of_the_id() -> None:
+    """Changing any field names other work."""
+    changes: dict[str, object] = {
+        "model": "other",
+        "mode": "inference",
+        "provider": "cuda",
+        "batch_size": 64,
+        "threads": 1,
+        "seed": 1,
+        "runtime": "onnxruntime 1.32.0",
+        "producer": "0.2.0",
+        "graph_sha256": "c" * 64,
+        "spec_sha256": "c" * 64,
+        "relative_half_width": Decimal("0.05"),
+        "minimum_samples": 10,
+        "budget_seconds": Decimal(3),
+    }
+    assert set(changes) == set(Trial.model_fields) - {"precision"}
+    ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}
+    assert len(ids) == len(changes) + 1

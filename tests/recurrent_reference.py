@@ -1,0 +1,105 @@
+"""LSTM, GRU and RNN step by step in numpy, with what onnx 1.23.2's evaluator leaves out.
+
+That evaluator ignores sequence_lens and activations. These follow the text of ONNX's operators, one
+sequence and one step at a time; the cases also hold their outputs to ONNX Runtime's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx.reference.op_run import OpRun
+
+Array = NDArray[Any]
+Function = Callable[[Array], Array]
+FUNCTIONS: dict[str, Function] = {
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Tanh": np.tanh,
+    "Relu": lambda x: np.maximum(x, 0),
+}
+
+
+class Recurrent(OpRun):
+    """The loops over directions, sequences and steps; a subclass gives one step."""
+
+    op_domain = ""
+    default: tuple[str, ...] = ()
+
+    def step(self, functions: list[Function], z: tuple[Array, Array], *state: Array) -> Any:
+        """One step: (x Wᵀ + b, R, recurrent bias, peepholes) and the states to the new states."""
+        raise NotImplementedError
+
+    def _run(self, x: Array, w: Array, r: Array, *optional: Array, **attributes: Any) -> Any:
+        b, lengths, h0, c0, p = [*optional, *[None] * 5][:5]
+        batch_first = attributes.get("layout")
+        if batch_first:
+            x, h0, c0 = (None if v is None else np.swapaxes(v, 0, 1) for v in (x, h0, c0))
+        (steps, batch, _), (directions, gates, hidden) = x.shape, r.shape
+        b = np.zeros((directions, 2 * gates)) if b is None else b
+        lengths = np.full(batch, steps) if lengths is None else lengths
+        start = np.zeros((directions, batch, hidden))
+        h, c = (start.copy() if v is None else v.copy() for v in (h0, c0))
+        y = np.zeros((steps, directions, batch, hidden))
+        names = attributes.get("activations") or self.default * directions
+        count = len(self.default)
+        for d in range(directions):
+            functions = [FUNCTIONS[name] for name in names[d * count : (d + 1) * count]]
+            backward = d == 1 or attributes.get("direction") == "reverse"
+            weights = (w[d], r[d], *np.split(b[d], 2), None if p is None else p[d])
+            for s in range(batch):
+                for t in range(lengths[s])[:: -1 if backward else 1]:
+                    h[d, s], c[d, s] = self.step(functions, weights, x[t, s], h[d, s], c[d, s])
+                    y[t, d, s] = h[d, s]
+        if batch_first:
+            y, h, c = y.transpose(2, 0, 1, 3), np.swapaxes(h, 0, 1), np.swapaxes(c, 0, 1)
+        return (y, h, c)[: len(self.onnx_node.output)]
+
+
+class RNN(Recurrent):
+    """A plain recurrence."""
+
+    default = ("Tanh",)
+
+    def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
+        """H' = f(x Wᵀ + h Rᵀ + b)."""
+        w, r, w_b, r_b, _ = weights
+        return functions[0](w @ x + r @ h + w_b + r_b), c
+
+
+class LSTM(Recurrent):
+    """The long short-term memory, with peepholes."""
+
+    default = ("Sigmoid", "Tanh", "Tanh")
+
+    def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
+        """The gates come in the order i, o, f, c, their peepholes in the order i, o, f."""
+        (w, r, w_b, r_b, p), (f, g, out) = weights, functions
+        p_i, p_o, p_f = np.zeros((3, h.size)) if p is None else np.split(p, 3)
+        z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
+        new = f(z_f + p_f * c) * c + f(z_i + p_i * c) * g(z_c)
+        return f(z_o + p_o * new) * out(new), new
+
+
+class GRU(Recurrent):
+    """The gated recurrent unit, with the reset before or after the product."""
+
+    default = ("Sigmoid", "Tanh")
+
+    def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
+        """The gates come in the order z, r, h."""
+        (w, r, w_b, r_b, _), (f, g) = weights, functions
+        x_z, x_r, x_n = np.split(w @ x + w_b, 3)
+        r_z, r_r, r_n = np.split(r, 3)
+        b_z, b_r, b_n = np.split(r_b, 3)
+        z, reset = f(x_z + r_z @ h + b_z), f(x_r + r_r @ h + b_r)
+        if getattr(self, "linear_before_reset", 0):
+            n = g(x_n + reset * (r_n @ h + b_n))
+        else:
+            n = g(x_n + r_n @ (reset * h) + b_n)
+        return (1 - z) * n + z * h, c
+
+
+RECURRENT = [GRU, LSTM, RNN]

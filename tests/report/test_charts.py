@@ -1,0 +1,152 @@
+"""Charts: valid specs that draw, axes with round ticks, colours that can be told apart."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.report.charts import axes, palette
+from epochcost.report.charts.batch_size import BatchPoint, BatchSize
+from epochcost.report.charts.cost_time import CostTime, Point
+from epochcost.report.charts.dots import Dot, Dots
+from epochcost.report.charts.drawing import Drawer
+from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.theme import WIDTH
+from epochcost.report.injection import inject
+from epochcost.report.tables import Table
+
+HOSTILE = '</template><script>alert(1)</script> & "x"'
+COLOURS = ((HOSTILE, 0), ("b", 1))
+CHARTS: dict[str, Chart] = {
+    "cost_time": CostTime(
+        job="full training",
+        currency_symbol="$",
+        points=(
+            Point(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1), True),
+            Point("b", "plan", "published", "x", 32, (20, 20, 20), (3, 3, 3), False),
+        ),
+        colours=COLOURS,
+    ),
+    "batch_size": BatchSize(
+        title="time per example",
+        by="machine",
+        quantity="seconds",
+        currency_symbol="",
+        points=(
+            BatchPoint(HOSTILE, "training", 32, (1e-3, 2e-3, 3e-3)),
+            BatchPoint(HOSTILE, "inference", 64, (1e-4, 2e-4, 3e-4)),
+        ),
+        colours=COLOURS,
+    ),
+    "dots": Dots(
+        title="price of one hour",
+        currency_symbol="$",
+        dots=(Dot(HOSTILE, HOSTILE, "published", (1, 1, 1)), Dot("b", "b", "measured", (2, 3, 4))),
+        colours=COLOURS,
+    ),
+}
+
+
+def figure(name: str) -> Figure:
+    """A chart in a frame."""
+    return Figure(name, "Title", "Description", CHARTS[name], Table((), ()))
+
+
+@pytest.fixture(scope="session", name="drawer")
+def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Drawer:
+    """A drawer whose folder lasts for the session."""
+    return Drawer(tmp_path_factory.mktemp("charts"))
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
+    """Labelled log axes, the agreed width, colours by variable, and nothing from elsewhere."""
+    drawing = drawer.draw(figure(name))
+    assert f'width="{WIDTH}"' in drawing.svg
+    assert "(log scale)" in drawing.svg
+    assert "var(--ec-series-1)" in drawing.svg
+    assert "<script" not in drawing.svg
+    assert not re.search(r'(?:href|src)="', drawing.svg)
+    assert json.loads(drawing.spec)["description"]
+
+
+def test_error_bars_and_the_frontier_are_drawn(drawer: Drawer) -> None:
+    """A rule for each interval, and one dashed line."""
+    svg = drawer.draw(figure("cost_time")).svg
+    assert svg.count('aria-roledescription="rule mark"') >= 2
+    assert 'stroke-dasharray="5,4"' in svg
+
+
+def test_kinds_differ_by_shape(drawer: Drawer) -> None:
+    """Measured and published points have different outlines, not only different colours."""
+    svg = drawer.draw(figure("cost_time")).svg
+    points = re.findall(r'aria-roledescription="point"[^>]* d="([^"]*)"', svg)
+    assert len(points) == 2
+    assert points[0] != points[1]
+
+
+def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) -> None:
+    """The same input gives the same file; a cut file is replaced."""
+    first = drawer.draw(figure("dots"))
+    for path in drawer.folder.glob("*.json"):
+        path.write_text('{"spec": ', encoding="utf-8")
+    assert drawer.draw(figure("dots")) == first
+
+
+def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> None:
+    """The spec cannot close its template, and a place without a figure stays as it is."""
+    place = '<div class="ec-plot" data-ec-figure="{}"></div>'
+    page = inject(place.format("dots") + place.format("unknown"), {"dots": figure("dots")}, drawer)
+    assert page.count("</template>") == 1
+    assert "<script" not in page
+    assert page.endswith(place.format("unknown"))
+    spec = re.search(r"<template>(.*)</template>", page)
+    assert spec is not None
+    assert HOSTILE in [dot["label"] for dot in _data(json.loads(spec[1]))]
+
+
+def _data(spec: dict[str, dict[str, list[dict[str, str]]]]) -> list[dict[str, str]]:
+    return (
+        [row for rows in spec["datasets"].values() for row in rows]
+        if "datasets" in spec
+        else (spec["data"]["values"])
+    )
+
+
+@given(st.floats(1e-7, 1e7), st.floats(1.0, 1e6))
+def test_ticks_are_round_few_and_inside(low: float, factor: float) -> None:
+    """Both kinds of ticks stay in the domain, rise, and are not more than fit."""
+    domain = axes.log_domain([low, low * factor])
+    for ticks in (axes.log_ticks(domain), axes.time_ticks(domain)):
+        assert 1 <= len(ticks) <= 9
+        assert all(domain[0] <= tick <= domain[1] for tick in ticks)
+        assert all(before < after for before, after in pairwise(ticks))
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance as WCAG 2.2 defines it."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours."""
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("variables", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
+def test_colours_stand_out_from_the_paper(variables: dict[str, str]) -> None:
+    """Marks by 3:1 and text by 4.5:1, in either palette."""
+    paper = variables["--ec-paper"]
+    for name, colour in variables.items():
+        if name.startswith("--ec-series"):
+            assert contrast(colour, paper) >= 3, name
+    assert contrast(variables["--ec-soft"], paper) >= 4.5
+    assert contrast(variables["--ec-ink"], paper) >= 7

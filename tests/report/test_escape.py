@@ -1,0 +1,81 @@
+"""Text from specs shows as it is, wherever a page puts it."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import markdown
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from epochcost.report.escape import linked, markdown_text, one_line, page_title
+from report_project import HOSTILE
+
+_EXTENSIONS = ["admonition", "attr_list", "md_in_html", "tables", "toc"]
+
+
+def shown(source: str) -> str:
+    """The text that a reader sees of a page."""
+    page = markdown.markdown(source, extensions=_EXTENSIONS)
+    return html.unescape(re.sub(r"<[^>]+>", "", page)).strip()
+
+
+@given(st.text(min_size=1, max_size=60))
+def test_a_paragraph_shows_exactly_the_text(text: str) -> None:
+    """No text is read as Markdown or HTML, whatever it begins with."""
+    assert shown(str(markdown_text(text))) == one_line(text)
+
+
+@given(st.text(alphabet="|`*_[](){}<>#!-+.:=~ ab1\n", min_size=1, max_size=40))
+def test_a_table_cell_shows_exactly_the_text(text: str) -> None:
+    """Neither pipes nor code marks leave their cell."""
+    table = f"| a | b |\n| --- | --- |\n| x{markdown_text(text)}x | end |"
+    cells = re.findall(r"<td>(.*?)</td>", markdown.markdown(table, extensions=_EXTENSIONS))
+    assert [html.unescape(cell) for cell in cells] == [
+        " ".join(f"x{one_line_with_ends(text)}x".split()),
+        "end",
+    ]
+
+
+def one_line_with_ends(text: str) -> str:
+    """As `one_line`, with blanks kept at the ends."""
+    return re.sub(r"\s+", " ", text)
+
+
+def test_hostile_text_makes_no_element() -> None:
+    """A script in a heading stays text."""
+    page = markdown.markdown(f"# {markdown_text(HOSTILE)}", extensions=_EXTENSIONS)
+    assert not re.search(r"<(script|img|a|strong|code)", page)
+
+
+def test_markup_and_numbers_pass_unchanged() -> None:
+    """What is escaped already is not escaped again, and numbers stay numbers."""
+    markup = Markup("<b>x</b>")
+    assert markdown_text(markup) is markup
+    assert markdown_text(5) == 5
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200f", "\x00", "\x9b"])
+def test_direction_and_control_characters_are_dropped(character: str) -> None:
+    """No name can be made to read as another."""
+    assert one_line(f"a{character}b") == "ab"
+
+
+def test_titles_survive_being_unescaped() -> None:
+    """Material resolves entities of titles, so that none may be left that matters."""
+    title = page_title(f"{HOSTILE} &lt;script&gt;")
+    assert not set('<>"&') & set(html.unescape(title))
+
+
+def test_only_web_addresses_become_links() -> None:
+    """Addresses of other schemes stay text; the rest of a sentence stays around the links."""
+    source = "see https://a.example/x_y?q=1&z=2, (http://b.example/c). javascript:hack() data:x"
+    page = markdown.markdown(str(linked(source)))
+    links = [html.unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
+    assert links == ["https://a.example/x_y?q=1&z=2", "http://b.example/c"]
+    assert shown(str(linked(source))) == (
+        "see a.example/x_y?q=1&z=2, (b.example/c). javascript:hack() data:x"
+    )

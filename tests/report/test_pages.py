@@ -1,0 +1,137 @@
+"""The generated pages: what must stand on them."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.report.inputs import Inputs
+from epochcost.report.navigation import navigation
+from epochcost.report.site import Site, build
+from report_project import REPOSITORY, inputs_of, write_project
+
+
+@pytest.fixture(scope="module", name="site")
+def site_fixture(inputs: Inputs) -> Site:
+    """The site of the project."""
+    return build(inputs, REPOSITORY / "site_templates")
+
+
+def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -> None:
+    """Also those without any figure."""
+    catalogue = inputs.catalogue
+    for folder, specs in (
+        ("models", catalogue.models),
+        ("machines", catalogue.hardware),
+        ("sources", catalogue.published),
+    ):
+        for identifier in specs:
+            assert f"{folder}/{identifier}.md" in site.pages
+    assert "models/published/paper.md" in site.pages
+
+
+def test_an_area_without_data_says_what_to_run(site: Site) -> None:
+    """The command names the model or the machine."""
+    assert "epochcost run --model silent" in html.unescape(site.pages["models/silent.md"])
+    assert "no price" in site.pages["machines/bare.md"]
+
+
+def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
+    """Each measured training row and answer, and none that is published."""
+    section = site.pages["models/net.md"].split("## Training")[1].split("## Batch size")[0]
+    measured = [line for line in section.splitlines() if "[result file]" in line]
+    published = [line for line in section.splitlines() if "(../sources/" in line]
+    assert len(measured) == 2
+    assert published
+    assert all("not compared with PyTorch" in line for line in measured)
+    assert not any("PyTorch" in line for line in published)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [("1.25", "1.25 times PyTorch&#39;s step"), ("0.80", None)],
+    ids=["slower", "faster"],
+)
+def test_a_slower_step_is_told_with_its_ratio(
+    tmp_path: Path, ratio: str, words: str | None
+) -> None:
+    """A ratio above one stands at every cost; one below is no caution."""
+    project = write_project(tmp_path)
+    batches = ", ".join(f'"{size}": {{"eager": {ratio}}}' for size in (32, 128))
+    (project / "docs/data/step-ratio.json").write_text(
+        f'{{"models": {{"net": {{{batches}}}}}}}', encoding="utf-8"
+    )
+    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    assert "not compared" not in page
+    assert ("ec-caution" in page) is (words is not None)
+    if words:
+        assert words in page
+        assert "slower than PyTorch" in page
+
+
+def test_claims_stand_beside_our_recomputation(site: Site) -> None:
+    """What agrees, what does not, and what the source did not print itself."""
+    page = site.pages["sources/paper.md"]
+    assert "1 of 2 costs that the source prints" in page
+    assert page.count("✓ yes") == 2
+    assert page.count("✗ no") == 1
+    assert "derived" in page
+
+
+def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
+    """Both dates of the plan stand on the page of prices."""
+    page = site.pages["prices.md"]
+    assert page.count("superseded</small>") == 1
+    assert "2016-11-01" in page
+    assert "2026-07-01" in page
+    assert "example.org/prices" in page
+
+
+def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
+    """A chart is never the only form of its data."""
+    pages = "\n".join(site.pages.values())
+    assert site.figures
+    for identifier, figure in site.figures.items():
+        assert f'data-ec-figure="{identifier}"' in pages
+        assert figure.table.rows
+        assert figure.description
+        assert f"data/figures/{identifier}.csv" in site.files
+        assert f"data/figures/{identifier}.json" in site.files
+
+
+def test_pieces_of_sentences_keep_their_blanks(site: Site) -> None:
+    """Words and class names of templates do not run into each other."""
+    pages = "\n".join(site.pages.values())
+    assert "ec-measured ec-assumed" in pages
+    assert not re.search(r"[a-z],[a-z]", re.sub(r"<[^>]*>|\([^)]*\)", "", site.pages["index.md"]))
+
+
+def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: Inputs) -> None:
+    """The template is named; nothing is left out silently."""
+    for path in (REPOSITORY / "site_templates").rglob("*.jinja"):
+        target = tmp_path / path.relative_to(REPOSITORY / "site_templates")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    broken = tmp_path / "pages/prices.md.jinja"
+    broken.write_text("{{ nothing }}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"prices\.md\.jinja"):
+        build(inputs, tmp_path)
+
+
+def test_the_navigation_holds_every_page_once(site: Site) -> None:
+    """Generated and hand-written pages, the method before what belongs to it."""
+    written = ["decisions/0001-x.md", "method/cost.md", "adding.md", "method.md"]
+    entries = navigation(site, written)
+    listed = [
+        uri
+        for entry in entries
+        for uris in entry.values()
+        for uri in ([uris] if isinstance(uris, str) else uris)
+    ]
+    assert sorted(listed) == sorted([*site.pages, *written])
+    assert entries[0] == {"Home": "index.md"}
+    assert entries[-2] == {"Method": ["method.md", "method/cost.md", "adding.md"]}

@@ -1,0 +1,53 @@
+"""Tables as files: nothing lost, nothing run, unknown never zero."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from decimal import Decimal
+
+from epochcost.report.dataset import dataset
+from epochcost.report.pages.page import Report
+from epochcost.report.tables import Column, Table, as_csv, as_json
+
+TABLE = Table(
+    (Column("name", "Name"), Column("cost_USD", "Cost", "money"), Column("n", "N", "number")),
+    (("=1+1", Decimal("0.000000000000000001"), 1000), ('a,\n"b"', None, None)),
+)
+
+
+def test_csv_keeps_exact_amounts_and_empty_unknowns() -> None:
+    """Decimals are written out, and what is not known is empty."""
+    rows = list(csv.reader(io.StringIO(as_csv(TABLE))))
+    assert rows[0] == ["name", "cost_USD", "n"]
+    assert rows[1] == ["'=1+1", "0.000000000000000001", "1000"]
+    assert rows[2] == ['a,\n"b"', "", ""]
+
+
+def test_json_says_what_columns_mean() -> None:
+    """Decimals are strings, unknown is null."""
+    document = json.loads(as_json(TABLE))
+    assert document["columns"] == {"name": "Name", "cost_USD": "Cost", "n": "N"}
+    assert document["rows"][0]["cost_USD"] == "0.000000000000000001"
+    assert document["rows"][1]["cost_USD"] is None
+
+
+def test_people_see_units_and_a_dash_for_the_unknown() -> None:
+    """No unknown value reads as zero."""
+    assert TABLE.shown[1][1:] == ("—", "—")
+    assert TABLE.shown[0][2] == "1,000"
+
+
+def test_the_dataset_has_every_row_and_explains_every_column(report: Report) -> None:
+    """One line per row of the report; each column has a meaning; costs have their ends."""
+    table = dataset(report.rows)
+    assert len(table.rows) == len(report.rows)
+    assert all(column.meaning for column in table.columns)
+    names = [column.name for column in table.columns]
+    assert len(set(names)) == len(names)
+    for row, line in zip(report.rows, table.rows, strict=True):
+        values = dict(zip(names, line, strict=True))
+        full = row.estimate("full")
+        assert values["full_cost"] == (full.mean if full else None)
+        assert values["figure"] == row.mark

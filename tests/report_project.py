@@ -1,0 +1,263 @@
+"""A small project to make a site of: specs with hostile text, results of two hosts, no network.
+
+Everything that a report can show is in it once: measured and published figures, an assumed price,
+a superseded one, a machine without a price, a model without a figure.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost.plan.trial import Trial
+from epochcost.report.inputs import Inputs, read_inputs
+from epochcost.results.records import (
+    EXECUTION_PROVIDERS,
+    Environment,
+    Measurement,
+    Placement,
+    Result,
+)
+from epochcost.results.store import ResultStore
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Mode
+
+REPOSITORY = Path(__file__).parents[1]
+# What a name would do if anything on its way read it as HTML, Jinja, Markdown or a script.
+HOSTILE = (
+    "</title><script>window.hacked=1</script>{{ 7*7 }}{% raise %} **bold** | "
+    "[x](javascript:hack()) `code` <img src=x onerror=window.hacked=1> & \"quoted\" 'text'"
+)
+_TOML_HOSTILE = f"'''{HOSTILE}'''"
+_SPECS = {
+    "hardware/local.toml": """
+        id = "local"
+        name = "This machine"
+        provider = "local"
+        detected = true
+        source = "read when measuring"
+    """,
+    "hardware/box.toml": f"""
+        id = "box"
+        name = {_TOML_HOSTILE}
+        provider = {_TOML_HOSTILE}
+        vcpus = 8
+        memory_gib = 16
+        cpu = "Some CPU"
+        source = {_TOML_HOSTILE}
+        notes = {_TOML_HOSTILE}
+        accelerators = [{{ name = "Some GPU", memory_gib = 12 }}]
+    """,
+    "hardware/bare.toml": """
+        id = "bare"
+        name = "Machine without a price"
+        provider = "nobody"
+        source = "https://example.org/bare_machine_list"
+    """,
+    "prices/assumed-local.toml": """
+        id = "assumed-local"
+        hardware = "local"
+        plan = "owned"
+        provider = "local"
+        assumed = true
+        source = "assumed"
+        as_of = 2026-11-01
+        [owned]
+        per_vcpu = true
+        purchase = 100
+        years = 4
+        utilisation = 0.25
+        power_watts = 10
+        electricity_per_kwh = 0.2
+    """,
+    "prices/box-2016.toml": f"""
+        id = "box-2016"
+        hardware = "box"
+        plan = "on-demand"
+        provider = "Cloud"
+        amount = 0.90
+        billing = "whole-hour"
+        source = {_TOML_HOSTILE}
+        as_of = 2016-11-01
+    """,
+    "prices/box-2026.toml": """
+        id = "box-2026"
+        hardware = "box"
+        plan = "on-demand"
+        provider = "Cloud"
+        region = "east"
+        amount = 0.80
+        source = "https://example.org/prices?a=1&b=2"
+        as_of = 2026-07-01
+    """,
+    "models/net.toml": f"""
+        id = "net"
+        name = {_TOML_HOSTILE}
+        task = {_TOML_HOSTILE}
+        example = "an image"
+        graph = "mnist_mlp.onnx"
+        source = "javascript:hack()"
+        [[inputs]]
+        name = "image"
+        [training]
+        loss = "softmax_cross_entropy"
+        output = "logits"
+        target = {{ classes = 10 }}
+        optimizer = {{ name = "sgd", learning_rate = 0.1 }}
+        batch_sizes = [32]
+        examples_per_epoch = 6400
+        epochs = 10
+        [inference]
+        batch_sizes = [1]
+    """,
+    "models/silent.toml": """
+        id = "silent"
+        name = "Model without a figure"
+        task = "classification"
+        example = "an image"
+        graph = "mnist_mlp.onnx"
+        source = "a test"
+        [[inputs]]
+        name = "image"
+        [inference]
+        batch_sizes = [1]
+    """,
+    "published/paper-net.toml": f"""
+        id = "paper-net"
+        title = {_TOML_HOSTILE}
+        authors = {_TOML_HOSTILE}
+        year = 2016
+        workload = "the net"
+        model = "net"
+        source = "https://example.org/paper"
+        as_of = 2016-11-01
+        [[timings]]
+        id = "bare"
+        hardware = "box"
+        price = "box-2016"
+        batch_size = 128
+        seconds_per_epoch = 20
+        epochs = 10
+    """,
+    "published/paper.toml": """
+        id = "paper"
+        title = "A paper"
+        authors = "An Author"
+        year = 2016
+        workload = "a language model"
+        source = "https://example.org/paper"
+        as_of = 2016-11-01
+        [[timings]]
+        id = "box"
+        hardware = "box"
+        price = "box-2016"
+        batch_size = 20
+        seconds_per_epoch = 428
+        steps_per_epoch = 1327
+        epochs = 25
+        claims = [
+          { label = "one epoch", printed = "11", unit = "US cents" },
+          { label = "wrong on purpose", printed = "12", unit = "US cents" },
+          { label = "one", billing = "whole-hour", printed = "0.90", unit = "USD", derived = true }
+        ]
+    """,
+}
+
+
+def make_result(
+    *,
+    mode: Mode = "training",
+    batch_size: int = 32,
+    samples: Sequence[float] = (0.010, 0.011, 0.012, 0.011),
+    fingerprint: str = "f00d" * 4,
+    day: int = 20,
+    model: str = "net",
+    producer: str = "0.1.0",
+    hardware: str = "local",
+) -> Result:
+    """A consistent result of the local machine."""
+    trial = Trial(
+        model=model,
+        mode=mode,
+        provider="cpu",
+        batch_size=batch_size,
+        threads=0,
+        seed=0,
+        runtime="onnxruntime==1.31.1",
+        producer=producer,
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(20),
+    )
+    measurement = Measurement(
+        started_at=dt.datetime(2026, 11, day, 12, tzinfo=dt.UTC),
+        wall_seconds=1.5,
+        warmup_seconds=(0.5,),
+        samples_seconds=tuple(samples),
+        stop_reason="precise",
+        placement=Placement(provider=EXECUTION_PROVIDERS["cpu"], nodes_by_provider={}),
+        steps_taken=len(samples),
+    )
+    environment = Environment(
+        fingerprint=fingerprint,
+        cpu="Some(R) CPU @ 2.00GHz",
+        physical_cores=1,
+        logical_cpus=2,
+        memory_bytes=2**33,
+        operating_system="Linux",
+        python="3.11.2",
+        runtime="onnxruntime==1.31.1",
+    )
+    return Result(
+        format_version=1,
+        trial_id=trial.id,
+        trial=trial,
+        hardware=hardware,
+        measurement=measurement,
+        environment=environment,
+    )
+
+
+def write_project(folder: Path, results: Sequence[Result] | None = None) -> Path:
+    """Specs, models, results and hand-written pages under a folder, ready to be built."""
+    for name, text in _SPECS.items():
+        path = folder / "specs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    shutil.copytree(REPOSITORY / "models", folder / "models")
+    shutil.copytree(REPOSITORY / "site_templates", folder / "site_templates")
+    shutil.copytree(
+        REPOSITORY / "docs", folder / "docs", ignore=shutil.ignore_patterns("results", "*.json")
+    )
+    shutil.copyfile(REPOSITORY / "mkdocs.yml", folder / "mkdocs.yml")
+    store_results(folder, default_results() if results is None else results)
+    return folder
+
+
+def store_results(folder: Path, results: Sequence[Result]) -> None:
+    """Keep results where the project's site finds them."""
+    store = ResultStore(folder / "docs/data/results")
+    for result in results:
+        (store.folder / result.hardware).mkdir(parents=True, exist_ok=True)
+        store.write(result)
+
+
+def default_results() -> tuple[Result, ...]:
+    """Training at two batch sizes and inference on one host."""
+    return (
+        make_result(),
+        make_result(batch_size=128, samples=(0.030, 0.031, 0.032, 0.030)),
+        make_result(mode="inference", batch_size=1, samples=(0.001, 0.0011, 0.001, 0.0012)),
+        make_result(mode="inference", samples=(0.005, 0.0051, 0.005, 0.0052)),
+    )
+
+
+def inputs_of(folder: Path) -> Inputs:
+    """What a build of the project reads."""
+    docs = folder / "docs"
+    return read_inputs(load_catalogue(folder), [docs / "data/results"], docs)

@@ -1,0 +1,73 @@
+"""A result of nothing real, to store and to read back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from epochcost.plan.trial import Trial
+from epochcost.results.records import Environment, Measurement, Placement, Result
+
+MakeResult = Callable[..., Result]
+
+
+def make_result(
+    *, batch_size: int = 32, hour: int = 12, fingerprint: str = "f00d" * 4, hardware: str = "local"
+) -> Result:
+    """A consistent result; the arguments are what tells stored results apart."""
+    trial = Trial(
+        model="net",
+        mode="training",
+        provider="cpu",
+        batch_size=batch_size,
+        threads=0,
+        seed=0,
+        runtime="onnxruntime 1.31.1",
+        producer="0.1.0",
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(20),
+    )
+    measurement = Measurement(
+        started_at=dt.datetime(2026, 11, 21, hour, tzinfo=dt.UTC),
+        wall_seconds=1.5,
+        warmup_seconds=(0.5,),
+        samples_seconds=(0.1, 0.2, 1e-05),
+        stop_reason="precise",
+        placement=Placement(
+            provider="CPUExecutionProvider",
+            nodes_by_provider={"CPUExecutionProvider": {"Gemm": 3}},
+        ),
+        steps_taken=3,
+        held_out_loss_before=2.3,
+        held_out_loss_after=0.4,
+    )
+    environment = Environment(
+        fingerprint=fingerprint,
+        cpu="A CPU \N{REGISTERED SIGN}",
+        physical_cores=1,
+        logical_cpus=2,
+        memory_bytes=2**33,
+        operating_system="Linux",
+        python="3.11.2",
+        runtime="onnxruntime 1.31.1",
+    )
+    return Result(
+        format_version=1,
+        trial_id=trial.id,
+        trial=trial,
+        hardware=hardware,
+        measurement=measurement,
+        environment=environment,
+    )
+
+
+@pytest.fixture(name="make_result")
+def make_result_fixture() -> MakeResult:
+    """The maker of results."""
+    return make_result

@@ -1,0 +1,133 @@
+"""Writing whole or not at all: full disks, missing rights and killed writers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.results.atomic import (
+    remove_leftovers,
+    require_writable,
+    storage_error,
+    write_atomically,
+)
+
+# A file larger than the limit fails as on a full disk, in a child so that only it is limited.
+_LIMITED = """
+import resource, sys
+from pathlib import Path
+from epochcost.errors import CapabilityError
+from epochcost.results.atomic import write_atomically
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_atomically(Path(sys.argv[1]), b"new" * 1000)
+except CapabilityError as error:
+    print(error)
+"""
+_ENDLESS_REWRITES = """
+import sys
+from pathlib import Path
+from epochcost.results.atomic import write_atomically
+for turn in range(10**9):
+    write_atomically(Path(sys.argv[1]), bytes([turn % 256]) * 200_000)
+    print(flush=True)
+"""
+_NOBODY = 65_534
+
+
+def test_the_new_bytes_replace_the_old(tmp_path: Path) -> None:
+    """After a write only the file stands in the folder, readable as any other."""
+    path = tmp_path / "a.json"
+    path.write_bytes(b"old")
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_no_room_keeps_the_old_file_and_says_what_to_do(tmp_path: Path) -> None:
+    """A write that the disk cuts off leaves the finished result and no litter."""
+    path = tmp_path / "a.json"
+    path.write_bytes(b"old")
+    child = subprocess.run(
+        [sys.executable, "-c", _LIMITED, str(path)], capture_output=True, text=True, check=True
+    )
+    assert "free some space" in child.stdout
+    assert "--resume" in child.stdout
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_file_system_is_a_capability_error() -> None:
+    """What the kernel's own full device answers is told apart from a missing right."""
+    with (
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(OSError, match="No space") as caught,
+    ):
+        full.write(b"x")
+    assert "free some space" in str(storage_error(Path("results"), caught.value))
+
+
+def test_a_folder_without_write_right_is_named(tmp_path: Path) -> None:
+    """The message says which right is missing and the other way out."""
+    tmp_path.chmod(0o500)
+    message = _message_without_root(tmp_path)
+    assert "change the folder's rights" in message
+    assert "--results" in message
+
+
+def _message_without_root(folder: Path) -> str:
+    """What ``require_writable`` says to a process that is not root, who may write everywhere."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setuid(_NOBODY)
+            require_writable(folder)
+        except CapabilityError as error:
+            os.write(write_end, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as answer:
+        message = answer.read()
+    os.waitpid(child, 0)
+    return message
+
+
+def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
+    """Results cannot go into a file."""
+    (tmp_path / "results").write_text("")
+    with pytest.raises(CapabilityError, match="demanded a folder for results"):
+        require_writable(tmp_path / "results" / "local")
+
+
+def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
+    """Only temporary files go; results stay."""
+    (tmp_path / ".a.json.1.partial").write_text("half")
+    (tmp_path / "a.json").write_text("whole")
+    remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_killed_writer_never_leaves_half_a_file(tmp_path: Path) -> None:
+    """Killed at any moment, the file holds one whole version."""
+    path = tmp_path / "a.json"
+    for _ in range(5):
+        child = subprocess.Popen(
+            [sys.executable, "-c", _ENDLESS_REWRITES, str(path)], stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        for _line in range(3):
+            child.stdout.readline()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        data = path.read_bytes()
+        assert len(data) == 200_000
+        assert len(set(data)) == 1

@@ -1,0 +1,168 @@
+"""The stored form of results: read back unchanged, old files for ever, damage by name."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.plan.trial import Trial
+from epochcost.results.format import (
+    FORMAT_VERSION,
+    UPGRADES,
+    DamagedResultError,
+    dump_result,
+    parse_result,
+)
+from epochcost.results.records import Result
+
+MakeResult = Callable[..., Result]
+PATH = Path("local/net.json")
+HISTORY = Path(__file__).parent / "data"
+
+
+def document(result: Result, **changes: Any) -> bytes:
+    """The file of a result with top-level keys replaced."""
+    return json.dumps(json.loads(dump_result(result)) | changes).encode()
+
+
+def test_a_result_is_read_back_unchanged(make_result: MakeResult) -> None:
+    """Dumping and parsing loses nothing, not the last digit of a sample."""
+    assert parse_result(dump_result(make_result()), PATH) == make_result()
+
+
+@given(st.lists(st.floats(min_value=1e-9, max_value=1e6), min_size=2, max_size=20))
+def test_samples_keep_every_digit(samples: list[float]) -> None:
+    """Laying samples out on one line does not change them."""
+    text = dump_result(_with_samples(samples)).decode()
+    assert parse_result(text.encode(), PATH).measurement.samples_seconds == tuple(samples)
+    assert sum('"samples_seconds": [' in line and "]" in line for line in text.splitlines()) == 1
+
+
+def _with_samples(samples: list[float]) -> Result:
+    stored = json.loads((HISTORY / "version-1.json").read_text())
+    stored["measurement"]["samples_seconds"] = samples
+    return Result.model_validate(stored)
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
+def test_every_version_ever_written_can_be_read(version: int) -> None:
+    """Files of the history are read as they were written and come out as the present version."""
+    path = HISTORY / f"version-{version}.json"
+    assert parse_result(path.read_bytes(), path).trial.model == "net"
+
+
+def test_every_old_version_has_its_upgrade() -> None:
+    """The table of upgrades leads from version 1 to the present one without a gap."""
+    assert sorted(UPGRADES) == list(range(1, FORMAT_VERSION))
+
+
+def test_the_present_version_writes_its_history_file(make_result: MakeResult) -> None:
+    """A change of the records without a new version changes these bytes, and is noticed here."""
+    assert dump_result(make_result()) == (HISTORY / f"version-{FORMAT_VERSION}.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "whole JSON document"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"[]", "JSON object; got list"),
+        (b"{}", "format_version from 1"),
+        (b'{"format_version": true}', "format_version from 1"),
+        (b'{"format_version": 1}', "trial_id: Field required"),
+        (b"[" * 100_000, "JSON document of a result"),
+        (b'{"format_version": 1' + b"0" * 5000 + b"}", "JSON document of a result"),
+    ],
+)
+def test_damage_is_said_and_never_a_traceback(data: bytes, words: str) -> None:
+    """Whatever the bytes are, the fault names the file and what was demanded."""
+    with pytest.raises(DamagedResultError, match=words) as caught:
+        parse_result(data, PATH)
+    assert caught.value.fault.path == PATH
+
+
+def test_a_cut_file_says_where_it_ends(make_result: MakeResult) -> None:
+    """Half a file is not a result; the fault points at the place."""
+    whole = dump_result(make_result())
+    with pytest.raises(DamagedResultError) as caught:
+        parse_result(whole[: len(whole) // 2], PATH)
+    assert caught.value.fault.line > 1
+
+
+@given(st.data())
+def test_no_cut_of_a_file_is_taken_for_a_result(data: st.DataObject) -> None:
+    """Every proper prefix of a file is refused, save the one without the last line break."""
+    whole = (HISTORY / "version-1.json").read_bytes()
+    length = data.draw(st.integers(0, len(whole) - 2))
+    with pytest.raises(DamagedResultError):
+        parse_result(whole[:length], PATH)
+
+
+def test_a_newer_version_says_to_update(make_result: MakeResult) -> None:
+    """A file of a later epochcost is not guessed at."""
+    newer = document(make_result(), format_version=FORMAT_VERSION + 1)
+    with pytest.raises(DamagedResultError, match="newer epochcost wrote this file; update"):
+        parse_result(newer, PATH)
+
+
+def test_an_edited_trial_is_noticed(make_result: MakeResult) -> None:
+    """Figures cannot be moved to other work by editing the trial."""
+    stored = json.loads(dump_result(make_result()))
+    stored["trial"]["batch_size"] = 64
+    with pytest.raises(DamagedResultError, match="demanded trial_id"):
+        parse_result(json.dumps(stored).encode(), PATH)
+
+
+def test_a_cpu_figure_is_never_a_cuda_result(make_result: MakeResult) -> None:
+    """A result whose placement is not the trial's provider can neither be made nor read."""
+    stored = json.loads(dump_result(make_result()))
+    stored["trial"]["provider"] = "cuda"
+    stored["trial_id"] = Trial.model_validate(stored["trial"]).id
+    with pytest.raises(DamagedResultError, match="CUDAExecutionProvider should have run there"):
+        parse_result(json.dumps(stored).encode(), PATH)
+
+
+@pytest.mark.parametrize("sample", [0, -1.0, math.nan, math.inf])
+def test_impossible_times_are_refused(make_result: MakeResult, sample: float) -> None:
+    """Times are positive and finite."""
+    stored = json.loads(dump_result(make_result()))
+    stored["measurement"]["samples_seconds"] = [0.1, 0.2, sample]
+    with pytest.raises(DamagedResultError, match=r"samples_seconds\.2"):
+        parse_result(json.dumps(stored).encode(), PATH)
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("environment", "logical_cpus", 0),
+        ("environment", "physical_cores", -1),
+        ("environment", "memory_bytes", 0),
+        ("environment", "load_average_1min", math.nan),
+        ("measurement", "steps_taken", 0),
+        ("measurement", "peak_memory_bytes", -1),
+        ("measurement", "started_at", "2026-11-21T12:00:00"),  # in which time zone?
+    ],
+)
+def test_impossible_facts_are_refused(
+    make_result: MakeResult, part: str, key: str, value: object
+) -> None:
+    """What cannot be of a machine or a measurement is a fault of its key; unknown is null."""
+    stored = json.loads(dump_result(make_result()))
+    stored[part][key] = value
+    with pytest.raises(DamagedResultError, match=rf"{part}\.{key}"):
+        parse_result(json.dumps(stored).encode(), PATH)
+
+
+def test_one_sample_is_no_measurement(make_result: MakeResult) -> None:
+    """A mean without an interval is never stored."""
+    stored = json.loads(dump_result(make_result()))
+    stored["measurement"]["samples_seconds"] = [0.1]
+    with pytest.raises(DamagedResultError, match=r"samples_seconds: .* at least 2"):
+        parse_result(json.dumps(stored).encode(), PATH)

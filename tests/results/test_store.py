@@ -1,0 +1,125 @@
+"""The folder of results: what is written, found, replaced and refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import ResultError
+from epochcost.results.records import Result
+from epochcost.results.store import MAX_FILE_BYTES, ResultStore, load_all, newest
+
+MakeResult = Callable[..., Result]
+
+
+def write(folder: Path, result: Result) -> Path:
+    """Store a result, with its hardware's folder made."""
+    (folder / result.hardware).mkdir(parents=True, exist_ok=True)
+    return ResultStore(folder).write(result)
+
+
+def test_a_stored_result_is_loaded(tmp_path: Path, make_result: MakeResult) -> None:
+    """What is written is what is read, under a name that says what it is."""
+    path = write(tmp_path, make_result())
+    assert path.parent == tmp_path / "local"
+    assert path.name.startswith("net-training-cpu-b32-")
+    assert load_all(tmp_path).results == (make_result(),)
+    assert load_all(tmp_path).faults == ()
+
+
+def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
+    """Before the first run there are no results and nothing is wrong."""
+    assert load_all(tmp_path / "none").require_sound() == ()
+
+
+def test_a_repeated_measurement_replaces_its_predecessor(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    """The same trial on the same host has one file; the later measurement is kept."""
+    write(tmp_path, make_result(hour=1))
+    write(tmp_path, make_result(hour=2))
+    assert load_all(tmp_path).results == (make_result(hour=2),)
+
+
+def test_another_host_is_kept_apart(tmp_path: Path, make_result: MakeResult) -> None:
+    """Two machines of one kind have a file each."""
+    results = [make_result(fingerprint=digits * 16) for digits in ("1", "2")]
+    for result in results:
+        write(tmp_path, result)
+    assert load_all(tmp_path).results == tuple(results)
+
+
+def test_damaged_files_are_named_and_the_others_load(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    """One bad file neither hides the good ones nor goes unnoticed."""
+    write(tmp_path, make_result())
+    bad = tmp_path / "local" / "bad.json"
+    bad.write_text("{")
+    loaded = load_all(tmp_path)
+    assert loaded.results == (make_result(),)
+    assert [fault.path for fault in loaded.faults] == [bad]
+    with pytest.raises(ResultError, match=r"bad\.json:1:2"):
+        loaded.require_sound()
+
+
+def test_a_result_in_the_wrong_folder_is_a_fault(tmp_path: Path, make_result: MakeResult) -> None:
+    """Copying a file into another machine's folder does not make it that machine's figure."""
+    path = write(tmp_path, make_result())
+    (tmp_path / "p2.xlarge").mkdir()
+    path.rename(tmp_path / "p2.xlarge" / path.name)
+    loaded = load_all(tmp_path)
+    assert loaded.results == ()
+    assert "demanded hardware 'p2.xlarge'" in loaded.faults[0].message
+
+
+def test_links_out_of_the_folder_and_odd_files_are_refused(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    """Nothing outside the folder is read, and no file that is not a plain one of sane size."""
+    outside = write(tmp_path / "outside", make_result())
+    local = tmp_path / "results" / "local"
+    local.mkdir(parents=True)
+    (local / "a.json").symlink_to(outside)
+    (local / "b.json").mkdir()
+    with (local / "c.json").open("wb") as huge:
+        huge.truncate(MAX_FILE_BYTES + 1)
+    (local / "d.json").symlink_to(local / "nowhere")
+    (local / "e.json").symlink_to("e.json")
+    os.mkfifo(local / "f.json")
+    loaded = load_all(tmp_path / "results")
+    assert loaded.results == ()
+    assert [fault.path.name for fault in loaded.faults] == [f"{name}.json" for name in "abcdef"]
+
+
+def test_find_answers_only_for_the_same_work_on_the_same_host(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    """Resuming skips what this host measured, and nothing else."""
+    result = make_result()
+    write(tmp_path, result)
+    store = ResultStore(tmp_path)
+    fingerprint = result.environment.fingerprint
+    assert store.find(result.trial, "local", fingerprint) == result
+    assert store.find(result.trial, "local", fingerprint[:4] + "0" * 12) is None
+    assert store.find(result.trial, "p2.xlarge", fingerprint) is None
+    assert store.find(make_result(batch_size=64).trial, "local", fingerprint) is None
+
+
+def test_a_damaged_result_is_measured_again(tmp_path: Path, make_result: MakeResult) -> None:
+    """Resuming does not take half a file for a finished trial."""
+    result = make_result()
+    path = write(tmp_path, result)
+    path.write_bytes(path.read_bytes()[:100])
+    assert ResultStore(tmp_path).find(result.trial, "local", "f00d" * 4) is None
+
+
+def test_newest_wins(make_result: MakeResult) -> None:
+    """Of several measurements of one trial on one host the latest counts."""
+    early, late = make_result(hour=1), make_result(hour=2)
+    other = make_result(hour=1, batch_size=64)
+    assert newest([early, other, late]) == (late, other)
+    assert newest([late, other, early]) == (late, other)

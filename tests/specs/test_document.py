@@ -1,0 +1,142 @@
+"""Files that give no table: each is one fault, whatever the bytes or the folder."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from epochcost.specs.document import LARGEST_BYTES
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+NAME = "specs/prices/odd.toml"
+BYTES = [
+    (b"", "1:1: should hold a spec, got an empty file"),
+    (b" \n\n", "1:1: should hold a spec, got an empty file"),
+    (b'\xef\xbb\xbfid = "odd"', "1:1: should be UTF-8 without a byte order mark, got one"),
+    (b'id = "odd"\nname = "caf\xe9"', "2:12: should be UTF-8, got the byte 0xe9"),
+    ('id = "odd"'.encode("utf-16"), "1:1: should be UTF-8, got the byte 0xff"),
+    (b'id = "odd"\nname = "\x00"', "2:9: should be text, got a NUL byte"),
+    (b"id = ", "1:6: invalid TOML: invalid value, got the end of the line"),
+    (
+        b"a = 1\r\nb = $1\r\n",
+        '2:5: invalid TOML: invalid value, got "$1"',
+    ),
+    (b'id = "odd"\r\nid = "odd"', "2:11: invalid TOML: a key stands twice in its table"),
+    (b"id = [1,\n2", "2:2: invalid TOML: unclosed array, got the end of the line"),
+    (b'a = "b\n', "1:7: invalid TOML: a text in quotes should end on its line"),
+    (
+        b'id = "a"\n<<<<<<< HEAD\namount = 1\n=======\namount = 2\n>>>>>>> topic\n',
+        "2:1: should be merged, got a conflict marker <<<<<<<",
+    ),
+    (b'id = "a"\n>>>>>>>\n', "2:1: should be merged, got a conflict marker >>>>>>>"),
+    # As many lines as a file may have: looking for what its id might be takes no time either.
+    (
+        b"\n" * 900_000 + b"x",
+        "900001:2: invalid TOML: expected '=' after a key in a key/value "
+        "pair, got the end of the line",
+    ),
+    (b"a = " + b"[" * 5000 + b"]" * 5000, "1:1: should nest tables and arrays less deeply"),
+    (b"a." * 5000 + b"a = 1", "1:1: should nest tables and arrays less deeply"),
+    (b"a = 1\nb = " + b"1" * 5000, "2:5: should hold no number of thousands of digits"),
+    (b"#" * 1_000_001, f"1:1: should be at most {LARGEST_BYTES} bytes, got 1000001"),
+]
+
+
+@pytest.mark.parametrize(("contents", "line"), BYTES, ids=[row[1] for row in BYTES])
+def test_bytes_that_give_no_table(project: Project, contents: bytes, line: str) -> None:
+    """The first thing that keeps a file from being read as TOML is its only fault."""
+    project.write(NAME, contents)
+    assert project.faults() == [f"{NAME}:{line}"]
+
+
+def test_deepest_table_that_parses_is_faulted_in_its_place(project: Project) -> None:
+    """A text that nests as deep as the parser allows gives faults and no recursion error."""
+    project.write(NAME, 'id = "odd"\nx = ' + "[" * 300 + "]" * 300)
+    assert any(line.startswith(f"{NAME}:2:1: x: unknown key") for line in project.faults())
+
+
+def test_link_out_of_the_folder(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A link to a file elsewhere is refused without being read."""
+    target = tmp_path_factory.mktemp("secret") / "secret.toml"
+    target.write_text('id = "odd"', encoding="utf-8")
+    (project.root / NAME).symlink_to(target)
+    demand = "should stay in the folder specs, got a link out of it"
+    assert project.faults() == [f"{NAME}:1:1: {demand}"]
+
+
+def test_link_within_the_folder_is_followed(project: Project) -> None:
+    """A link to another spec is that spec again, and so a duplicate."""
+    (project.root / NAME).symlink_to("box.toml")
+    assert [line.split(": ")[0] for line in project.faults()] == [
+        "specs/prices/box.toml:1:1",
+        f"{NAME}:1:1",
+    ]
+
+
+def test_links_that_lead_nowhere(project: Project) -> None:
+    """A broken link and a loop of links are faults."""
+    (project.root / NAME).symlink_to("gone.toml")
+    assert project.faults() == [f"{NAME}:1:1: cannot be read: No such file or directory"]
+    (project.root / NAME).unlink()
+    (project.root / NAME).symlink_to("odd.toml")
+    (line,) = project.faults()
+    assert line.startswith(f"{NAME}:1:1: cannot be read: ")
+
+
+def test_folder_of_specs_may_be_a_link(project: Project) -> None:
+    """A project may keep its specs elsewhere as a whole."""
+    (project.root / "specs").rename(project.root / "elsewhere")
+    (project.root / "specs").symlink_to("elsewhere")
+    assert project.faults() == []
+
+
+def test_pipe_is_not_waited_for(project: Project) -> None:
+    """A named pipe where a spec should be is refused and not opened."""
+    os.mkfifo(project.root / NAME)
+    assert project.faults() == [f"{NAME}:1:1: should be a regular file"]
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder that everybody may enter, and no right beyond everybody's."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        before = os.geteuid()
+        if before == 0:
+            os.seteuid(65_534)  # nobody
+        try:
+            yield folder
+        finally:
+            os.seteuid(before)
+
+
+def test_unreadable_files_and_folders(
+    project: Project, unprivileged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user may not read is named; the rest is checked."""
+    nobody = os.geteuid()
+    os.seteuid(os.getuid())
+    other = type(project)(unprivileged)
+    secret = other.write("specs/prices/secret.toml", 'id = "secret"')
+    closed = other.write("specs/hardware/closed/box.toml", 'id = "box"').parent
+    for path in (secret, closed):
+        path.chmod(0)
+    for folder in ("specs", "specs/prices", "specs/hardware"):
+        (unprivileged / folder).chmod(0o755)
+    monkeypatch.chdir(unprivileged)
+    os.seteuid(nobody)
+    lines = other.faults()
+    os.seteuid(os.getuid())
+    closed.chmod(0o755)
+    assert lines == [
+        "specs/hardware/closed:1:1: cannot be read: Permission denied",
+        "specs/prices/secret.toml:1:1: cannot be read: Permission denied",
+    ]

@@ -1,0 +1,298 @@
+"""Every way in which a spec can be wrong gives its line: place, key, demand, what was got."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from epochcost.errors import InputError, SpecError
+from epochcost.specs.loader import check_paths, load_catalogue
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+HARDWARE_TEXT = 'id = "box"\nname = "A cup"\nprovider = "Us"\nsource = "the lid"\n'
+HARDWARE = "specs/hardware/box.toml"
+PRICE = "specs/prices/box.toml"
+MODEL = "specs/models/mlp.toml"
+STUDY = "specs/studies/first.toml"
+PUBLISHED = "specs/published/paper.toml"
+
+# (file, text, its replacement, the fault after the file's name)
+BROKEN = [
+    # keys
+    (PRICE, "amount =", "amuont =", '5:1: amuont: unknown key; did you mean "amount"?'),
+    (HARDWARE, "vcpus = 4", "x = 4", '4:1: x: unknown key; known: "accelerators", "cores", "cpu", '
+     '"detected", "id", "memory_gib", "name", "notes", "peak_fp32_tflops", "provider", "source", '
+     '"unconfirmed" and 1 more'),
+    (MODEL, "learning_rate", "learning_rat", '13:29: training.optimizer.learning_rat: unknown key; '
+     'did you mean "learning_rate"?'),
+    (MODEL, '"sgd"', '"sgd", rho = 0.9', '13:29: training.optimizer.rho: unknown key; known: '
+     '"learning_rate", "momentum", "name"'),
+    (PRICE, "as_of", '"as of"', '7:1: "as of": unknown key; did you mean "as_of"?'),
+    (PRICE, 'source = "the list"\n', "", "1:1: source: required key is missing"),
+    (MODEL, "learning_rate = 0.1", "momentum = 0.1", "13:1: training.optimizer.learning_rate: "
+     "required key is missing"),
+    (MODEL, 'name = "sgd", ', "", "13:1: training.optimizer.name: required key is missing"),
+    (PUBLISHED, "epochs = 25\n", "", "9:3: timings[0].epochs: required key is missing"),
+    # types
+    (PRICE, "0.90", '"0.90"', '5:1: amount: should be a number, got "0.90"'),
+    (PRICE, "0.90", "true", "5:1: amount: should be a number, got true"),
+    (PRICE, '"the list"', "7", "6:1: source: should be a text in quotes, got 7"),
+    (PRICE, "2026-01-31", '"2026-01-31"', "7:1: as_of: should be a date without quotes, such as "
+     '2016-11-01, got "2026-01-31"'),
+    (PRICE, "2026-01-31", "2026-01-31T10:00:00", "7:1: as_of: should be a date without quotes, "
+     "such as 2016-11-01, got 2026-01-31T10:00:00"),
+    (HARDWARE, "vcpus = 4", "vcpus = 4.5", "4:1: vcpus: should be a whole number, got 4.5"),
+    (HARDWARE, "vcpus = 4", "detected = 1", "4:1: detected: should be true or false, got 1"),
+    (STUDY, '["mlp"]', '"mlp"', '3:1: models: should be an array in square brackets, got "mlp"'),
+    (STUDY, '["mlp"]', '["mlp", 3]', "3:18: models[1]: should be a text in quotes, got 3"),
+    (MODEL, "{ classes = 10 }", "10", "12:1: training.target: should be a table, got 10"),
+    (MODEL, '{ name = "sgd", learning_rate = 0.1 }', '"sgd"', "13:1: training.optimizer: should be "
+     'a table, got "sgd"'),
+    (MODEL, '"sgd"', "3", '13:15: training.optimizer.name: should be one of "sgd", "rmsprop", '
+     '"adadelta", got 3'),
+    # values
+    (PRICE, "0.90", "0", "5:1: amount: should be greater than 0, got 0"),
+    (PRICE, "0.90", "-0.90", "5:1: amount: should be greater than 0, got -0.90"),
+    (PRICE, "0.90", "nan", "5:1: amount: should be a finite number, got nan"),
+    (PRICE, "0.90", "-inf", "5:1: amount: should be a finite number, got -infinity"),
+    (PRICE, "0.90", "1e99999999999999999999", "5:1: amount: should be a finite number, got "
+     "infinity"),
+    (PRICE, "0.90", "1e16", "5:1: amount: should be at most 1000000000000000, got 1e+16"),
+    (PRICE, "0.90", "0x" + "f" * 5000, "5:1: amount: should be at most 1000000000000000, got a "
+     "huge whole number"),
+    (PRICE, "0.90", "9" * 5000, "5:10: should hold no number of thousands of digits"),
+    (PRICE, "0.90", '0.90\nper = "day"', '6:1: per: should be "hour", got "day"'),
+    (PRICE, "on-demand", "on-demnd", '3:1: plan: should be one of "on-demand", "spot", "owned", '
+     'got "on-demnd"; did you mean "on-demand"?'),
+    (PRICE, "0.90", '0.90\nbilling = "daily"', '6:1: billing: should be one of "prorated", '
+     '"per-second", "whole-hour", got "daily"'),
+    (PRICE, "0.90", "0.90\nbilling = { increment_seconds = -1 }",
+     "6:13: billing.increment_seconds: should be at least 0, got -1"),
+    (PRICE, "0.90", '0.90\ncurrency = "usd"', "6:1: currency: should be a currency of three "
+     'capitals, such as USD, got "usd"'),
+    (HARDWARE, '"A box"', '" "', '2:1: name: should not be empty, got " "'),
+    (HARDWARE, '"A box"', '"A\\u0000box"', '2:1: name: should hold no control characters, got '
+     '"A\\u0000box"'),
+    (HARDWARE, '"A box"', f'"{"x" * 2001}"', "2:1: name: should have at most 2000 characters, got "
+     f'"{"x" * 59}…"'),
+    (HARDWARE, '"the lid"', '"ab"', '5:1: source: should have at least 3 characters, got "ab"'),
+    (STUDY, '"first"', '"First 1"', "1:1: id: should be an id: lower-case letters, digits, dots, "
+     'hyphens and underscores, at most 80, got "First 1"'),
+    (MODEL, "[32, 128]", "[]", "14:1: training.batch_sizes: should have at least 1 item, got an "
+     "empty array"),
+    (MODEL, "[32, 128]", "[32, 32]", "14:1: training.batch_sizes: should name each item once, got "
+     "32 twice"),
+    (MODEL, "[[inputs]]", '[[inputs]]\nname = "image"\n[[inputs]]', "7:3: inputs: should name "
+     'each item once, got "image" twice'),
+    (MODEL, "0.1 }", "0.1, momentum = 1 }", "13:50: training.optimizer.momentum: should be less "
+     "than 1, got 1"),
+    (MODEL, "mlp.onnx", "../mlp.onnx", "5:1: graph: should be the name of an .onnx file in the "
+     'folder models/, without a path, got "../mlp.onnx"'),
+    # what a table needs as a whole
+    (MODEL, 'name = "image"', 'name = "image"\nlow = 1', "7:3: inputs[0]: should have low below "
+     "high"),
+    (PRICE, "on-demand", "owned", '1:1: should have the table [owned] with plan = "owned", and '
+     "only then"),
+    (PRICE, "amount = 0.90\n", "", "1:1: should have either amount, when rented, or the table "
+     "[owned]"),
+    (PUBLISHED, "epochs = 25\n", 'epochs = 25\n[[timings]]\nid = "one"\nhardware = "box"\n'
+     'price = "box-2026"\nbatch_size = 1\nseconds_per_epoch = 1\nepochs = 1\n',
+     '9:3: timings: should name each item once, got "one" twice'),
+    # references
+    (STUDY, '["mlp"]', '["mpl"]', '3:11: models[0]: should be the id of a spec in models/, got '
+     '"mpl"; did you mean "mlp"?'),
+    (STUDY, '["box"]', '["box", "moon"]', "4:20: hardware[1]: should be the id of a spec in "
+     'hardware/, got "moon"; known: "box"'),
+    (PRICE, 'hardware = "box"', 'hardware = "bux"', "2:1: hardware: should be the id of a spec in "
+     'hardware/, got "bux"; did you mean "box"?'),
+    (PUBLISHED, 'model = "mlp"', 'model = "cnn"', "6:1: model: should be the id of a spec in "
+     'models/, got "cnn"; known: "mlp"'),
+    (PUBLISHED, '"box-2026"', '"box-2025"', "12:1: timings[0].price: should be the id of a spec in "
+     'prices/, got "box-2025"; did you mean "box-2026"?'),
+    (MODEL, "mlp.onnx", "mpl.onnx", '5:1: graph: should be a file in models/, got "mpl.onnx"; did '
+     'you mean "mlp.onnx"?'),
+    (MODEL, 'source = "a book"', 'source = "a book"\nunconfirmed = ["training.epoch"]',
+     '7:16: unconfirmed[0]: should be a key of this spec, such as source or training.epochs, got '
+     '"training.epoch"; did you mean "epochs"?'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "old", "new", "line"), BROKEN, ids=[row[3] for row in BROKEN])
+def test_fault_line(project: Project, name: str, old: str, new: str, line: str) -> None:
+    """One thing broken gives exactly one line, at its place and in our words."""
+    project.edit(name, old, new)
+    assert project.faults() == [f"{name}:{line}"]
+
+
+def test_right_and_wrong_spelling_together(project: Project) -> None:
+    """A misspelt key hides only the absence of the right one, not what is wrong with it."""
+    project.edit(PRICE, "amount = 0.90", "amount = 0\namuont = 0.90")
+    found = [line.removeprefix(f"{PRICE}:") for line in project.faults()]
+    assert found == [
+        "5:1: amount: should be greater than 0, got 0",
+        '6:1: amuont: unknown key; did you mean "amount"?',
+    ]
+
+
+def test_valid_project_has_no_fault(project: Project) -> None:
+    """The project that the table breaks is right before it is broken."""
+    assert project.faults() == []
+
+
+def test_all_faults_of_all_files_in_one_go(project: Project) -> None:
+    """Faults of the schema, of references and of unreadable files come together, in order."""
+    project.edit(STUDY, '["mlp"]', '["mpl"]')
+    project.edit(PRICE, "0.90", "0")
+    project.edit(PRICE, 'hardware = "box"', 'hardware = "bix"')
+    project.write("specs/prices/broken.toml", "id = ")
+    found = [line.split(": ")[0] for line in project.faults()]
+    assert found == [
+        f"{PRICE}:2:1",
+        f"{PRICE}:5:1",
+        "specs/prices/broken.toml:1:6",
+        f"{STUDY}:3:11",
+    ]
+
+
+def test_duplicate_ids_name_both_places(project: Project) -> None:
+    """A copied file whose id was left as it was is faulted at both places."""
+    project.write("specs/prices/copy.toml", (project.root / PRICE).read_text(encoding="utf-8"))
+    demand = 'id: should differ from every other id, got "box-2026", as in'
+    assert project.faults() == [
+        f"{PRICE}:1:1: {demand} specs/prices/copy.toml:1:1",
+        f"specs/prices/copy.toml:1:1: {demand} {PRICE}:1:1",
+    ]
+
+
+def test_many_files_of_one_id_name_one_place_each(project: Project) -> None:
+    """A folder of copies is faulted in lines that stay short."""
+    for number in range(8):
+        text = (project.root / PRICE).read_text(encoding="utf-8")
+        project.write(f"specs/prices/copy{number}.toml", text)
+    lines = project.faults()
+    assert len(lines) == 9
+    assert all(line.endswith(" and 7 more") for line in lines)
+
+
+def test_same_id_in_two_kinds_is_no_duplicate(project: Project) -> None:
+    """A machine and a study may have the same name."""
+    project.edit(STUDY, '"first"', '"box"')
+    assert project.faults() == []
+
+
+def test_published_price_is_of_its_hardware(project: Project) -> None:
+    """A timing priced at another machine's price is faulted at the price."""
+    project.write("specs/hardware/cup.toml", HARDWARE_TEXT.replace('"box"', '"cup"'))
+    project.edit(PUBLISHED, 'hardware = "box"', 'hardware = "cup"')
+    demand = 'timings[0].price: should be a price of "cup", got "box-2026", a price of "box"'
+    assert project.faults() == [f"{PUBLISHED}:12:1: {demand}"]
+
+
+def test_price_per_vcpu_needs_vcpus(project: Project) -> None:
+    """A plan per vCPU of a machine whose vCPUs nobody knows cannot be priced."""
+    owned = "[owned]\npurchase = 9\nyears = 4\nutilisation = 1\npower_watts = 9\n"
+    project.edit(PRICE, "on-demand", "owned")
+    project.edit(PRICE, "amount = 0.90\n", "")
+    project.write(
+        PRICE,
+        (project.root / PRICE).read_text(encoding="utf-8")
+        + owned
+        + "electricity_per_kwh = 0.2\nper_vcpu = true\n",
+    )
+    assert project.faults() == []
+    project.edit(HARDWARE, "vcpus = 4\n", "")
+    demand = 'owned.per_vcpu: should be for hardware with vcpus, or detected, got "box"'
+    assert project.faults() == [f"{PRICE}:13:1: {demand}"]
+    project.edit(HARDWARE, "source", "detected = true\nsource")
+    assert project.faults() == []
+
+
+def test_a_broken_neighbour_is_no_dangling_reference(project: Project) -> None:
+    """A spec that cannot be parsed gives its own fault, and none where it is named."""
+    project.write(HARDWARE, "id = ")
+    project.edit(MODEL, "epochs = 20", "epochs = 0")
+    assert [line.split(":")[0] for line in project.faults()] == [HARDWARE, MODEL]
+
+
+def test_graphs_are_not_sought_without_their_folder(project: Project) -> None:
+    """Specs alone, without the folder models/ beside them, can be checked."""
+    (project.root / "models/mlp.onnx").unlink()
+    demand = 'graph: should be a file in models/, got "mlp.onnx"'
+    assert project.faults() == [f"{MODEL}:5:1: {demand}"]
+    (project.root / "models").rmdir()
+    assert project.faults() == []
+
+
+def test_one_file_is_checked_against_the_whole_tree(project: Project) -> None:
+    """References of a file that is asked for resolve; faults of others are not shown."""
+    project.edit(PRICE, "0.90", "0")
+    assert project.faults(STUDY) == []
+    assert project.faults(STUDY, "specs/hardware") == []
+    assert len(project.faults("specs/prices")) == 1
+    assert len(project.faults(".")) == 1
+    assert check_paths([Path(STUDY)]).files == (Path(STUDY),)
+
+
+def test_paths_are_absolute_from_elsewhere(
+    project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that is not below the current directory is shown whole."""
+    project.edit(PRICE, "0.90", "0")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    (line,) = project.faults(str(project.root))
+    assert line.startswith(f"{project.root.resolve() / PRICE}:5:1: ")
+
+
+def test_paths_without_specs_are_one_clear_error(project: Project) -> None:
+    """Nothing at a path, or nothing to check there, is said and not passed over."""
+    with pytest.raises(InputError, match=r"^nowhere: demanded a file or folder of specs, got"):
+        project.faults("nowhere")
+    project.write("specs/README.md", "About the specs.")
+    demand = "demanded .toml files in folders specs/hardware, specs/prices, "
+    with pytest.raises(InputError, match=f"^specs/README.md: {demand}"):
+        project.faults("specs/README.md")
+
+
+def test_catalogue_holds_every_kind(project: Project) -> None:
+    """A valid project becomes frozen specs with exact numbers, by kind and id."""
+    catalogue = load_catalogue(project.root)
+    assert catalogue.price("box-2026").amount == Decimal("0.90")
+    assert catalogue.machine("box").vcpus == 4
+    assert catalogue.model("mlp").training is not None
+    assert catalogue.study("first").models == ("mlp",)
+    assert [*catalogue.published] == ["paper"]
+    assert catalogue.files["prices/box-2026"] == project.root / PRICE
+    assert catalogue.prices_of("box") == (catalogue.price("box-2026"),)
+    assert catalogue.graph_path(catalogue.model("mlp")) == project.root / "models/mlp.onnx"
+
+
+def test_catalogue_raises_every_fault(project: Project) -> None:
+    """Loading refuses a project with faults, and says all of them."""
+    project.edit(PRICE, "0.90", "0")
+    project.edit(STUDY, '["mlp"]', '["mpl"]')
+    with pytest.raises(SpecError) as caught:
+        load_catalogue(project.root)
+    assert [str(fault.path) for fault in caught.value.faults] == [PRICE, STUDY]
+
+
+def test_catalogue_without_specs(tmp_path: Path) -> None:
+    """A folder without specs, or with an empty folder of specs, is one clear error."""
+    with pytest.raises(InputError, match="got no such folder"):
+        load_catalogue(tmp_path)
+    (tmp_path / "specs").mkdir()
+    with pytest.raises(InputError, match="got no spec there"):
+        load_catalogue(tmp_path)
+
+
+def test_unknown_ids_name_the_nearest(project: Project) -> None:
+    """A look-up of what is not there suggests what is."""
+    catalogue = load_catalogue(project.root)
+    with pytest.raises(InputError, match=r'^unknown model "mpl"; did you mean "mlp"\?$'):
+        catalogue.model("mpl")
+    with pytest.raises(InputError, match=r'^unknown price "free"; known: "box-2026"$'):
+        catalogue.price("free")

@@ -1,0 +1,144 @@
+"""The interval of the mean holds what it promises, on independent and on dependent series."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from epochcost.statistics import (
+    autocorrelation_time,
+    block_length,
+    mean_interval,
+    student_quantile,
+    summarise,
+)
+
+TRUE_MEAN = 10.0
+
+
+def traces(count: int, length: int, memory: float, skewed: bool = False) -> NDArray[np.float64]:
+    """Draw ``count`` first-order autoregressive series of ``length`` about ``TRUE_MEAN``."""
+    rng = np.random.default_rng(20161121)
+    shocks = rng.standard_normal((count, 300 + length))
+    if skewed:
+        shocks = rng.exponential(1, shocks.shape) - 1
+    states = np.zeros_like(shocks)
+    for step in range(1, shocks.shape[1]):
+        states[:, step] = memory * states[:, step - 1] + shocks[:, step]
+    return TRUE_MEAN + states[:, 300:]
+
+
+@pytest.mark.parametrize(
+    ("length", "memory", "skewed"),
+    [
+        (10, 0.0, False),
+        (30, 0.0, True),
+        (30, 0.5, False),
+        (100, 0.5, True),
+        (100, 0.8, False),
+        (300, 0.9, False),
+        (1000, 0.9, True),
+    ],
+)
+def test_the_interval_covers_the_mean_as_often_as_it_says(
+    length: int, memory: float, skewed: bool
+) -> None:
+    """Over 300 series the 95 % interval covers the true mean in 90 to 99 % of cases."""
+    intervals = [mean_interval(trace) for trace in traces(300, length, memory, skewed)]
+    covered = sum(interval.low <= TRUE_MEAN <= interval.high for interval in intervals)
+    assert 0.90 <= covered / 300 <= 0.99
+
+
+def test_ten_samples_with_memory_are_too_few() -> None:
+    """What the documentation admits: dependence cannot be learnt from ten samples."""
+    intervals = [mean_interval(trace) for trace in traces(300, 10, 0.9)]
+    covered = sum(interval.low <= TRUE_MEAN <= interval.high for interval in intervals)
+    assert covered / 300 < 0.8
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])
+def test_autocorrelation_time_is_that_of_the_process(memory: float) -> None:
+    """For a first-order process it is (1 + memory) / (1 - memory)."""
+    times = [autocorrelation_time(trace) for trace in traces(30, 3000, memory)]
+    assert np.mean(times) == pytest.approx((1 + memory) / (1 - memory), rel=0.2)
+
+
+def test_runs_of_slow_steps_widen_the_interval() -> None:
+    """The same times in runs say less about the mean than the same times shuffled."""
+    rng = np.random.default_rng(0)
+    runs = np.repeat(rng.choice([1.0, 2.0], 40), rng.integers(10, 30, 40))
+    shuffled = rng.permutation(runs)
+    assert summarise(runs.tolist()).relative_half_width > 2 * (
+        summarise(shuffled.tolist()).relative_half_width
+    )
+
+
+@given(
+    st.lists(st.floats(1e-3, 10.0), min_size=2, max_size=60),
+    st.sampled_from([1e-6, 0.5, 1024.0]),
+)
+def test_the_interval_follows_the_unit(samples: list[float], unit: float) -> None:
+    """Another unit of time gives the same interval in that unit, with the mean inside."""
+    plain = mean_interval(samples)
+    scaled = mean_interval([sample * unit for sample in samples])
+    size = abs(plain.high) + abs(plain.low)
+    assert scaled.low == pytest.approx(plain.low * unit, abs=size * unit * 1e-6)
+    assert scaled.high == pytest.approx(plain.high * unit, abs=size * unit * 1e-6)
+    mean = float(np.mean(samples))
+    assert plain.low <= mean * (1 + 1e-9)
+    assert mean * (1 - 1e-9) <= plain.high
+
+
+@given(st.integers(2, 10**6), st.floats(1, 10**7))
+def test_blocks_are_never_too_few(count: int, tau: float) -> None:
+    """However strong the dependence, at least four blocks remain where four samples exist."""
+    length = block_length(count, tau)
+    assert 1 <= length <= max(1, count // 4)
+
+
+def test_one_sample_bounds_nothing() -> None:
+    """A single sample has no interval but all positive numbers, and is never called precise."""
+    summary = summarise([3.0])
+    assert (summary.interval.low, summary.interval.high) == (0.0, math.inf)
+    assert summary.relative_half_width == math.inf
+
+
+def test_equal_samples_have_no_width() -> None:
+    """Where nothing varies, the interval is the value."""
+    interval = mean_interval([0.25] * 40)
+    assert interval.low == pytest.approx(0.25)
+    assert interval.high == pytest.approx(0.25)
+
+
+def test_a_summary_shows_mean_median_and_tail() -> None:
+    """Mean, median and percentiles are those of all samples: no outlier is dropped."""
+    summary = summarise([1.0] * 99 + [101.0])
+    assert summary.count == 100
+    assert summary.mean == pytest.approx(2.0)
+    assert summary.median == 1.0
+    assert summary.p90 == 1.0
+    assert summary.p99 == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("probability", "degrees", "table"),
+    [
+        (0.975, 1, 12.706),
+        (0.975, 2, 4.303),
+        (0.975, 3, 3.182),
+        (0.975, 9, 2.262),
+        (0.975, 999, 1.962),
+        (0.995, 3, 5.841),
+        (0.95, 5, 2.015),
+    ],
+)
+def test_student_quantiles_are_those_of_the_tables(
+    probability: float, degrees: int, table: float
+) -> None:
+    """The quantile agrees with printed tables to 1 %."""
+    assert student_quantile(probability, degrees) == pytest.approx(table, rel=0.01)

@@ -1,0 +1,140 @@
+"""Quantities as people write and read them."""
+
+from __future__ import annotations
+
+import decimal
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.errors import InputError
+from epochcost.units import (
+    money,
+    parse_decimal,
+    parse_duration_seconds,
+    plain,
+    seconds,
+    significant_places,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("428s", "428"),
+        ("0.25s", "0.25"),
+        ("250ms", "0.25"),
+        ("90m", "5400"),
+        ("2h", "7200"),
+        ("1h30m", "5400"),
+        ("1h 30m", "5400"),
+        ("1d", "86400"),
+    ],
+)
+def test_durations(text: str, expected: str) -> None:
+    """A number and a unit, or several in a row."""
+    assert parse_duration_seconds(text) == Decimal(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "428",
+        "s",
+        "-428s",
+        "1e3s",
+        "nan",
+        "infs",
+        "1h30",
+        "1x",
+        "0s",
+        "0.0h",
+        "101d x",
+        "40000d",
+        "1h1h",
+        "٣s",
+    ],
+)
+def test_durations_that_are_none(text: str) -> None:
+    """No unit, an unknown one, signs, exponents, nothing, and more than a century."""
+    with pytest.raises(InputError, match=r"^duration: demanded"):
+        parse_duration_seconds(text)
+
+
+def test_the_callers_context_does_not_round() -> None:
+    """Six digits stay six digits where the caller computes with three."""
+    with decimal.localcontext(prec=3, traps=[decimal.Inexact]):
+        assert parse_duration_seconds("1h0.2501s") == Decimal("3600.2501")
+        assert parse_decimal("123456.5", "rate") == Decimal("123456.5")
+        assert money(Decimal("123456.5")) == "$123,456.50"
+
+
+@pytest.mark.parametrize("text", ["", "abc", "1,5", "nan", "sNaN", "inf", "-Infinity"])
+def test_numbers_that_are_none(text: str) -> None:
+    """Text that is no finite number is refused by the name of what it is for."""
+    with pytest.raises(InputError, match=r"^rate: demanded a (decimal|finite) number; got"):
+        parse_decimal(text, "rate")
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20))
+def test_plain_digits_are_exact(value: Decimal) -> None:
+    """They read back as the same number, without an exponent and without idle zeros."""
+    text = plain(value)
+    assert Decimal(text) == value
+    assert "E" not in text.upper()
+    assert "." not in text or text[-1] not in "0."
+
+
+@pytest.mark.parametrize(
+    ("amount", "expected"),
+    [
+        ("0", "$0.00"),
+        ("1.675", "$1.68"),
+        ("0.107", "$0.11"),
+        ("0.0425", "$0.042"),
+        ("0.996", "$1.00"),
+        ("1234567.8", "$1,234,567.80"),
+        ("-0.5", "-$0.50"),
+        ("0.000012", "$0.000012"),
+        ("0.00000001234", "$1.2e-08"),
+    ],
+)
+def test_money_for_people(amount: str, expected: str) -> None:
+    """Two decimals from one upward, two significant digits below."""
+    assert money(Decimal(amount)) == expected
+
+
+def test_currencies_and_places() -> None:
+    """Known currencies have their sign, others their code; decimals may be asked for."""
+    assert money(Decimal("0.5"), "EUR", 3) == "€0.500"
+    assert money(Decimal("0.5"), "CHF") == "CHF 0.50"
+    assert money(Decimal("1e-9"), "USD", 4) == "$0.0000"
+
+
+@pytest.mark.parametrize(
+    ("amount", "places"), [("0", 2), ("12", 2), ("0.9", 3), ("0.107", 3), ("0.00123", 5)]
+)
+def test_places_for_three_significant_digits(amount: str, places: int) -> None:
+    """As many decimals as show three digits, and at least two."""
+    assert significant_places(Decimal(amount), 3) == places
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1.5e-6, "1.5 µs"),
+        (0.9997e-3, "1 ms"),
+        (0.0123, "12.3 ms"),
+        (0.9999, "1 s"),
+        (59.94, "59.9 s"),
+        (428, "7.13 min"),
+        (7200, "2 h"),
+        (3.6e6, "1,000 h"),
+    ],
+)
+def test_times_for_people(value: float, expected: str) -> None:
+    """Three significant digits and the unit that fits."""
+    assert seconds(value) == expected
