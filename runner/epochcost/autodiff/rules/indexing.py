@@ -95,6 +95,25 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
     return _scattered(op, node, dy, read, write)
 
 
+@gradient("TensorScatter", versions=(24,))
+def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """What was written reads its cotangent; what was there before has it elsewhere."""
+    update, start = node.input(1), node.optional_input(2)
+    axis, mode = node.attribute("axis") % dy.rank, node.attribute("mode")
+    along = [1] * dy.rank
+    along[axis] = update.shape[axis]
+    places = op.constant(np.arange(update.shape[axis]).reshape(along))
+    if start is not None:
+        places = places + op.Reshape(start, op.integers(-1, *[1] * (dy.rank - 1)))
+    if mode == "circular":
+        places = op.Mod(places, op.integers(dy.shape[axis]))
+    before = [dy, op.zeros(update.shape, dy.elem_type), start]
+    return (
+        op.emit("TensorScatter", before, {"axis": axis, "mode": mode})[0],
+        op.GatherElements(dy, op.Expand(places, op.integers(*update.shape)), axis=axis),
+    )
+
+
 @gradient("TopK", versions=(10, 11, 24))
 def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Each cotangent goes to the element that was chosen; none is chosen twice."""
