@@ -31,8 +31,8 @@ serve: $(VENV)/report.installed  ## preview the site, rebuilt when a spec or tem
 test: check  ## checks and tests; under 12 minutes on 2 cores
 	$(BIN)/pytest -m "not slow"
 
-test-all: check  ## every test, the slow ones too
-	$(BIN)/pytest
+test-all: check  ## every test, the slow ones too, on examples drawn anew
+	$(BIN)/pytest --hypothesis-profile explore
 
 check: $(VENV)/dev.installed  ## lint, types, layers, specs, a strict build of the site
 	$(BIN)/ruff format --check .

@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from hypothesis import given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from epochcost.autodiff import vjp_graph
 from oracle.evaluators import reference
-from oracle.slope import slopes
+from oracle.slope import NotSmoothError, Slopes, slopes
 
 Shape = tuple[int, ...]
 _STEP = 1e-5
 _TOLERANCE = 1e-6
+# Squares of squares and quotients by small numbers leave what differences can measure.
+_LARGEST = 30.0
 
 
 @dataclass
@@ -179,6 +181,25 @@ def _model(graph: Drawn, inputs: dict[str, Shape], outputs: Sequence[str]) -> on
     return model
 
 
+def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
+    opened = onnx.ModelProto.FromString(model.SerializeToString())
+    made = [name for node in model.graph.node for name in node.output]
+    del opened.graph.output[:]
+    opened.graph.output.extend(
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in made
+    )
+    return all(np.all(np.abs(value) <= _LARGEST) for value in reference(opened)(inputs).values())
+
+
+def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
+    """The slopes, or another example where the function bends within the step."""
+    try:
+        outputs = [value.name for value in model.graph.output]
+        return slopes(reference(model), inputs, outputs, seed, _STEP)
+    except NotSmoothError:
+        reject()
+
+
 @settings(max_examples=400, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
@@ -188,8 +209,8 @@ def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
         value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])
         for value in model.graph.input
     }
-    outputs = [value.name for value in model.graph.output]
-    found = slopes(reference(model), inputs, outputs, seed, _STEP)
+    assume(_moderate(model, inputs))
+    found = _measurable(model, inputs, seed)
     backward = reference(vjp_graph(model, list(inputs)))
     got = backward({**inputs, **{f"{k}_cotangent": u for k, u in found.cotangents.items()}})
     for name, slope in found.by_input.items():

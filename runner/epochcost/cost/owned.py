@@ -7,7 +7,7 @@ from decimal import Decimal
 from epochcost.cost.lines import Line, Usage
 from epochcost.cost.money import kept
 from epochcost.errors import InputError
-from epochcost.specs.price import Owned
+from epochcost.specs.owned import Owned
 from epochcost.units import SECONDS_PER_HOUR
 
 # The Julian year of 365.25 days.

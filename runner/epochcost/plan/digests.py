@@ -20,7 +20,8 @@ _WORKING_TRAINING_FIELDS = {"loss", "output", "target", "optimizer"}
 
 def graph_digests(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, str]:
     """SHA-256 of each model's ONNX file, by model id; raises ModelError where one is unreadable."""
-    return {model: _graph_sha256(catalogue, catalogue.models[model]) for model in sorted(models)}
+    chosen = [catalogue.models[name] for name in sorted(models)]
+    return {model.id: _graph_sha256(catalogue, model) for model in chosen if model.graph}
 
 
 def _graph_sha256(catalogue: Catalogue, model: Model) -> str:

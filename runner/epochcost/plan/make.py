@@ -71,7 +71,7 @@ def plan_study(
 ) -> Plan:
     """The trials of one study on one machine.
 
-    ``graphs`` holds the SHA-256 of the ONNX file of every selected model of the study.
+    ``graphs`` holds the SHA-256 of the ONNX file of every selected model of the study that has one.
     """
     if host.hardware not in study.hardware:
         listed = ", ".join(study.hardware)
@@ -144,6 +144,8 @@ def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ..
 def _trial_or_reason(
     study: Study, host: Host, work: _Work, graphs: Mapping[str, str], quick: bool
 ) -> Trial | LeftOut:
+    if work.model.graph is None:
+        return LeftOut(work.model.id, "the model has no graph: it is priced from its FLOPs")
     if work.batch_size is None:
         return LeftOut(work.title, f"the model's spec has no table [{work.mode}]")
     if work.provider in host.unusable:

@@ -9,6 +9,9 @@ from typing import TypeVar
 
 from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec
+from epochcost.specs.currency import ExchangeRate
+from epochcost.specs.dataset import Dataset
+from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
@@ -32,6 +35,9 @@ class Catalogue:
     models: Mapping[str, Model]
     studies: Mapping[str, Study]
     published: Mapping[str, Published]
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    currencies: Mapping[str, ExchangeRate] = field(default_factory=dict)
+    grids: Mapping[str, Grid] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -40,7 +46,9 @@ class Catalogue:
         return self.root / "models"
 
     def graph_path(self, model: Model) -> Path:
-        """The ONNX file of a model."""
+        """The ONNX file of a model; raises InputError for one that is only declared."""
+        if model.graph is None:
+            raise InputError(f"{model.id}: demanded a model with a graph; got one that is declared")
         return self.models_folder / model.graph
 
     def prices_of(self, hardware: str) -> tuple[Price, ...]:

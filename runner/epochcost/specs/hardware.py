@@ -7,6 +7,7 @@ from typing import Annotated
 from epochcost.specs.base import (
     FROM_LIST,
     NamedSpec,
+    NonNegative,
     Positive,
     PositiveInt,
     Source,
@@ -17,20 +18,25 @@ from epochcost.specs.base import (
 
 
 class Accelerator(Spec):
-    """GPUs of one kind in a machine; memory and peak are of one device."""
+    """GPUs of one kind in a machine; memory, peaks and power are of one device.
+
+    ``peak_fp16_tflops`` is of dense fp16 or bf16 products, on tensor cores where there are any.
+    """
 
     name: Text
     count: PositiveInt = 1
     memory_gib: Positive | None = None
     memory_gb_per_second: Positive | None = None
     peak_fp32_tflops: Positive | None = None
+    peak_fp16_tflops: Positive | None = None
     power_watts: Positive | None = None
 
 
 class Hardware(NamedSpec):
     """One kind of machine; ``detected`` ones are read when measuring, where they stand.
 
-    ``cores`` are physical; ``peak_fp32_tflops`` is of the CPU.
+    ``cores`` are physical; ``peak_fp32_tflops`` is of the CPU. ``idle_watts``
+    and ``busy_watts`` are of the whole machine without its accelerators.
     """
 
     name: Text
@@ -40,6 +46,8 @@ class Hardware(NamedSpec):
     cpu: Text | None = None
     cores: PositiveInt | None = None
     peak_fp32_tflops: Positive | None = None
+    idle_watts: NonNegative | None = None
+    busy_watts: Positive | None = None
     accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = ()
     detected: bool = False
     source: Source

@@ -7,6 +7,9 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from epochcost.specs.base import NamedSpec, Spec
+from epochcost.specs.currency import ExchangeRate
+from epochcost.specs.dataset import Dataset
+from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
@@ -18,13 +21,16 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
     {
         "hardware": Hardware,
         "prices": Price,
+        "currencies": ExchangeRate,
+        "grids": Grid,
+        "datasets": Dataset,
         "models": Model,
         "studies": Study,
         "published": Published,
     }
 )
 # Folders whose meaning is settled and whose specs this version cannot read yet.
-RESERVED = ("datasets", "targets", "grids")
+RESERVED = ("targets",)
 
 
 def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:

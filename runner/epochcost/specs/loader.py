@@ -11,8 +11,11 @@ from typing import NamedTuple
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import Catalogue, SpecT
+from epochcost.specs.currency import ExchangeRate
+from epochcost.specs.dataset import Dataset
 from epochcost.specs.document import Document, displayed, presumed_ids, read
 from epochcost.specs.findings import Finding, judge
+from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.kinds import KINDS
 from epochcost.specs.model import Model
@@ -61,6 +64,9 @@ def load_catalogue(root: Path) -> Catalogue:
         models=_by_id(loaded, Model),
         studies=_by_id(loaded, Study),
         published=_by_id(loaded, Published),
+        datasets=_by_id(loaded, Dataset),
+        currencies=_by_id(loaded, ExchangeRate),
+        grids=_by_id(loaded, Grid),
         files=MappingProxyType(files),
     )
 

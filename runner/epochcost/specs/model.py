@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -11,11 +12,11 @@ from epochcost.specs.base import (
     DISTINCT,
     FROM_LIST,
     Bounded,
+    Identifier,
     NamedSpec,
     NonNegative,
     Positive,
     PositiveInt,
-    Share,
     Source,
     Spec,
     Text,
@@ -23,8 +24,13 @@ from epochcost.specs.base import (
     distinct,
     matching,
 )
+from epochcost.specs.loss import LossTerm
+from epochcost.specs.optimizer import Optimizer
+from epochcost.specs.schedule import Constant, Schedule
 
 BatchSizes = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+# Names of parameters, or shell patterns of names, such as "bert.encoder.*".
+Patterns = Annotated[tuple[Text, ...], FROM_LIST, DISTINCT]
 GraphFile = Annotated[
     str,
     matching(
@@ -35,64 +41,68 @@ GraphFile = Annotated[
 
 
 class Input(Spec):
-    """A graph input and the values it takes: a range for floats, ``[0, high)`` for integers."""
+    """A graph input and the values it takes.
+
+    A range ``[low, high)`` for numbers, ``vocabulary`` for token indices ``[0, vocabulary)``, or
+    ``value``, the same everywhere, as in a mask that hides nothing.
+    """
 
     name: Text
-    low: Bounded = Decimal(0)
-    high: Bounded = Decimal(1)
+    low: Bounded | None = None
+    high: Bounded | None = None
+    vocabulary: PositiveInt | None = None
+    value: Bounded | None = None
 
     @model_validator(mode="after")
-    def _range_not_empty(self) -> Input:
-        if self.low >= self.high:
+    def _one_kind_of_values(self) -> Input:
+        ranged = self.low is not None or self.high is not None
+        if [ranged, self.vocabulary is not None, self.value is not None].count(True) > 1:
+            raise ValueError("should have one of low and high, vocabulary, or value")
+        low, high = self.range
+        if low >= high:
             raise ValueError("should have low below high")
         return self
 
-
-class Target(Spec):
-    """What the loss compares the output with: class indices ``[0, classes)``."""
-
-    classes: Annotated[int, Field(ge=2, le=10**7)]
-
-
-class Sgd(Spec):
-    """Plain or heavy-ball stochastic gradient descent."""
-
-    name: Literal["sgd"]
-    learning_rate: Positive
-    momentum: Annotated[Share, Field(lt=1)] = Decimal(0)
+    @property
+    def range(self) -> tuple[Decimal, Decimal]:
+        """The half-open range of the values; [0, 1) where nothing is said."""
+        if self.vocabulary is not None:
+            return Decimal(0), Decimal(self.vocabulary)
+        if self.value is not None:
+            return self.value, self.value + 1
+        return self.low or Decimal(0), Decimal(1) if self.high is None else self.high
 
 
-class RmsProp(Spec):
-    """RMSprop: step by the gradient over the root of its running mean square."""
+class CarriedState(Spec):
+    """A graph output that the next step or call reads as this input; it starts at zero."""
 
-    name: Literal["rmsprop"]
-    learning_rate: Positive = Decimal("0.001")
-    rho: Annotated[Share, Field(lt=1)] = Decimal("0.9")
-    epsilon: Positive = Decimal("1e-7")
-
-
-class Adadelta(Spec):
-    """Adadelta: step by the ratio of the running root mean squares of steps and gradients."""
-
-    name: Literal["adadelta"]
-    learning_rate: Positive = Decimal(1)
-    rho: Annotated[Share, Field(lt=1)] = Decimal("0.95")
-    epsilon: Positive = Decimal("1e-7")
-
-
-Optimizer = Annotated[Sgd | RmsProp | Adadelta, Field(discriminator="name")]
-
-
-class Training(Spec):
-    """How the source trains the model; an epoch is ``examples_per_epoch // batch`` steps."""
-
-    loss: Literal["softmax_cross_entropy"]
+    input: Text
     output: Text
-    target: Target
+
+
+class Training(LossTerm):
+    """How the source trains the model; an epoch is ``examples_per_epoch // batch`` steps.
+
+    ``auxiliary`` terms are added to the loss. Parameters that match ``freeze`` are not trained,
+    those that match ``no_weight_decay`` are not decayed. ``clip_norm`` bounds the norm of all
+    gradients together.
+    """
+
+    auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = ()
     optimizer: Optimizer
+    schedule: Schedule = Constant(name="constant")
+    no_weight_decay: Patterns = ()
+    freeze: Patterns = ()
+    clip_norm: Positive | None = None
     batch_sizes: BatchSizes
     examples_per_epoch: PositiveInt
     epochs: PositiveInt
+
+    @property
+    def terms(self) -> tuple[LossTerm, ...]:
+        """Every term of the loss, the main one first."""
+        own = {name: getattr(self, name) for name in LossTerm.model_fields}
+        return (LossTerm.model_validate(own), *self.auxiliary)
 
 
 class Inference(Spec):
@@ -101,23 +111,50 @@ class Inference(Spec):
     batch_sizes: BatchSizes
 
 
+class Declared(Spec):
+    """The size of a model that nobody here can run and that has no graph: priced from FLOPs.
+
+    A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
+    2020, arXiv 2001.08361).
+    """
+
+    parameters: PositiveInt
+    training_tokens: PositiveInt
+
+
 class Model(NamedSpec):
     """One model; ``graph`` is a file in the folder ``models/``.
 
-    ``example`` says what one example is; ``accuracy_percent`` is what the source reports on its own
-    data after all epochs.
+    ``example`` says what one example is, ``tokens_per_example`` how many tokens it has.
+    ``dimensions`` binds symbolic dimensions of the graph other than the batch.
+    ``accuracy_percent`` is what the source reports on its own data after all epochs.
     """
 
     name: Text
     task: Text
     example: Text
-    graph: GraphFile
-    inputs: Annotated[
-        tuple[Input, ...], FROM_LIST, Field(min_length=1), distinct(lambda declared: declared.name)
-    ]
+    dataset: Identifier | None = None
+    graph: GraphFile | None = None
+    declared: Declared | None = None
+    inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = ()
+    dimensions: Mapping[str, PositiveInt] = {}
+    carried: Annotated[
+        tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)
+    ] = ()
+    tokens_per_example: PositiveInt | None = None
     training: Training | None = None
     inference: Inference | None = None
     accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = None
     source: Source
     notes: Text | None = None
     unconfirmed: Unconfirmed = ()
+
+    @model_validator(mode="after")
+    def _graph_or_declared(self) -> Model:
+        if (self.graph is None) == (self.declared is None):
+            raise ValueError("should have either graph and inputs, or the table [declared]")
+        if self.graph is not None and not self.inputs:
+            raise ValueError("should have at least one table [[inputs]] with a graph")
+        if self.declared is not None and (self.training or self.inference or self.inputs):
+            raise ValueError("should have no inputs, training or inference with [declared]")
+        return self

@@ -29,6 +29,7 @@ class _Reference(NamedTuple):
 
 _REFERENCES = (
     _Reference("prices", ("hardware",), "hardware"),
+    _Reference("models", ("dataset",), "datasets"),
     _Reference("studies", ("models", _EACH), "models"),
     _Reference("studies", ("hardware", _EACH), "hardware"),
     _Reference("published", ("model",), "models"),

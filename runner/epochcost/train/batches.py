@@ -36,8 +36,8 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
 
 def teacher_of(fields: Sequence[Field], model: Model, seed: int) -> Teacher:
     """The teacher of a model's task; two classes where the model is not trained."""
-    classes = 2 if model.training is None else model.training.target.classes
-    return Teacher(fields, classes, seed)
+    target = None if model.training is None else model.training.target
+    return Teacher(fields, 2 if target is None else target.classes or 2, seed)
 
 
 def training_batches(teacher: Teacher, batch_size: int) -> Iterator[Batch]:
@@ -65,12 +65,13 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> F
             f"models/{model.graph}: input {data.name}: demanded a shape whose first dimension is "
             f"the batch and whose others are fixed; got {list(data.shape)} for batch {batch_size}"
         )
+    low, high = declared.range
     return Field(
         name=data.name,
         shape=shape[1:],
         dtype=onnx.helper.tensor_dtype_to_np_dtype(data.elem_type),
-        low=float(declared.low),
-        high=float(declared.high),
+        low=float(low),
+        high=float(high),
     )
 
 

@@ -42,7 +42,7 @@ def _page(report: Report, subject: Subject) -> Page:
         context={
             "subject": subject,
             "model": model,
-            "graph": report.inputs.graphs.get(model.graph) if model else None,
+            "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             "answers": answers_of(rows),
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
