@@ -59,8 +59,7 @@ lock: $(VENV)/dev.installed  ## pin all requirements again, for all platforms
 	$(COMPILE) --extra run --extra site -c requirements/dev.txt -o requirements/report.txt
 
 models:  ## export the models again (TORCH_PYTHON: an interpreter with the packages of their headers)
-	$(or $(TORCH_PYTHON),uv run) models/export_mnist_mlp.py
-	$(or $(TORCH_PYTHON),uv run) models/export_mnist_cnn.py
+	set -e; for exporter in models/export_*.py; do $(or $(TORCH_PYTHON),uv run) $$exporter; done
 
 operators: $(VENV)/dev.installed  ## write docs/operators.md again from the rules and ONNX's suite
 	PYTHONPATH=tests $(BIN)/python -m oracle

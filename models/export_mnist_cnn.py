@@ -41,4 +41,4 @@ class MnistCnn(nn.Module):
 
 
 if __name__ == "__main__":
-    print(export(MnistCnn(), "mnist_cnn"))
+    print(export(MnistCnn(), "mnist_cnn", {"image": torch.rand(3, *MnistCnn.example_shape)}))

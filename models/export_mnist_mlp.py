@@ -36,4 +36,4 @@ class MnistMlp(nn.Module):
 
 
 if __name__ == "__main__":
-    print(export(MnistMlp(), "mnist_mlp"))
+    print(export(MnistMlp(), "mnist_mlp", {"image": torch.rand(3, *MnistMlp.example_shape)}))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 import warnings
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,51 +31,89 @@ OPSET = 18
 _TOLERANCE = 1e-5  # of logits of order 1 in float32
 
 
-def export(module: nn.Module, name: str, folder: Path = FOLDER) -> Path:
-    """Write ``<name>.onnx`` and its manifest entry; ``module.example_shape`` is one example's.
+def export(
+    module: nn.Module,
+    name: str,
+    inputs: Mapping[str, torch.Tensor],
+    *,
+    outputs: Sequence[str] = ("logits",),
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    initial: Mapping[str, Mapping[str, str | float]] | None = None,
+    folder: Path = FOLDER,
+) -> Path:
+    """Write ``<name>.onnx`` and its manifest entry; returns its path.
 
-    Raises AssertionError when the file and the module compute different logits.
+    ``inputs`` are example values of the graph's inputs by name, in the order of ``forward``, with a
+    batch of at least 2. ``dynamic`` names the symbolic dimensions by input and axis (default: axis
+    0 of each is "batch"). ``initial`` gives, by shell pattern of parameter names, distributions
+    that replace the defaults of ``weightless``. A module on the meta device is exported without
+    its weights ever taking memory, and its outputs are not compared.
+    Raises AssertionError when the file and the module compute different outputs.
     """
     trainable = [name for name, _ in module.named_parameters()]
-    model = weightless.weightless(_export(module), name, trainable)
-    _check_forward(module, model)
+    exported = _export(module, inputs, outputs, dynamic or {key: {0: "batch"} for key in inputs})
+    model = weightless.weightless(exported, name, trainable, initial or {})
+    if not _abstract(module):
+        _check_forward(module, model, inputs, outputs)
     path = folder / f"{name}.onnx"
     weightless.save(model, path)
     _record(path, model)
     return path
 
 
-def _export(module: nn.Module) -> onnx.ModelProto:
+def _abstract(module: nn.Module) -> bool:
+    return any(parameter.is_meta for parameter in module.parameters())
+
+
+def _export(
+    module: nn.Module,
+    inputs: Mapping[str, torch.Tensor],
+    outputs: Sequence[str],
+    dynamic: Mapping[str, Mapping[int, str]],
+) -> onnx.ModelProto:
     """The module in training mode, because the exporter drops Dropout in evaluation mode.
 
     ``optimize=False``: the optimizer renames and merges initializers, which are our parameters.
     """
     warnings.filterwarnings("ignore", message="Exporting a model while it is in training mode")
+    dims = {
+        symbol: torch.export.Dim(symbol) for axes in dynamic.values() for symbol in axes.values()
+    }
+    shapes = tuple(
+        {axis: dims[symbol] for axis, symbol in dynamic.get(name, {}).items()} for name in inputs
+    )
     program = torch.onnx.export(
         module.train(),
-        (torch.zeros(2, *module.example_shape),),
+        tuple(inputs.values()),
         dynamo=True,
         optimize=False,
         verbose=False,
         opset_version=OPSET,
-        input_names=["image"],
-        output_names=["logits"],
-        dynamic_shapes=({0: torch.export.Dim("batch")},),
+        input_names=list(inputs),
+        output_names=list(outputs),
+        dynamic_shapes=shapes,
     )
     assert program is not None
     return program.model_proto
 
 
-def _check_forward(module: nn.Module, model: onnx.ModelProto) -> None:
-    """Same weights, same images: the file's logits are the module's."""
-    images = torch.rand(3, *module.example_shape, generator=torch.Generator().manual_seed(0))
+def _check_forward(
+    module: nn.Module,
+    model: onnx.ModelProto,
+    inputs: Mapping[str, torch.Tensor],
+    outputs: Sequence[str],
+) -> None:
+    """Same weights, same inputs: the file's outputs are the module's in evaluation mode."""
     with torch.no_grad():
-        expected = module.eval()(images).numpy()
+        found = module.eval()(*inputs.values())
+    expected = [found] if isinstance(found, torch.Tensor) else list(found)
     fed = {value.name for value in model.graph.input}
     weights = {name: v.numpy() for name, v in module.state_dict().items() if name in fed}
+    data = {name: value.numpy() for name, value in inputs.items()}
     evaluator = onnx.reference.ReferenceEvaluator(model)
-    (actual,) = evaluator.run(["logits"], {"image": images.numpy(), **weights})
-    np.testing.assert_allclose(actual, expected, rtol=_TOLERANCE, atol=_TOLERANCE)
+    answers = evaluator.run(list(outputs), {**data, **weights})
+    for answer, wanted in zip(answers, expected, strict=True):
+        np.testing.assert_allclose(answer, wanted.numpy(), rtol=_TOLERANCE, atol=_TOLERANCE)
 
 
 def _record(path: Path, model: onnx.ModelProto) -> None:

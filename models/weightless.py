@@ -17,23 +17,32 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 
 import onnx
 
+Distribution = Mapping[str, str | float]
 METADATA_KEY = "epochcost.parameters"
 STATE_KEY = "epochcost.state"
 # Of batch normalization, as PyTorch names and starts them.
 _RUNNING = {".running_mean": 0.0, ".running_var": 1.0}
 
 
-def weightless(exported: onnx.ModelProto, name: str, trainable: Collection[str]) -> onnx.ModelProto:
+def weightless(
+    exported: onnx.ModelProto,
+    name: str,
+    trainable: Collection[str],
+    initial: Mapping[str, Distribution] = MappingProxyType({}),
+) -> onnx.ModelProto:
     """The checked weightless form of an exported model, its graph called ``name``.
 
     The initializers named in ``trainable`` and the running statistics become graph inputs after
-    the data inputs, in the exporter's order; others stay. Raises ValueError when a trainable one
-    is not in the graph.
+    the data inputs, in the exporter's order; others stay. ``initial`` gives distributions by shell
+    pattern of names; the first that matches is taken, before the defaults. Raises ValueError when a
+    trainable one is not in the graph.
     """
     model = onnx.ModelProto()
     model.CopyFrom(exported)
@@ -46,9 +55,9 @@ def weightless(exported: onnx.ModelProto, name: str, trainable: Collection[str])
     )
     _to_inference(model.graph)
     _strip(model)
-    listed = {METADATA_KEY: _metadata(parameters)}
+    listed = {METADATA_KEY: _metadata(parameters, initial)}
     if state:
-        listed[STATE_KEY] = _metadata(state)
+        listed[STATE_KEY] = _metadata(state, {})
     onnx.helper.set_model_props(model, listed)
     onnx.checker.check_model(model, full_check=True)
     return model
@@ -84,13 +93,20 @@ def _running(graph: onnx.GraphProto) -> list[str]:
     return [tensor.name for tensor in graph.initializer if tensor.name.endswith(tuple(_RUNNING))]
 
 
-def _metadata(parameters: Iterable[onnx.TensorProto]) -> str:
+def _metadata(parameters: Iterable[onnx.TensorProto], initial: Mapping[str, Distribution]) -> str:
     """The list of tensors as JSON, each with a seed of its own."""
     listed = {
-        tensor.name: _distribution(tensor.name, tuple(tensor.dims)) | {"seed": seed}
+        tensor.name: {**_chosen(tensor, initial), "seed": seed}
         for seed, tensor in enumerate(parameters)
     }
     return json.dumps(listed, separators=(",", ":"))
+
+
+def _chosen(tensor: onnx.TensorProto, initial: Mapping[str, Distribution]) -> Distribution:
+    for pattern, distribution in initial.items():
+        if fnmatchcase(tensor.name, pattern):
+            return distribution
+    return _distribution(tensor.name, tuple(tensor.dims))
 
 
 def _distribution(name: str, shape: tuple[int, ...]) -> dict[str, str | float]:
