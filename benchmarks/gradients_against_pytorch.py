@@ -18,33 +18,37 @@ import argparse
 import numpy as np
 import onnxruntime
 import torch
-from training_step import ROOT, torch_module
+from training_step import ROOT, drawn_inputs, torch_network
 
 from epochcost.autodiff import vjp_graph
 from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import data_inputs, materialise, parameters
+from epochcost.graphs.parameters import materialise, parameters
 from epochcost.specs.loader import load_catalogue
 
 
 def errors(model_id: str, batch_size: int) -> dict[str, float]:
     """By parameter, the norm of the difference over the norm of PyTorch's gradient."""
     catalogue = load_catalogue(ROOT)
-    model = load_model(catalogue.graph_path(catalogue.model(model_id)))
+    declared = catalogue.model(model_id)
+    model = load_model(catalogue.graph_path(declared))
     wrt = [parameter.name for parameter in parameters(model)]
     values = materialise(model)
-    module = torch_module(model_id).eval().double()
-    module.load_state_dict({name: torch.from_numpy(values[name]).double() for name in wrt})
-    rng = np.random.default_rng(0)
-    images = rng.random((batch_size, *module.example_shape), dtype=np.float32)
-    logits = module(torch.from_numpy(images).double())
-    cotangent = rng.standard_normal(logits.shape).astype(np.float32)
-    logits.backward(torch.from_numpy(cotangent).double())
+    module, example = torch_network(declared)
+    module.eval().double()
+    module.load_state_dict(
+        {n: torch.from_numpy(v).double() for n, v in values.items()}, strict=False
+    )
+    torch.manual_seed(0)
+    fed = drawn_inputs(declared, example, batch_size)
+    logits = module(*(value.double() if value.is_floating_point() else value for value in fed))
+    cotangent = torch.randn_like(logits).float()
+    logits.backward(cotangent.double())
     session = onnxruntime.InferenceSession(
         vjp_graph(model, wrt, {"batch": batch_size}).SerializeToString(),
         providers=["CPUExecutionProvider"],
     )
-    (data,) = data_inputs(model)
-    feeds = {**values, data.name: images, "logits_cotangent": cotangent}
+    data = {held.name: value.numpy() for held, value in zip(declared.inputs, fed, strict=True)}
+    feeds = {**values, **data, "logits_cotangent": cotangent.numpy()}
     ours = session.run([f"{name}_gradient" for name in wrt], feeds)
     theirs = dict(module.named_parameters())
     return {

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -66,35 +67,51 @@ def torch_step(model_id: str, batch_size: int, threads: int, compiled: bool) -> 
     from epochcost.specs.loader import load_catalogue
 
     torch.set_num_threads(threads)
-    training = load_catalogue(ROOT).model(model_id).training
+    model = load_catalogue(ROOT).model(model_id)
+    training = model.training
     assert training is not None
-    module = torch_module(model_id)
+    module, example = torch_network(model)
+    module.train()
     network = torch.compile(module) if compiled else module
     optimizer = torch_optimizer(training.optimizer, module.parameters())
     loss_of = torch.nn.CrossEntropyLoss()
-    images = torch.rand(8, batch_size, *module.example_shape)
+    batches = [drawn_inputs(model, example, batch_size) for _ in range(8)]
     labels = torch.randint(0, training.target.classes, (8, batch_size))
-    fed = images[0].clone(), labels[0].clone()
+    fed, label = [value.clone() for value in batches[0]], labels[0].clone()
     count = 0
 
     def step() -> None:
         nonlocal count
         count += 1
-        fed[0].copy_(images[count % 8])
-        fed[1].copy_(labels[count % 8])
+        for held, fresh in zip(fed, batches[count % 8], strict=True):
+            held.copy_(fresh)
+        label.copy_(labels[count % 8])
         optimizer.zero_grad()
-        loss_of(network(fed[0]), fed[1]).backward()
+        loss_of(network(*fed), label).backward()
         optimizer.step()
 
     return step
 
 
-def torch_module(model_id: str) -> Any:
-    """The module that models/export_<name>.py defines, in training mode."""
-    name = model_id.replace("-", "_")
-    exporter = _import(ROOT / "models" / f"export_{name}.py")
-    classes = [c for c in vars(exporter).values() if hasattr(c, "example_shape")]
-    return classes[0]().train()
+def torch_network(model: Any) -> tuple[Any, Any]:
+    """The module that the model's file was exported from, and example values of its inputs."""
+    name = Path(model.graph).stem
+    manifest = tomllib.loads((ROOT / "models" / "manifest.toml").read_text("utf-8"))
+    network, inputs = _import(ROOT / "models" / manifest[name]["exporter"]).networks()[name]
+    return network(), inputs
+
+
+def drawn_inputs(model: Any, example: Any, batch_size: int) -> list[Any]:
+    """A batch of each input, within the range that the spec gives it."""
+    import torch
+
+    batch = []
+    for declared in model.inputs:
+        value = example[declared.name]
+        shape, (low, high) = (batch_size, *value.shape[1:]), map(float, declared.range)
+        drawn = torch.rand(shape, dtype=torch.float64) * (high - low) + low
+        batch.append(drawn.to(value.dtype))
+    return batch
 
 
 def _import(path: Path) -> ModuleType:
@@ -111,13 +128,23 @@ def torch_optimizer(settings: Any, parameters: Any) -> Any:
     """PyTorch's optimizer with the spec's settings."""
     import torch
 
-    rate = float(settings.learning_rate)
-    if settings.name == "sgd":
-        return torch.optim.SGD(parameters, rate, momentum=float(settings.momentum))
-    rho, epsilon = float(settings.rho), float(settings.epsilon)
-    if settings.name == "rmsprop":
-        return torch.optim.RMSprop(parameters, rate, alpha=rho, eps=epsilon)
-    return torch.optim.Adadelta(parameters, rate, rho=rho, eps=epsilon)
+    classes = {
+        "sgd": torch.optim.SGD,
+        "rmsprop": torch.optim.RMSprop,
+        "adagrad": torch.optim.Adagrad,
+        "adadelta": torch.optim.Adadelta,
+        "adam": torch.optim.Adam,
+        "adamw": torch.optim.AdamW,
+    }
+    given = settings.model_dump(exclude={"name", "learning_rate", "beta1", "beta2"})
+    terms = {"epsilon": "eps", "rho": "alpha" if settings.name == "rmsprop" else "rho"}
+    options = {
+        terms.get(key, key): value if isinstance(value, bool) else float(value)
+        for key, value in given.items()
+    }
+    if hasattr(settings, "beta1"):
+        options["betas"] = (float(settings.beta1), float(settings.beta2))
+    return classes[settings.name](parameters, float(settings.learning_rate), **options)
 
 
 def work(contender: str, model_id: str, batch_size: int, threads: int) -> None:

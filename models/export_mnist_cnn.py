@@ -12,14 +12,12 @@ Two valid 3x3 convolutions of 32 and 64 channels, 2x2 max-pooling, 128 hidden un
 from __future__ import annotations
 
 import torch
-from exporting import export
+from exporting import Networks, export
 from torch import nn
 
 
 class MnistCnn(nn.Module):
     """[batch, 1, 28, 28] pixels in [0, 1] to [batch, 10] logits."""
-
-    example_shape = (1, 28, 28)
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,5 +38,11 @@ class MnistCnn(nn.Module):
         return self.dense2(hidden)
 
 
+def networks() -> Networks:
+    """The network by the name of its file, with example inputs."""
+    return {"mnist_cnn": (MnistCnn, {"image": torch.rand(3, 1, 28, 28)})}
+
+
 if __name__ == "__main__":
-    print(export(MnistCnn(), "mnist_cnn", {"image": torch.rand(3, *MnistCnn.example_shape)}))
+    for name, (network, inputs) in networks().items():
+        print(export(network(), name, inputs))

@@ -11,14 +11,12 @@ that minimaxir/deep-learning-cpu-gpu-benchmark ran in 2017). The softmax is in t
 from __future__ import annotations
 
 import torch
-from exporting import export
+from exporting import Networks, export
 from torch import nn
 
 
 class MnistMlp(nn.Module):
     """[batch, 784] pixels in [0, 1] to [batch, 10] logits."""
-
-    example_shape = (784,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,5 +33,11 @@ class MnistMlp(nn.Module):
         return self.dense3(hidden)
 
 
+def networks() -> Networks:
+    """The network by the name of its file, with example inputs."""
+    return {"mnist_mlp": (MnistMlp, {"image": torch.rand(3, 784)})}
+
+
 if __name__ == "__main__":
-    print(export(MnistMlp(), "mnist_mlp", {"image": torch.rand(3, *MnistMlp.example_shape)}))
+    for name, (network, inputs) in networks().items():
+        print(export(network(), name, inputs))

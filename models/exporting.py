@@ -8,9 +8,10 @@ the manifest. The form of the files is owned by ``weightless``.
 from __future__ import annotations
 
 import hashlib
+import sys
 import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,8 +20,12 @@ import onnx
 import onnx.reference
 import torch
 import weightless
+from onnxscript import ir
 from torch import nn
 
+# What an exporter's function networks() returns: by the name of a file, what makes the module and
+# example values of its inputs. Benchmarks build the module of a file by it.
+Networks = Mapping[str, tuple[Callable[[], nn.Module], Mapping[str, torch.Tensor]]]
 FOLDER = Path(__file__).parent
 MANIFEST = "manifest.toml"
 # ONNX Runtime 1.31.1 has CPU kernels for much newer opsets, but its CUDA provider takes a node only
@@ -28,7 +33,7 @@ MANIFEST = "manifest.toml"
 # others have none: their nodes would run on the CPU. Opset 18 is the newest before those changes
 # and the one that PyTorch's exporter writes without a version conversion.
 OPSET = 18
-_TOLERANCE = 1e-5  # of logits of order 1 in float32
+_TOLERANCE = 1e-5  # of an output's largest element, or of 1, in float32
 
 
 def export(
@@ -51,13 +56,13 @@ def export(
     Raises AssertionError when the file and the module compute different outputs.
     """
     trainable = [name for name, _ in module.named_parameters()]
-    exported = _export(module, inputs, outputs, dynamic or {key: {0: "batch"} for key in inputs})
-    model = weightless.weightless(exported, name, trainable, initial or {})
+    program = _export(module, inputs, outputs, dynamic or {key: {0: "batch"} for key in inputs})
+    model = weightless.weightless(_hollow(program, trainable), name, trainable, initial or {})
     if not _abstract(module):
         _check_forward(module, model, inputs, outputs)
     path = folder / f"{name}.onnx"
     weightless.save(model, path)
-    _record(path, model)
+    _record(path, model, Path(sys.argv[0]).name)
     return path
 
 
@@ -70,7 +75,7 @@ def _export(
     inputs: Mapping[str, torch.Tensor],
     outputs: Sequence[str],
     dynamic: Mapping[str, Mapping[int, str]],
-) -> onnx.ModelProto:
+) -> ir.Model:
     """The module in training mode, because the exporter drops Dropout in evaluation mode.
 
     ``optimize=False``: the optimizer renames and merges initializers, which are our parameters.
@@ -94,7 +99,25 @@ def _export(
         dynamic_shapes=shapes,
     )
     assert program is not None
-    return program.model_proto
+    return program.model
+
+
+def _hollow(model: ir.Model, trainable: Collection[str]) -> onnx.ModelProto:
+    """The model as a message whose trained initializers have a type and a shape, but no values.
+
+    So a module on the meta device, which has no values, takes the same path as every other.
+    """
+    taken = [
+        model.graph.initializers.pop(name)
+        for name in list(model.graph.initializers)
+        if name in trainable
+    ]
+    proto = ir.to_proto(model)
+    proto.graph.initializer.extend(
+        onnx.TensorProto(name=value.name, data_type=value.dtype, dims=value.shape.numpy())
+        for value in taken
+    )
+    return proto
 
 
 def _check_forward(
@@ -113,15 +136,17 @@ def _check_forward(
     evaluator = onnx.reference.ReferenceEvaluator(model)
     answers = evaluator.run(list(outputs), {**data, **weights})
     for answer, wanted in zip(answers, expected, strict=True):
-        np.testing.assert_allclose(answer, wanted.numpy(), rtol=_TOLERANCE, atol=_TOLERANCE)
+        allowed = _TOLERANCE * max(1.0, float(wanted.abs().max()))
+        np.testing.assert_allclose(answer, wanted.numpy(), rtol=_TOLERANCE, atol=allowed)
 
 
-def _record(path: Path, model: onnx.ModelProto) -> None:
+def _record(path: Path, model: onnx.ModelProto, exporter: str) -> None:
     """Replace the file's table in the manifest beside it, the tables in order of name."""
     manifest = path.with_name(MANIFEST)
     tables = tomllib.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
     tables[path.stem] = {
         "file": path.name,
+        "exporter": exporter,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "opset": OPSET,
         "ir_version": model.ir_version,
