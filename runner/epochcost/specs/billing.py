@@ -20,15 +20,22 @@ class Billing(Spec):
     minimum_seconds: NonNegative = Decimal(0)
 
 
-BillingName = Literal["prorated", "per-second", "whole-hour"]
+BillingName = Literal["prorated", "per-second", "whole-hour", "ten-minutes"]
 
 # The named rules: `billing = "per-second"` in a price, `--billing` on the command line.
-# EC2 billed whole hours until 2017-10-01 and per second with a 60 s minimum since; GCE likewise
-# per second since 2017-09-26 (sources in specs/prices).
+# - whole-hour: EC2 until 2017-10-01, on demand and reserved, each start by itself (AWS pricing as
+#   quoted by exchangetuts.com and serverfault.com). Of its spot machines of that time the hour that
+#   AWS interrupted was free: `interruptions.interrupted_period_free`.
+# - per-second: EC2 since 2017-10-02, Linux on demand, reserved and spot (aws.amazon.com, What's
+#   New, October 2017, "Announcing Amazon EC2 per second billing"); GCE since 2017-09-26,
+#   preemptible too (itpro.com, itnews.com.au; cloud.google.com/compute/vm-instance-pricing).
+# - ten-minutes: GCE until 2017-09-25, ten minutes at least and then whole minutes (Google Compute
+#   Engine pricing as archived on 2015-03-25; cloudmaven.github.io).
 BILLING_RULES: Mapping[BillingName, Billing] = MappingProxyType(
     {
         "prorated": Billing(increment_seconds=Decimal(0)),
         "per-second": Billing(increment_seconds=Decimal(1), minimum_seconds=Decimal(60)),
         "whole-hour": Billing(increment_seconds=Decimal(3600), minimum_seconds=Decimal(3600)),
+        "ten-minutes": Billing(increment_seconds=Decimal(60), minimum_seconds=Decimal(600)),
     }
 )

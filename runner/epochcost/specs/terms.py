@@ -27,13 +27,19 @@ PriceFile = Annotated[
 ]
 
 
+# What premiums call the hourly parts that are no components: `amount` and `[commitment]`.
+COMPUTE = "compute"
+COMMITTED = "commitment"
+
+
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
     ``per`` is what an amount is for: an hour of use, a gigabyte-month (of 730 hours, as EC2 and
-    GCE count them) kept while in use, a gigabyte moved or a run, each whatever it lasts. A premium
-    of ``percent`` is on the hourly parts whose labels ``of`` names; all hourly parts where it names
-    none.
+    GCE count them) kept while in use, a gigabyte moved, whose number the usage says, or a run,
+    whatever it lasts. A premium of ``percent`` is on the hourly parts whose labels ``of`` names
+    (``compute`` is the plan's ``amount``, ``commitment`` its commitment); all hourly parts where it
+    names none. No premium is on a premium.
     """
 
     label: Text
@@ -49,14 +55,19 @@ class Component(Spec):
             raise ValueError("should have either amount or percent")
         if self.of and self.percent is None:
             raise ValueError("should have percent with of, which names what the premium is on")
+        if self.count != 1 and (self.percent is not None or self.per == "gb"):
+            raise ValueError("should have no count with percent or per gb: neither is of units")
+        if self.percent is not None and self.per != "hour":
+            raise ValueError("should have no per with percent: premiums are on hourly parts")
         return self
 
 
 class Commitment(Spec):
     """A machine paid for through a term, used or not.
 
-    ``upfront`` is paid at once and ``hourly`` for every hour of the term; an hour of use costs
-    both, spread over the share ``utilisation`` of the term that is used.
+    ``upfront`` is paid at once and ``hourly`` for every hour of the term, whose months have 730
+    hours; an hour of use costs both, spread over the share ``utilisation`` of the term that is
+    used.
     """
 
     term_months: Positive
@@ -78,7 +89,11 @@ class Commitment(Spec):
 
 
 class Start(Spec):
-    """What a start takes: its time, whether it is billed, and how often it fails for a charge."""
+    """What a start takes: its time, whether it is billed, and how often it fails for a charge.
+
+    A start that fails takes the time too and costs ``failure_charge`` and nothing else; it is tried
+    again until one succeeds.
+    """
 
     seconds: NonNegative = Decimal(0)
     billed: bool = True
@@ -91,7 +106,7 @@ class Interruptions(Spec):
 
     Interruptions come at random with ``rate_per_hour``. ``checkpoint_seconds`` is what saving
     takes, ``checkpoint_interval_seconds`` the work between saves (Young's and Daly's optimum where
-    it is not given), ``restart_seconds`` the time from an interruption to going on.
+    it is not given), ``restart_seconds`` the billed time beyond a start until work goes on.
     """
 
     rate_per_hour: NonNegative
