@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 from epochcost.autodiff import evaluation_graph, training_step
 from epochcost.errors import ModelError
@@ -45,12 +46,86 @@ MODELS = Path(__file__).parents[2] / "models"
             '{ y = Einsum <equation = "bij,bjk->bik"> (a, b) }',
             2 * 2 * 3 * 4 * 5,
         ),
+        (
+            "g (float[2,4,5,5] x, float[4,3,3,3] w) => (float[2,6,7,7] y) "
+            "{ y = ConvTranspose <group = 2> (x, w) }",
+            2 * (2 * 4 * 25) * 3 * 9,
+        ),
+        (
+            "g (float[7,2,3] x, float[2,15,3] w, float[2,15,5] r) => (float[7,2,2,5] y) "
+            '{ y = GRU <hidden_size = 5, direction = "bidirectional"> (x, w, r) }',
+            2 * 2 * 7 * 2 * (15 * 3 + 15 * 5),
+        ),
+        (
+            "g (float[2,4,6,8] q, float[2,4,7,8] k, float[2,4,7,9] v) => (float[2,4,6,9] y) "
+            "{ y = Attention (q, k, v) }",
+            2 * 2 * 4 * 6 * 7 * (8 + 9),
+        ),
+        (
+            "g (float[2,6,32] q, float[2,7,32] k, float[2,7,36] v) => (float[2,6,36] y) "
+            "{ y = Attention <q_num_heads = 4, kv_num_heads = 4> (q, k, v) }",
+            2 * 2 * 4 * 6 * 7 * (8 + 9),
+        ),
+        (
+            "g (float[2,4,1,8] q, float[2,4,1,8] k, float[2,4,1,8] v, float[2,4,9,8] pk, "
+            "float[2,4,9,8] pv) => (float[2,4,1,8] y) { y = Attention (q, k, v, , pk, pv) }",
+            2 * 2 * 4 * 10 * (8 + 8),
+        ),
         ("g (float[9] x) => (float[9] y) { y = Tanh(x) }", 0),
     ],
 )
 def test_products_count_two_operations_each(graph: str, expected: int) -> None:
     """Each operator that multiplies counts twice its multiply-adds; elementwise ones nothing."""
-    assert flops(model_of_text(graph)) == expected
+    assert flops(model_of_text(graph, opset=23)) == expected
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shapes", "attributes", "expected"),
+    [
+        ("FusedMatMul", [(3, 2), (3, 5), (2, 5)], {"transA": 1}, 2 * 2 * 3 * 5),
+        (
+            "FusedMatMul",
+            [(3, 7, 2), (7, 3, 5), (7, 2, 5)],
+            {"transA": 1, "transBatchA": 1},
+            2 * 7 * 2 * 3 * 5,
+        ),
+        (
+            "MultiHeadAttention",
+            [(2, 6, 32), (2, 7, 32), (2, 7, 36), (2, 6, 36)],
+            {"num_heads": 4},
+            2 * 2 * 4 * 6 * 7 * (8 + 9),
+        ),
+        (
+            "Attention",
+            [(2, 6, 10), (10, 96), (96,), (2, 6, 32)],
+            {"num_heads": 4},
+            2 * 2 * 6 * (10 * 96 + 6 * (32 + 32)),
+        ),
+    ],
+)
+def test_contributed_operators(
+    op_type: str, shapes: list[tuple[int, ...]], attributes: dict[str, int], expected: int
+) -> None:
+    """Transposes change which axis is summed over, and a fused projection counts its own."""
+    names = [f"t{place}" for place in range(len(shapes))]
+    node = helper.make_node(op_type, names[:-1], names[-1:], domain="com.microsoft", **attributes)
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    model = helper.make_model(helper.make_graph([node], "g", values[:-1], values[-1:]))
+    assert flops(model) == expected
+
+
+def test_a_loop_is_refused() -> None:
+    """How often a body runs is data: no count is better than a wrong one."""
+    model = model_of_text(
+        "g (float[4] x, bool c) => (float[4] y) { y = If (c) <"
+        "then_branch = a () => (float[4] p) { p = Neg(x) }, "
+        "else_branch = b () => (float[4] q) { q = Abs(x) }> }"
+    )
+    with pytest.raises(ModelError, match="demanded a graph without If"):
+        flops(model)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 Counted are the products of matrices, convolutions, recurrences and attention, two floating-point
 operations for each multiply and add, as the literature counts them; elementwise work is left out. A
-convolution whose kernels are all one-hot moves data and computes nothing.
+convolution whose kernels are all one-hot moves data and computes nothing. Shapes at batch sizes
+for which no graph was built come from ``scaling``.
 """
 
 from __future__ import annotations
@@ -15,10 +16,18 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
+from epochcost.graphs.contrib import DOMAIN as CONTRIBUTED
 from epochcost.graphs.tensors import declared_values
 
 Shapes = Mapping[str, tuple[int, ...]]
 Count = Callable[[onnx.NodeProto, Shapes], int]
+
+# Attention's tensors of rank 3 have all heads side by side in the last axis.
+_HEADS_IN_LAST_AXIS = 3
+_NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
+# Which input of attention holds past keys: by default the fifth.
+_PAST_KEYS = {CONTRIBUTED: 6}
 
 # Their output is their input under another shape: no new memory.
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
@@ -26,45 +35,68 @@ _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
 _IN_PLACE = frozenset({"Add", "Sub", "Mul", "Div", "Neg", "Exp", "Sqrt", "Relu", "Sigmoid", "Tanh"})
 
 
-def flops(model: onnx.ModelProto) -> int:
-    """Floating-point operations of one run. Raises ModelError where a shape is not static."""
-    shapes = _shapes(model)
+def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
+    """Floating-point operations of one run.
+
+    ``shapes`` replaces those that the model declares. Raises ModelError where a shape is not
+    static, and for a branch or loop, which runs a number of times that the graph does not say.
+    """
+    known = static_shapes(model) if shapes is None else shapes
     moving = _one_hot_kernels(model)
-    return sum(
-        _COUNTS[node.op_type](node, shapes)
-        for node in model.graph.node
-        if node.op_type in _COUNTS and (node.op_type != "Conv" or node.input[1] not in moving)
-    )
+    return sum(_node_flops(node, known, moving) for node in model.graph.node)
 
 
-def peak_activation_bytes(model: onnx.ModelProto) -> int:
+def _node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
+    if node.op_type in _NESTED:
+        raise ModelError(
+            f"node {node.output[0]!r}: demanded a graph without {node.op_type} to count with: how "
+            "often its body runs is not in the graph"
+        )
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    count = _COUNTS.get((domain, node.op_type))
+    if count is None or (node.op_type in _CONVOLUTIONS and node.input[1] in moving):
+        return 0
+    return count(node, shapes)
+
+
+def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """The most that intermediate tensors hold at once, run in the order of the nodes.
 
     A tensor lives from its node to its last reader; graph inputs, outputs and initializers are not
     counted. Views share memory, and an elementwise result takes the place of an operand of its
-    size that dies with it. Raises ModelError where a shape is not static.
+    size that dies with it. ``shapes`` replaces those that the model declares. Raises ModelError
+    where a shape is not static.
     """
-    sizes = {name: math.prod(shape) for name, shape in _shapes(model).items()}
-    widths = _item_bytes(model)
-    root = _storage(model)
+    known = static_shapes(model) if shapes is None else shapes
+    widths, root = _item_bytes(model), _storage(model)
     kept = {info.name for info in [*model.graph.input, *model.graph.output]}
     kept |= {tensor.name for tensor in model.graph.initializer}
-    last = {
-        root.get(name, name): step
-        for step, node in enumerate(model.graph.node)
-        for name in node.input
-    }
+    ending = _by_last_reader(model, root)
     live: dict[str, int] = {}
-    peak = 0
+    held = peak = 0
     for step, node in enumerate(model.graph.node):
         for name in node.output:
             if name and root.get(name, name) == name and name not in kept:
-                live[name] = sizes[name] * widths[name]
-        dying = [name for name in live if last.get(name, step) <= step]
-        peak = max(peak, sum(live.values()) - _reused(node, live, dying))
-        for name in dying:
-            del live[name]
+                live[name] = math.prod(known[name]) * widths[name]
+                held += live[name]
+        dying = [name for name in ending.get(step, ()) if name in live]
+        peak = max(peak, held - _reused(node, live, dying))
+        held -= sum(live.pop(name) for name in dying)
     return peak
+
+
+def _by_last_reader(
+    model: onnx.ModelProto, root: Mapping[str, str]
+) -> Mapping[int, tuple[str, ...]]:
+    """By the position of a node, the stored tensors that nobody needs after it."""
+    last: dict[str, int] = {}
+    for step, node in enumerate(model.graph.node):
+        for name in (*node.output, *node.input):
+            last[root.get(name, name)] = step
+    ending: dict[int, tuple[str, ...]] = {}
+    for name, step in last.items():
+        ending[step] = (*ending.get(step, ()), name)
+    return ending
 
 
 def _reused(node: onnx.NodeProto, live: Mapping[str, int], dying: list[str]) -> int:
@@ -75,7 +107,8 @@ def _reused(node: onnx.NodeProto, live: Mapping[str, int], dying: list[str]) -> 
     return min(given, live.get(node.output[0], 0))
 
 
-def _shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of the main graph; raises ModelError where one is not static."""
     shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
     for info in declared_values(model.graph):
         dims = info.type.tensor_type.shape.dim
@@ -114,18 +147,39 @@ def _one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
     )
 
 
+def _attribute(node: onnx.NodeProto, name: str) -> int:
+    """An integer or a flag; 0 where it is not given."""
+    return next((int(entry.i) for entry in node.attribute if entry.name == name), 0)
+
+
 def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Each element of the result sums over the inner axis, which transposes move to the front.
+
+    ``transBatchA`` takes the axes behind the first as the batch, so that with ``transA`` the first
+    is the inner one.
+    """
     a = shapes[node.input[0]]
-    transposed = any(entry.name == "transA" and entry.i for entry in node.attribute)
-    inner = a[-2] if len(a) > 1 and transposed else a[-1]
+    inner = a[-1]
+    if len(a) > 1 and _attribute(node, "transA"):
+        inner = a[0] if _attribute(node, "transBatchA") else a[-2]
     return 2 * math.prod(shapes[node.output[0]]) * inner
 
 
 def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
-    return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[1]][1:])
+    return _convolved(node, shapes, kernel=1)
+
+
+def _quantized_conv(node: onnx.NodeProto, shapes: Shapes) -> int:
+    return _convolved(node, shapes, kernel=3)
+
+
+def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
+    """Kernels [features, channels / group, ...]; positions over padding count like the others."""
+    return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 
 
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Kernels [channels, features / group, ...]: each input element goes to all of its own."""
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
@@ -134,6 +188,36 @@ def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
     steps_and_batch = math.prod(shapes[node.input[0]][:2])
     products = math.prod(shapes[node.input[1]]) + math.prod(shapes[node.input[2]])
     return 2 * steps_and_batch * products
+
+
+def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Queries [B, L, heads · D] or [B, heads, L, D]; masked positions count like the others.
+
+    Every element of a query meets every key, every element of the result every value.
+    """
+    key = shapes[node.input[1]]
+    positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _past(
+        node, shapes, _PAST_KEYS.get(node.domain, 4)
+    )
+    result = math.prod(shapes[node.output[0]])
+    return 2 * positions * (math.prod(shapes[node.input[0]]) + result)
+
+
+def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """X [B, L, width] times [width, queries + keys + values], then attention among the results."""
+    batch, length, _ = x = shapes[node.input[0]]
+    weights = shapes[node.input[1]]
+    result = shapes[node.output[0]]
+    queries = (weights[1] - result[2]) // 2
+    positions = length + _past(node, shapes, 4)
+    projecting = math.prod(x) * weights[1]
+    return 2 * (projecting + batch * length * positions * (queries + result[2]))
+
+
+def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
+    """The positions of earlier calls: [..., heads, positions, D] at this input, if it is given."""
+    given = len(node.input) > place and node.input[place]
+    return shapes[node.input[place]][-2] if given else 0
 
 
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
@@ -150,12 +234,27 @@ def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
     return 2 * math.prod(sizes.values())
 
 
-_COUNTS: Mapping[str, Count] = {
-    "MatMul": _matmul,
-    "Gemm": _matmul,
-    "FusedMatMul": _matmul,
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "Einsum": _einsum,
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+_COUNTS: Mapping[tuple[str, str], Count] = {
+    **{
+        ("", op_type): count
+        for op_type, count in {
+            **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger"), _matmul),
+            **dict.fromkeys(("Conv", "ConvInteger"), _conv),
+            **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+            "ConvTranspose": _conv_transpose,
+            "DeformConv": _conv,
+            "QLinearMatMul": _matmul,
+            "QLinearConv": _quantized_conv,
+            "Einsum": _einsum,
+            "Attention": _attention,
+        }.items()
+    },
+    **{
+        (CONTRIBUTED, op_type): count
+        for op_type, count in {
+            **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
+            "MultiHeadAttention": _attention,
+            "Attention": _projecting_attention,
+        }.items()
+    },
 }
