@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 
-from epochcost.autodiff import Momentum, Sgd, evaluation_graph, training_step
+from epochcost.autodiff import (
+    Momentum,
+    Sgd,
+    Term,
+    TrainingStep,
+    evaluation_graph,
+    training_step,
+)
+from epochcost.autodiff.optimizers import OPTIMIZERS
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import materialise
 from graph_text import model_of_text, run
@@ -239,3 +249,137 @@ def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: 
     """Both ends must exist and have one shape."""
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(RECURRENT), output="logits", carry=carry)
+
+
+TWO_HEADS = """g (float[8,4] x) => (float[8,3] logits, float[8,2] side)
+    <float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2},
+     float[3,2] v = {0.3,-0.2,0.1,0.5,-0.4,0.2}>
+    { h = MatMul(x, w) logits = Tanh(h) side = MatMul(logits, v) }"""
+WIDE = RNG.standard_normal((8, 2)).astype(np.float32)
+MAIN, SIDE = Term("softmax_cross_entropy", "logits"), Term("mse", "side", weight=0.25)
+
+
+def moved(terms: list[Term], data: dict) -> dict:
+    """The loss, and how far one step at rate 1 moves each parameter, along with the targets."""
+    model = model_of_text(TWO_HEADS)
+    step = training_step(model, loss=terms)
+    weights = materialise(model)
+    given = {"x": X, "learning_rate": np.array(1, np.float32), **data, **weights}
+    wanted = {info.name for info in step.model.graph.input}
+    got = run(step.model, {name: value for name, value in given.items() if name in wanted})
+    # A term alone may leave a parameter untrained.
+    moves = {n: got[f"{n}.next"] - weights[n] for n in weights if f"{n}.next" in got}
+    return {"loss": got["loss"], **moves}
+
+
+def test_the_terms_of_a_loss_add_up() -> None:
+    """Two outputs and their targets: loss and gradients are the weighted sums of each alone."""
+    step = training_step(model_of_text(TWO_HEADS), loss=[MAIN, SIDE])
+    assert step.targets == ("target", "target_2")
+    assert step.target == "target"
+    both = moved([MAIN, SIDE], {"target": TARGET, "target_2": WIDE})
+    first = moved([MAIN], {"target": TARGET})
+    second = moved([Term("mse", "side")], {"target": WIDE})
+    np.testing.assert_allclose(both["loss"], first["loss"] + 0.25 * second["loss"], rtol=1e-5)
+    np.testing.assert_allclose(both["w"], first["w"] + 0.25 * second["w"], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(both["v"], 0.25 * second["v"], rtol=1e-4, atol=1e-7)
+
+
+def test_the_gradient_of_several_terms_is_their_slope() -> None:
+    """Along the whole gradient the loss falls as fast as central differences say."""
+    data = {"target": TARGET, "target_2": WIDE}
+    gradient = {n: -m for n, m in moved([MAIN, SIDE], data).items() if n != "loss"}
+    graph = evaluation_graph(model_of_text(TWO_HEADS), loss=[MAIN, SIDE])
+    weights = materialise(model_of_text(TWO_HEADS))
+
+    def loss(size: float) -> float:
+        shifted = {n: (weights[n] + size * gradient[n]).astype(np.float32) for n in weights}
+        return float(run(graph, {"x": X, **data, **shifted})["loss"])
+
+    slope = (loss(0.01) - loss(-0.01)) / 0.02
+    assert slope == pytest.approx(sum((g**2).sum() for g in gradient.values()), rel=1e-2)
+
+
+def test_two_terms_may_share_an_output() -> None:
+    """Both targets are fed, and both gradients reach the output."""
+    pair = [Term("mse", "side"), Term("l1", "side", weight=2.0)]
+    both = moved(pair, {"target": WIDE, "target_2": WIDE})
+    first = moved(pair[:1], {"target": WIDE})
+    second = moved([Term("l1", "side")], {"target": WIDE})
+    for name in ("loss", "w", "v"):
+        np.testing.assert_allclose(both[name], first[name] + 2 * second[name], rtol=1e-4, atol=1e-7)
+
+
+def test_no_term_is_no_loss() -> None:
+    """An empty list, and an output beside a list, are refused in words."""
+    for arguments in ({"loss": []}, {"loss": [MAIN], "output": "logits"}):
+        with pytest.raises(ModelError, match="at least one term, each with its own output"):
+            training_step(model_of_text(TWO_HEADS), **arguments)
+
+
+DEEP = """g (float[4,8] x) => (float[4,3] logits)
+    <float[8,16] body_a = {@a}, float[16,16] body_b = {@b}, float[16,3] head_w = {@c}>
+    { a = MatMul(x, body_a) b = Tanh(a) c = MatMul(b, body_b) d = Tanh(c)
+      logits = MatMul(d, head_w) }"""
+
+
+def deep() -> onnx.ModelProto:
+    """Two layers of a body and a head."""
+    text = DEEP
+    for mark, count in (("@a", 128), ("@b", 256), ("@c", 48)):
+        text = text.replace(mark, ",".join(f"{x:.3f}" for x in RNG.uniform(-0.5, 0.5, count)))
+    return model_of_text(text)
+
+
+def test_a_frozen_body_takes_no_backward_nodes() -> None:
+    """Frozen by a pattern, the body has no gradient, no state, and no operator of its own.
+
+    The backward pass is then the head's alone: two products of matrices forward through the body,
+    one through the head, and one for the head's gradient.
+    """
+    model = deep()
+    step = training_step(model, optimizer="adam", freeze=["body_*"])
+    assert step.parameters == ("head_w",)
+    assert not [name for name in step.state if name.startswith("body")]
+    products = [n for n in step.model.graph.node if n.op_type in ("MatMul", "Gemm", "FusedMatMul")]
+    assert len(products) == 4
+    whole = training_step(model, optimizer="adam")
+    assert len(step.model.graph.node) < len(whole.model.graph.node) / 2
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
+def test_weight_decay_spares_what_is_named(optimizer: str) -> None:
+    """A parameter that matches moves as without decay, any other as with it."""
+    model = deep()
+    rule = replace(OPTIMIZERS[optimizer], weight_decay=0.3)
+    plain = replace(OPTIMIZERS[optimizer], weight_decay=0.0)
+    steps = [
+        training_step(model, optimizer=rule, no_weight_decay=["body_*"]),
+        training_step(model, optimizer=rule),
+        training_step(model, optimizer=plain),
+    ]
+    given = {"x": RNG.standard_normal((4, 8)).astype("f4"), "target": np.array([0, 1, 2, 0])}
+    spared, decayed, free = (run(step.model, {**_first(step, model), **given}) for step in steps)
+    np.testing.assert_array_equal(spared["body_a.next"], free["body_a.next"])
+    np.testing.assert_array_equal(spared["head_w.next"], decayed["head_w.next"])
+    assert not np.array_equal(decayed["body_a.next"], free["body_a.next"])
+
+
+def _first(step: TrainingStep, model: onnx.ModelProto) -> dict:
+    weights = materialise(model)
+    dtypes = {c.input: onnx.helper.tensor_dtype_to_np_dtype(c.elem_type) for c in step.carried}
+    zeros = {c.input: np.zeros(c.shape, dtypes[c.input]) for c in step.carried}
+    return {"learning_rate": np.array(0.1, "f4"), **zeros, **weights}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"freeze": ["bod_*"]}, r"freeze 'bod_\*' is unknown; choices are body_a.*did you"),
+        ({"no_weight_decay": ["*.bias"]}, r"no_weight_decay '\*\.bias' is unknown; choices are"),
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_refused(arguments: dict, words: str) -> None:
+    """A misspelt pattern would silently train or decay what it should spare."""
+    with pytest.raises(ModelError, match=words):
+        training_step(deep(), **arguments)

@@ -11,6 +11,7 @@ from epochcost.autodiff.step import (
     evaluation_graph,
     training_step,
 )
+from epochcost.autodiff.terms import Term
 from epochcost.autodiff.update import Carried
 from epochcost.autodiff.vjp import vjp_graph
 
@@ -23,6 +24,7 @@ __all__ = [
     "Momentum",
     "RmsProp",
     "Sgd",
+    "Term",
     "TrainingStep",
     "evaluation_graph",
     "training_step",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from epochcost.errors import ModelError
@@ -16,6 +17,21 @@ def chosen(kind: str, table: Mapping[str, T], name: str) -> T:
     if name not in table:
         raise unknown(kind, name, table)
     return table[name]
+
+
+def matching(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
+    """The choices that are named, or match a shell pattern such as ``encoder.*``.
+
+    Raises ModelError for a pattern that matches none, with the nearest choice.
+    """
+    found: set[str] = set()
+    for pattern in patterns:
+        # A name may itself look like a pattern: "w[0]".
+        matched = {name for name in choices if name == pattern or fnmatchcase(name, pattern)}
+        if not matched:
+            raise unknown(kind, pattern, choices)
+        found |= matched
+    return frozenset(found)
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> ModelError:

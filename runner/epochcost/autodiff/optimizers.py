@@ -7,9 +7,9 @@ states start at zero. ``weight_decay`` adds weight_decay · w to the gradient, e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from onnx import TensorProto
 
@@ -53,9 +53,23 @@ class Optimizer(Protocol):
         """Emit one step."""
         ...
 
+    def undecayed(self) -> Optimizer:
+        """The same rule without weight decay."""
+        ...
+
+
+class _Decaying:
+    """What every rule here can do: leave its decay out."""
+
+    def undecayed(self) -> Self:
+        """The same rule without weight decay."""
+        rule: Any = self
+        undecayed: Self = replace(rule, weight_decay=0.0)
+        return undecayed
+
 
 @dataclass(frozen=True)
-class Sgd:
+class Sgd(_Decaying):
     """w' = w - rate · g."""
 
     weight_decay: float = 0.0
@@ -69,7 +83,7 @@ class Sgd:
 
 
 @dataclass(frozen=True)
-class Momentum:
+class Momentum(_Decaying):
     """v' = momentum · v + g; w' = w - rate · v'; Nesterov: w' = w - rate · (g + momentum · v')."""
 
     momentum: float = 0.9
@@ -87,7 +101,7 @@ class Momentum:
 
 
 @dataclass(frozen=True)
-class RmsProp:
+class RmsProp(_Decaying):
     """s' = rho · s + (1 - rho) · g²; w' = w - rate · g / (√s' + epsilon)."""
 
     rho: float = 0.99
@@ -104,7 +118,7 @@ class RmsProp:
 
 
 @dataclass(frozen=True)
-class Adagrad:
+class Adagrad(_Decaying):
     """s' = s + g²; w' = w - rate · g / (√s' + epsilon)."""
 
     epsilon: float = 1e-10
@@ -120,7 +134,7 @@ class Adagrad:
 
 
 @dataclass(frozen=True)
-class Adadelta:
+class Adadelta(_Decaying):
     """Steps by the ratio of the running root mean squares of steps and gradients.
 
     s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
@@ -144,7 +158,7 @@ class Adadelta:
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(_Decaying):
     """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both corrected for their start at zero.
 
     w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is

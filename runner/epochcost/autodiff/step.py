@@ -15,11 +15,12 @@ from epochcost.autodiff import rules  # noqa: F401 - fills the registry
 from epochcost.autodiff.backward import pull_back
 from epochcost.autodiff.batch_statistics import train_on_batches
 from epochcost.autodiff.builder import Provider, Value
-from epochcost.autodiff.choices import chosen, unknown
+from epochcost.autodiff.choices import chosen, matching, unknown
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
-from epochcost.autodiff.losses import LOSSES, Loss, LossFunction
+from epochcost.autodiff.losses import LossFunction
 from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
 from epochcost.autodiff.spelling import respelled
+from epochcost.autodiff.terms import Objective, Term, objective, terms_of
 from epochcost.autodiff.training_mode import in_inference_mode, in_training_mode
 from epochcost.autodiff.update import Carried, Move, clipped, emptied, summed, updates
 from epochcost.errors import ModelError
@@ -44,19 +45,24 @@ class TrainingStep:
     """The step's graph and the names by which it is fed and read.
 
     ``inputs`` are the model's data inputs, ``frozen`` the parameters that are fed and stay as they
-    are, ``target`` what the loss compares with (None: nothing), ``learning_rate`` a float32 scalar
-    input, ``loss`` the scalar output. ``accumulation`` runs first, once for each micro-batch but
-    the last.
+    are, ``targets`` what each term of the loss compares with (None: nothing), ``learning_rate`` a
+    float32 scalar input, ``loss`` the scalar output. ``accumulation`` runs first, once for each
+    micro-batch but the last.
     """
 
     model: onnx.ModelProto
     inputs: tuple[str, ...]
     frozen: tuple[str, ...]
-    target: str | None
+    targets: tuple[str | None, ...]
     learning_rate: str
     loss: str
     carried: tuple[Carried, ...]
     accumulation: Accumulation | None = None
+
+    @property
+    def target(self) -> str | None:
+        """What the first term of the loss compares with."""
+        return self.targets[0]
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -77,10 +83,15 @@ class _Pulled:
     """
 
     forward: Forward
-    target: tuple[Value, ...]
+    targets: Sequence[Value | None]
     loss: Value
     gradients: Mapping[str, Value]
     standing: tuple[Move, ...]
+
+    @property
+    def compared(self) -> list[Value]:
+        """The graph inputs that the loss compares with."""
+        return [target for target in self.targets if target is not None]
 
     @property
     def given(self) -> list[Value]:
@@ -92,10 +103,11 @@ class _Pulled:
 def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     model: onnx.ModelProto,
     *,
-    loss: str | LossFunction = "softmax_cross_entropy",
+    loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy",
     optimizer: str | Optimizer = "sgd",
     output: str | None = None,
     freeze: Collection[str] = (),
+    no_weight_decay: Collection[str] = (),
     dimensions: Mapping[str, int] | None = None,
     seed: int | None = None,
     clip_norm: float | None = None,
@@ -105,34 +117,40 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
 ) -> TrainingStep:
     """Differentiate a model into a training step.
 
-    ``output`` is what the loss is taken of (default: the only float output), ``freeze`` names
-    parameters that stay as they are (and running statistics, which their BatchNormalization then
-    normalizes by), ``dimensions`` binds symbolic dimensions, ``seed`` makes Dropout repeatable,
-    ``clip_norm`` bounds the global norm of the gradients, and with ``micro_batches`` above one the
+    ``output`` is what the loss is taken of (default: the only float output); several losses are a
+    list of terms. ``freeze`` names parameters that stay as they are (and running statistics, which
+    their BatchNormalization then normalizes by), ``no_weight_decay`` those that the optimizer does
+    not decay; both take shell patterns. ``dimensions`` binds symbolic dimensions, ``seed`` makes
+    Dropout repeatable, ``clip_norm`` bounds the global norm of the gradients before they are
+    decayed, and with ``micro_batches`` above one the
     gradients of so many runs are averaged before each update. ``provider`` allows forms that only
     that execution provider runs; without it any can. ``carry`` maps inputs to the outputs that
     they are in the next step, such as a recurrent state, which starts at zeros; no gradient flows
     from one step to another. A parameter that does not reach the output is not trained. Raises
     ModelError for unknown names and for what cannot be differentiated.
     """
-    rule, mover = _rule(loss), _mover(optimizer)
-    trainable = _trainable(model, freeze)
+    terms, mover = terms_of(loss, output), _mover(optimizer)
+    everything = [parameter.name for parameter in parameters(model)]
+    held = [statistic.name for statistic in state(model)]
+    frozen = matching("freeze", freeze, [*everything, *held])
+    undecayed = matching("no_weight_decay", no_weight_decay, everything)
+    trainable = [name for name in everything if name not in frozen]
     forward = open_model(in_training_mode(respelled(model), seed), dimensions, provider)
     op = forward.op
-    batched = train_on_batches(op, [held.name for held in state(model)], freeze)
+    batched = train_on_batches(op, held, frozen)
     standing = (*batched.moves, *_recurrent(forward, carry or {}))
-    pulled = _pull(forward, batched.nodes, standing, rule, output, trainable, micro_batches)
+    pulled = _pull(forward, batched.nodes, standing, terms, trainable, micro_batches)
     sums = summed(op, pulled.gradients) if micro_batches > 1 else {}
     gradients = {name: move.after for name, move in sums.items()} or pulled.gradients
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
-    moves = list(updates(op, mover, clipped(op, gradients, clip_norm), rate))
+    moves = list(updates(op, mover, clipped(op, gradients, clip_norm), rate, undecayed))
     moves += [*(emptied(op, total) for total in sums.values()), *standing]
     data = {data.name for data in data_inputs(model)}
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
         inputs=tuple(value.name for value in pulled.given if value.name in data),
         frozen=tuple(value.name for value in pulled.given if value.name not in data),
-        target=pulled.target[0].name if pulled.target else None,
+        targets=tuple(None if target is None else target.name for target in pulled.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,
         carried=tuple(move.carried for move in moves),
@@ -143,42 +161,47 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
 def evaluation_graph(
     model: onnx.ModelProto,
     *,
-    loss: str | LossFunction = "softmax_cross_entropy",
+    loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy",
     output: str | None = None,
     dimensions: Mapping[str, int] | None = None,
 ) -> onnx.ModelProto:
     """The model in inference form with its loss, for held-out batches.
 
-    Inputs are the model's own, ``target``, and whatever a step carries: weights held in the file
-    become inputs, so that trained values can be fed. Outputs are the model's own and ``loss``.
+    Inputs are the model's own, the step's targets, and whatever a step carries: weights held in the
+    file become inputs, so that trained values can be fed. Outputs are the model's own and ``loss``.
     """
     forward = open_model(in_inference_mode(respelled(model)), dimensions)
-    target, built = _loss(forward, _rule(loss), _output(forward, output))
+    built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
     held = [entry.name for entry in (*parameters(model), *state(model))]
     weights = [forward.value(name) for name in held if name not in names(forward.inputs)]
-    return close_model(forward, [*forward.inputs, *target, *weights], outputs, "evaluation")
+    return close_model(forward, [*forward.inputs, *built.given, *weights], outputs, "evaluation")
 
 
 def _pull(
     forward: Forward,
     nodes: Sequence[onnx.NodeProto],
     standing: tuple[Move, ...],
-    rule: LossFunction,
-    output: str | None,
+    terms: Sequence[Term],
     trainable: Sequence[str],
     micro_batches: int,
 ) -> _Pulled:
     """The loss and its gradients; a micro-batch counts for its share of the update."""
     op = forward.op
-    result = _output(forward, output)
-    target, built = _loss(forward, rule, result)
-    share = built.cotangent * (1 / micro_batches) if micro_batches > 1 else built.cotangent
-    found = pull_back(op, nodes, {result.name: share}, trainable)
+    built = objective(forward, terms)
+    found = pull_back(op, nodes, _shares(built, micro_batches), trainable)
     gradients = {name: found[name] for name in trainable if name in found}
     if not gradients:
-        raise ModelError(f"no trainable parameter reaches the output {result.name!r}")
-    return _Pulled(forward, target, op.rename(built.value, "loss"), gradients, standing)
+        outputs = ", ".join(map(repr, built.cotangents))
+        raise ModelError(f"no trainable parameter reaches the output {outputs}")
+    loss = op.rename(built.value, "loss")
+    return _Pulled(forward, built.targets, loss, gradients, standing)
+
+
+def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
+    if micro_batches == 1:
+        return dict(built.cotangents)
+    return {name: value * (1 / micro_batches) for name, value in built.cotangents.items()}
 
 
 def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Move]:
@@ -200,7 +223,7 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Move]:
 def _closed(
     pulled: _Pulled, extra: Sequence[Value], moves: Sequence[Move], name: str
 ) -> onnx.ModelProto:
-    inputs = [*pulled.given, *pulled.target, *extra, *(move.before for move in moves)]
+    inputs = [*pulled.given, *pulled.compared, *extra, *(move.before for move in moves)]
     outputs = [pulled.loss, *(move.after for move in moves)]
     return close_model(pulled.forward, inputs, outputs, name)
 
@@ -214,47 +237,5 @@ def _accumulation(pulled: _Pulled, sums: Sequence[Move]) -> Accumulation:
     )
 
 
-def _rule(loss: str | LossFunction) -> LossFunction:
-    return chosen("loss", LOSSES, loss) if isinstance(loss, str) else loss
-
-
 def _mover(optimizer: str | Optimizer) -> Optimizer:
     return chosen("optimizer", OPTIMIZERS, optimizer) if isinstance(optimizer, str) else optimizer
-
-
-def _trainable(model: onnx.ModelProto, freeze: Collection[str]) -> list[str]:
-    everything = [parameter.name for parameter in parameters(model)]
-    choices = [*everything, *(held.name for held in state(model))]
-    for name in freeze:
-        if name not in choices:
-            raise unknown("freeze", name, choices)
-    return [name for name in everything if name not in freeze]
-
-
-def _output(forward: Forward, name: str | None) -> Value:
-    output = _named_output(forward, name)
-    if not output.size:
-        raise ModelError(f"output {output.name!r}: demanded elements; its shape is {output.shape}")
-    return output
-
-
-def _named_output(forward: Forward, name: str | None) -> Value:
-    floats = [value for value in forward.outputs if value.is_float]
-    if name is None:
-        if len(floats) != 1:
-            raise ModelError(
-                f"demanded the name of the output to train on; the model has {len(floats)} float "
-                f"outputs: {', '.join(names(floats))}"
-            )
-        return floats[0]
-    if name not in names(floats):
-        raise unknown("output", name, names(floats))
-    return forward.value(name)
-
-
-def _loss(forward: Forward, rule: LossFunction, output: Value) -> tuple[tuple[Value, ...], Loss]:
-    wanted = rule.target_of(output)
-    if wanted is None:
-        return (), rule.build(forward.op, output, None)
-    target = forward.op.input("target", wanted.shape, wanted.elem_type)
-    return (target,), rule.build(forward.op, output, target)

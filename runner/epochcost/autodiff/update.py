@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,9 +51,16 @@ class Move:
 
 
 def updates(
-    op: Builder, optimizer: Optimizer, gradients: Mapping[str, Value], rate: Value
+    op: Builder,
+    optimizer: Optimizer,
+    gradients: Mapping[str, Value],
+    rate: Value,
+    undecayed: Collection[str] = (),
 ) -> Iterator[Move]:
-    """The moves of each parameter and its states, and of the step count where it is asked for."""
+    """The moves of each parameter and its states, and of the step count where it is asked for.
+
+    The weights of ``undecayed`` parameters are not decayed.
+    """
     count = None
     if optimizer.counts_steps:
         before = op.input("step_count", (), TensorProto.DOUBLE)
@@ -62,7 +69,8 @@ def updates(
     for name, gradient in gradients.items():
         w = op.values[name]
         typed = rate if w.elem_type == rate.elem_type else op.Cast(rate, to=w.elem_type)
-        yield from _moves(op, optimizer, w, gradient, Pace(typed, count))
+        rule = optimizer.undecayed() if name in undecayed else optimizer
+        yield from _moves(op, rule, w, gradient, Pace(typed, count))
 
 
 def _moves(
