@@ -3,12 +3,12 @@
 Everything is Decimal and pure. A missing price is a state (`Unpriced`), never zero.
 """
 
-from epochcost.cost.bill import quote, quote_at_rate
+from epochcost.cost.bill import quote, quote_at_rate, quotes_in_a_row, share
 from epochcost.cost.claims import ClaimCheck, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
 from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced, billed_cost, prorated_cost
 from epochcost.cost.lines import Line, Quote, Usage
-from epochcost.cost.rented import billed_seconds
+from epochcost.cost.starts import billed_seconds
 from epochcost.cost.workload import TrainingCosts, TrainingTime, million_inferences, training_costs
 
 __all__ = [
@@ -31,7 +31,9 @@ __all__ = [
     "prorated_cost",
     "quote",
     "quote_at_rate",
+    "quotes_in_a_row",
     "recompute",
     "rivals",
+    "share",
     "training_costs",
 ]

@@ -1,34 +1,105 @@
-"""A price and a usage become a quote: the one entry to billing, rented or owned."""
+"""A price and a usage become a quote: the one entry to billing, rented or owned.
+
+A bill of an uninterrupted job. How it is built: docs/decisions/0005-bills.md.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 
-from epochcost.cost.lines import Quote, Usage
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.credit import credited
+from epochcost.cost.lines import Line, Quote, Usage
+from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
-from epochcost.cost.rented import rented_lines
+from epochcost.cost.parts import compute_part, hourly_parts
+from epochcost.cost.rented import (
+    egress_lines,
+    failure_lines,
+    hourly_lines,
+    run_lines,
+    storage_lines,
+)
+from epochcost.cost.starts import Schedule, share_of_a_start, single_start, uninterrupted
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
 
 
-def quote(price: Price, usage: Usage, *, billing: Billing | None = None) -> Quote:
-    """Bill a usage under a price plan.
+def quote(
+    price: Price, usage: Usage, *, billing: Billing | None = None, credit: Decimal | None = None
+) -> Quote:
+    """Bill a usage under a price plan, as a job by itself.
 
-    ``billing`` replaces the plan's own rule, for example to prorate a share of a longer job. An
-    owned machine has no billing rule: every second costs the same.
+    ``billing`` replaces the plan's own rule. An owned machine has no billing rule: every second
+    costs the same. ``credit`` is what is left of free credit, the plan's whole one by default.
     Amounts are Decimal, kept to 18 decimals (halves to even), so that ``Quote.total`` is exactly
-    the sum of the lines. Raises InputError where the plan is per vCPU and ``usage.vcpus`` is not
-    given or the usage is accelerated, and where figures overflow.
+    the sum of the lines. Raises InputError where the plan has no price for something used (egress),
+    where it is per vCPU and ``usage.vcpus`` is not given or the usage is accelerated, and where
+    figures overflow.
     """
     with exact_arithmetic():
+        _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
-            lines = owned_lines(price.owned, usage, price.id)
-        else:
-            assert price.amount is not None, "a Price has amount or owned"
-            lines = rented_lines(_hourly(price.amount), billing or price.billing_rule, usage)
-    return Quote(lines, price.currency, price.id, price.assumed)
+            return _owned(price, usage)
+        rule = billing or price.billing_rule
+        schedule = uninterrupted(price, usage.duration_seconds, rule)
+        bill = _quoted(price, scheduled_lines(price, schedule, usage), schedule, usage)
+        left = credit if credit is not None or price.credit is None else price.credit.amount
+        if left is None:
+            return bill
+        return credited(bill, price.credit.label if price.credit else "free credit", left)
+
+
+def share(price: Price, usage: Usage) -> Quote:
+    """Charge a usage its share of a longer job's bill.
+
+    Nothing is rounded up, nothing starts, and what is charged for each run or given as credit
+    belongs to the whole job. Raises InputError as ``quote`` does, and where the plan charges
+    nothing by the hour.
+    """
+    with exact_arithmetic():
+        _refuse_unpriced_egress(price, usage)
+        if price.owned is not None:
+            return _owned(price, usage)
+        schedule = share_of_a_start(usage.duration_seconds)
+        parts = hourly_parts(price)
+        if not parts:
+            raise InputError(f"{price.id}: demanded a price per hour for a share; got none")
+        lines = (
+            *hourly_lines(parts, schedule, usage.machines),
+            *storage_lines(price, schedule, usage.machines),
+            *egress_lines(price, usage),
+        )
+        return _quoted(price, lines, schedule, usage)
+
+
+def scheduled_lines(price: Price, schedule: Schedule, usage: Usage) -> tuple[Line, ...]:
+    """All lines of a rented plan for machines that run by a schedule, before any credit.
+
+    To be called inside `exact_arithmetic`.
+    """
+    return (
+        *hourly_lines(hourly_parts(price), schedule, usage.machines),
+        *storage_lines(price, schedule, usage.machines),
+        *egress_lines(price, usage),
+        *run_lines(price, usage),
+        *failure_lines(price, schedule, usage.machines),
+    )
+
+
+def quotes_in_a_row(price: Price, usages: Iterable[Usage]) -> tuple[Quote, ...]:
+    """Bill jobs one after another, each with the credit that those before it left.
+
+    Raises InputError as ``quote`` does.
+    """
+    quotes: list[Quote] = []
+    left: Decimal | None = None
+    for usage in usages:
+        quotes.append(quote(price, usage, credit=left))
+        left = quotes[-1].credit_left
+    return tuple(quotes)
 
 
 def quote_at_rate(
@@ -36,15 +107,33 @@ def quote_at_rate(
 ) -> Quote:
     """Bill a usage at a bare hourly rate, without a price spec.
 
-    Raises InputError where the rate is not at least 1e-18 and finite.
+    Raises InputError where the rate is not at least 1e-18 and finite, and where the usage moves
+    data, which no rate per hour covers.
     """
     with exact_arithmetic():
-        lines = rented_lines(_hourly(rate_per_hour), billing, usage)
-    return Quote(lines, currency, None, assumed=False)
+        if usage.egress_gb > 0:
+            raise InputError("egress: demanded a price plan with a price per GB; got a bare rate")
+        schedule = single_start(usage.duration_seconds, billing)
+        lines = tuple(hourly_lines([compute_part(rate_per_hour)], schedule, usage.machines))
+        elapsed = schedule.elapsed_seconds * usage.runs
+    return Quote(lines, currency, None, assumed=False, elapsed_seconds=elapsed)
 
 
-def _hourly(rate: Decimal) -> Decimal:
-    hourly = kept(rate)
-    if hourly <= 0:
-        raise InputError(f"rate: demanded an amount per hour above 0, at least 1e-18; got {rate}")
-    return hourly
+def _owned(price: Price, usage: Usage) -> Quote:
+    assert price.owned is not None, "asked for an owned plan"
+    elapsed = usage.duration_seconds * usage.runs
+    whole = replace(usage, duration_seconds=elapsed, runs=1)
+    lines = owned_lines(price.owned, whole, price.id)
+    return Quote(lines, price.currency, price.id, price.assumed, elapsed, price.as_of)
+
+
+def _quoted(price: Price, lines: tuple[Line, ...], schedule: Schedule, usage: Usage) -> Quote:
+    elapsed = schedule.elapsed_seconds * usage.runs
+    return Quote(lines, price.currency, price.id, price.assumed, elapsed, price.as_of)
+
+
+def _refuse_unpriced_egress(price: Price, usage: Usage) -> None:
+    if usage.egress_gb > 0 and not any(part.per == "gb" for part in price.components):
+        raise InputError(
+            f'{price.id}: demanded a plan with a component per = "gb" for egress; got none'
+        )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
-from epochcost.cost.bill import quote
-from epochcost.cost.lines import Usage
+from epochcost.cost.bill import quote, share
+from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.money import QUANTUM, exact_arithmetic
 from epochcost.errors import InputError
-from epochcost.specs.billing import BILLING_RULES, Billing
+from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
-
-PRORATED = BILLING_RULES["prorated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,28 @@ def billed_cost(
 ) -> Cost:
     """Bill a job of this duration by itself, under the plan's billing or another rule.
 
-    ``vcpus`` and ``accelerated`` are as in ``Usage``. Without a price, or where the plan cannot be
-    applied, Unpriced with the reason.
+    ``vcpus`` and ``accelerated`` are as in ``Usage``. Free credit is left out: it changes who pays
+    and not what it costs. Without a price, or where the plan cannot be applied, Unpriced with the
+    reason.
     """
+    bill = partial(quote, billing=billing, credit=Decimal(0))
+    return _estimated(bill, price, time, vcpus, accelerated)
+
+
+def prorated_cost(
+    price: Price | None, time: Time, *, vcpus: int | None = None, accelerated: bool = False
+) -> Cost:
+    """Charge this time its share of a running job's bill, as ``bill.share`` does."""
+    return _estimated(share, price, time, vcpus, accelerated)
+
+
+def _estimated(
+    bill: Callable[[Price, Usage], Quote],
+    price: Price | None,
+    time: Time,
+    vcpus: int | None,
+    accelerated: bool,
+) -> Cost:
     if price is None:
         return Unpriced("no price is known")
     try:
@@ -101,14 +120,7 @@ def billed_cost(
             Usage(seconds, vcpus=vcpus, accelerated=accelerated)
             for seconds in (time.low, time.mean, time.high)
         )
-        low, mean, high = (quote(price, usage, billing=billing).total for usage in usages)
+        low, mean, high = (bill(price, usage).total for usage in usages)
     except InputError as error:
         return Unpriced(str(error))
     return Estimate(low, mean, high, price.currency, price.id, price.assumed)
-
-
-def prorated_cost(
-    price: Price | None, time: Time, *, vcpus: int | None = None, accelerated: bool = False
-) -> Cost:
-    """Charge this time its share of a running job's bill: nothing is rounded up."""
-    return billed_cost(price, time, vcpus=vcpus, accelerated=accelerated, billing=PRORATED)

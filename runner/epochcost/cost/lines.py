@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -11,28 +12,41 @@ from epochcost.units import MAX_DURATION_SECONDS
 
 # More machines or vCPUs at once than anybody rents: a slip of the keyboard.
 MOST_AT_ONCE = 1_000_000
+# An exabyte.
+MOST_GIGABYTES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How long how many machines run at once; each is one start and is billed by itself.
+    """How long how many machines run at once, how often in a row; each is billed by itself.
 
-    The duration is kept to 18 decimals. ``vcpus`` of one machine are needed by plans per vCPU only,
-    which do not cover ``accelerated`` work. Raises InputError on times or counts that are not
-    positive, not finite or beyond reason.
+    Each of ``runs`` starts its machines anew and lasts ``duration_seconds``, kept to 18 decimals.
+    ``vcpus`` of one machine are needed by plans per vCPU only, which do not cover ``accelerated``
+    work. ``egress_gb`` (1e9 bytes each) leave the provider in all. Raises InputError on times or
+    numbers that are not positive, not finite or beyond reason.
     """
 
     duration_seconds: Decimal
     count: int = 1
     vcpus: int | None = None
     accelerated: bool = False
+    runs: int = 1
+    egress_gb: Decimal = Decimal(0)
 
     def __post_init__(self) -> None:
         with exact_arithmetic():
             object.__setattr__(self, "duration_seconds", _duration(self.duration_seconds))
+            object.__setattr__(self, "egress_gb", _gigabytes(self.egress_gb))
         _check_number("count", self.count)
+        _check_number("runs", self.runs)
+        _check_number("count times runs", self.machines)
         if self.vcpus is not None:
             _check_number("vcpus", self.vcpus)
+
+    @property
+    def machines(self) -> int:
+        """How often a machine is run, at once or in a row."""
+        return self.count * self.runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +67,33 @@ class Line:
 class Quote:
     """A bill: lines whose sum is the total, exactly.
 
-    ``price_id`` is None where a bare rate was quoted; ``assumed`` says that the plan's figures are
-    assumptions and nobody's price list.
+    ``price_id`` and ``as_of``, the day of the price, are None where a bare rate was quoted;
+    ``assumed`` says that the plan's figures are assumptions and nobody's price list.
+    ``elapsed_seconds`` is the time on the wall from asking for the machines to the last run's end,
+    with start-ups, restarts and failures to be expected. ``credit_left`` is None where no credit
+    was to be had.
     """
 
     lines: tuple[Line, ...]
     currency: str
     price_id: str | None
     assumed: bool
+    elapsed_seconds: Decimal
+    as_of: dt.date | None = None
+    credit_used: Decimal = Decimal(0)
+    credit_left: Decimal | None = None
 
     @property
     def total(self) -> Decimal:
-        """The exact sum of the lines' amounts, in ``currency``."""
+        """The exact sum of the lines' amounts, in ``currency``: what is to be paid."""
         with exact_arithmetic():
             return sum((line.amount for line in self.lines), Decimal(0))
+
+    @property
+    def before_credit(self) -> Decimal:
+        """What would be to be paid without credit."""
+        with exact_arithmetic():
+            return self.total + self.credit_used
 
 
 def _duration(seconds: Decimal) -> Decimal:
@@ -75,6 +102,12 @@ def _duration(seconds: Decimal) -> Decimal:
         if duration > 0:
             return duration
     raise InputError(f"duration: demanded at least 1e-18 s and at most 100 years; got {seconds} s")
+
+
+def _gigabytes(amount: Decimal) -> Decimal:
+    if amount.is_finite() and 0 <= amount <= MOST_GIGABYTES:
+        return kept(amount)
+    raise InputError(f"egress: demanded at least 0 GB and at most {MOST_GIGABYTES:,}; got {amount}")
 
 
 def _check_number(name: str, value: int) -> None:

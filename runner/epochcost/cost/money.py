@@ -55,3 +55,14 @@ def kept(value: Decimal) -> Decimal:
     if not value.is_finite() or abs(value) > LARGEST:
         raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
     return value.quantize(QUANTUM)
+
+
+def kept_rate(rate: Decimal) -> Decimal:
+    """Keep 18 decimals of what a unit costs; raises InputError where that leaves nothing.
+
+    To be called inside `exact_arithmetic`.
+    """
+    value = kept(rate)
+    if value <= 0:
+        raise InputError(f"rate: demanded an amount above 0, at least 1e-18; got {rate:.6g}")
+    return value

@@ -1,46 +1,80 @@
-"""Rented machines: used time becomes billed time, and billed time becomes lines."""
+"""Rented machines: the lines of a plan's hourly parts, and of what it charges otherwise."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from epochcost.cost.lines import Line, Usage
-from epochcost.cost.money import exact_arithmetic, kept
-from epochcost.specs.billing import Billing
+from epochcost.cost.money import kept, kept_rate
+from epochcost.cost.parts import HOURS_PER_MONTH, Part
+from epochcost.cost.starts import Schedule
+from epochcost.specs.price import Price
 from epochcost.units import SECONDS_PER_HOUR
 
 
-def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Round the seconds of one start up to those that are billed.
+def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> Iterator[Line]:
+    """List each part for the time of work, then all for start-ups and for time nobody used.
 
-    Use up to the minimum is billed as the minimum, longer use in whole steps (a step of 0: as
-    used). Billing billed seconds again changes nothing.
+    The later amounts are what the bill of all time so far exceeds the lines before by: rounding
+    each by itself could let a bill fall by one unit of the last decimal as time grows.
     """
-    with exact_arithmetic():
-        if used_seconds <= rule.minimum_seconds:
-            return rule.minimum_seconds
-        if rule.increment_seconds == 0:
-            return used_seconds
-        steps, rest = divmod(used_seconds, rule.increment_seconds)
-        return (steps + (rest > 0)) * rule.increment_seconds
+    if not parts:
+        return
+    used = schedule.used_seconds
+    begun = used + schedule.starting_seconds
+    for part in parts:
+        quantity, amount = _hours(used * part.units), part.amount(used)
+        yield Line(part.label, quantity * machines, part.unit, part.rate, amount * machines)
+    rate = sum((part.hourly for part in parts), Decimal(0))
+    for label, before, after in (
+        ("compute, starting", used, begun),
+        ("compute, billed but unused", begun, schedule.billed_seconds),
+    ):
+        if after > before:
+            hours = (_hours(after) - _hours(before)) * machines
+            amount = _amount(parts, after) - _amount(parts, before)
+            yield Line(label, hours, "hour", rate, amount * machines)
 
 
-def rented_lines(rate_per_hour: Decimal, rule: Billing, usage: Usage) -> tuple[Line, ...]:
-    """List the used time and, apart from it, the time billed although nobody used it.
+def storage_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:
+    """What is kept by the gigabyte-month, for all the time on the wall."""
+    for part in price.components:
+        if part.per == "gb-month" and part.amount is not None:
+            months = schedule.elapsed_seconds / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
+            quantity = kept(part.count * months)
+            yield _line(part.label, quantity, "GB-month", part.amount, machines)
 
-    The second amount is what the whole bill exceeds the first by: rounding each by itself could
-    let a bill fall by one unit of the last decimal as time grows.
-    """
-    used, billed = usage.duration_seconds, billed_seconds(usage.duration_seconds, rule)
-    used_hours, billed_hours = kept(used / SECONDS_PER_HOUR), kept(billed / SECONDS_PER_HOUR)
-    used_amount = kept(rate_per_hour * used / SECONDS_PER_HOUR)
-    billed_amount = kept(rate_per_hour * billed / SECONDS_PER_HOUR)
 
-    def line(label: str, hours: Decimal, amount: Decimal) -> Line:
-        return Line(label, hours * usage.count, "hour", rate_per_hour, amount * usage.count)
+def egress_lines(price: Price, usage: Usage) -> Iterator[Line]:
+    """What is moved by the gigabyte."""
+    for part in price.components:
+        if part.per == "gb" and part.amount is not None and usage.egress_gb > 0:
+            yield _line(part.label, usage.egress_gb, "GB", part.amount)
 
-    lines = (line("compute, used", used_hours, used_amount),)
-    if billed == used:
-        return lines
-    unused_hours, unused_amount = billed_hours - used_hours, billed_amount - used_amount
-    return (*lines, line("compute, billed but unused", unused_hours, unused_amount))
+
+def run_lines(price: Price, usage: Usage) -> Iterator[Line]:
+    """What is charged for each run, whatever it lasts."""
+    for part in price.components:
+        if part.per == "run" and part.amount is not None:
+            yield _line(part.label, kept(part.count), "run", part.amount, usage.runs)
+
+
+def failure_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:
+    """The expected charge of starts that fail."""
+    if schedule.failures > 0 and price.start.failure_charge > 0:
+        charge = price.start.failure_charge
+        yield _line("failed starts, expected", schedule.failures, "start", charge, machines)
+
+
+def _line(label: str, quantity: Decimal, unit: str, rate: Decimal, times: int = 1) -> Line:
+    rate = kept_rate(rate)
+    return Line(label, quantity * times, unit, rate, kept(quantity * rate) * times)
+
+
+def _hours(seconds: Decimal) -> Decimal:
+    return kept(seconds / SECONDS_PER_HOUR)
+
+
+def _amount(parts: Sequence[Part], seconds: Decimal) -> Decimal:
+    return sum((part.amount(seconds) for part in parts), Decimal(0))

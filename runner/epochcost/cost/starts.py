@@ -1,0 +1,94 @@
+"""How a job's time becomes starts and billed time: start-up, restarts, lifetimes, rounding.
+
+Uninterrupted here: what a provider that takes machines back does to a job is laid upon this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.specs.billing import Billing
+from epochcost.specs.price import Price
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One run of a job on one machine; all in seconds but the numbers of starts and failures.
+
+    ``used_seconds`` is work, ``starting_seconds`` what start-ups and restarts are billed for,
+    ``billed_seconds`` both with what billing rounds up, ``elapsed_seconds`` the time on the wall,
+    which counts start-ups that are not billed and failures that are expected.
+    """
+
+    used_seconds: Decimal
+    starting_seconds: Decimal
+    billed_seconds: Decimal
+    elapsed_seconds: Decimal
+    starts: Decimal = Decimal(1)
+    failures: Decimal = Decimal(0)
+
+
+def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
+    """Round the seconds of one start up to those that are billed.
+
+    Use up to the minimum is billed as the minimum, longer use in whole steps (a step of 0: as
+    used). Billing billed seconds again changes nothing.
+    """
+    with exact_arithmetic():
+        if used_seconds <= rule.minimum_seconds:
+            return rule.minimum_seconds
+        if rule.increment_seconds == 0:
+            return used_seconds
+        steps, rest = divmod(used_seconds, rule.increment_seconds)
+        return (steps + (rest > 0)) * rule.increment_seconds
+
+
+def share_of_a_start(used_seconds: Decimal) -> Schedule:
+    """A share of a machine that runs anyway: nothing starts and nothing is rounded up."""
+    return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
+
+
+def single_start(used_seconds: Decimal, rule: Billing) -> Schedule:
+    """One start that takes no time."""
+    billed = billed_seconds(used_seconds, rule)
+    return Schedule(used_seconds, Decimal(0), billed, used_seconds)
+
+
+def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
+    """As few starts as the plan's maximum lifetime allows, each full but the last.
+
+    Every start begins with the start-up, every one but the first goes on with the restart of
+    ``interruptions``. A start-up that is not billed does not count in the lifetime. Of attempts
+    that fail with probability p, p / (1 - p) are expected for each that succeeds, and each takes
+    the start-up's time.
+    """
+    start, startup = price.start, kept(price.start.seconds)
+    restart = kept(price.interruptions.restart_seconds) if price.interruptions else Decimal(0)
+    billed_startup = startup if start.billed else Decimal(0)
+    more, last = Decimal(0), billed_startup + used_seconds
+    billed = billed_seconds(last, rule)
+    if price.maximum_lifetime_seconds is not None and last > price.maximum_lifetime_seconds:
+        lifetime = kept(price.maximum_lifetime_seconds)
+        more, last = _further_starts(used_seconds, lifetime, billed_startup, restart)
+        billed = more * billed_seconds(lifetime, rule) + billed_seconds(last, rule)
+    starts = 1 + more
+    failures = kept(starts * start.failure_probability / (1 - start.failure_probability))
+    return Schedule(
+        used_seconds,
+        starts * billed_startup + more * restart,
+        billed,
+        kept(used_seconds + (starts + failures) * startup + more * restart),
+        starts,
+        failures,
+    )
+
+
+def _further_starts(
+    used_seconds: Decimal, lifetime: Decimal, billed_startup: Decimal, restart: Decimal
+) -> tuple[Decimal, Decimal]:
+    """How many starts follow the first, and how long the last of them runs."""
+    begun = billed_startup + restart
+    more, rest = divmod(used_seconds - (lifetime - billed_startup), lifetime - begun)
+    return (more + 1, begun + rest) if rest > 0 else (more, lifetime)
