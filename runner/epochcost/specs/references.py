@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from epochcost.specs.document import Document, displayed
+from epochcost.specs.figures import figure_at, key_path
 from epochcost.specs.findings import Finding
 from epochcost.specs.kinds import KINDS, keys_of
 from epochcost.specs.wording import KeyPath, nearest, shown
@@ -85,6 +87,7 @@ def between(document: Document, others: Neighbours) -> Iterator[Finding]:
             yield from _missing_graph(document, others.graphs)
         case "prices":
             yield from _uncounted_vcpus(document, others)
+            yield from _ranges_of_no_figure(document)
         case "published":
             yield from _prices_of_other_machines(document, others)
 
@@ -140,15 +143,38 @@ def _uncounted_vcpus(document: Document, others: Neighbours) -> Iterator[Finding
         yield Finding(("owned", "per_vcpu"), f"{demand}, got {shown(identifier)}")
 
 
+def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
+    ranges = document.table.get("ranges")
+    for key, ends in ranges.items() if isinstance(ranges, dict) else ():
+        try:
+            figure = figure_at(document.table, key_path(key))
+        except ValueError as error:
+            yield Finding(("ranges", key), str(error))
+            continue
+        low, high = (ends.get("low"), ends.get("high")) if isinstance(ends, dict) else (None, None)
+        numbers = [Decimal(one) for one in (low, figure, high) if isinstance(one, int | Decimal)]
+        finite = len(numbers) == 3 and all(number.is_finite() for number in numbers)
+        if finite and numbers != sorted(numbers):
+            demand = f"should reach around the figure that is given, {figure}"
+            yield Finding(("ranges", key), f"{demand}, got {low} to {high}")
+
+
 def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterator[Finding]:
     for key, timing in _matches(document.table, ("timings", _EACH)):
-        if not isinstance(timing, dict):
+        machine = timing.get("hardware") if isinstance(timing, dict) else None
+        if not isinstance(machine, str):
             continue
-        machine, price = timing.get("hardware"), timing.get("price")
-        priced = others.table("prices", price).get("hardware")
-        if isinstance(machine, str) and others.table("hardware", priced) and machine != priced:
-            got = f"got {shown(price)}, a price of {shown(priced)}"
-            yield Finding((*key, "price"), f"should be a price of {shown(machine)}, {got}")
+        for path, price in _prices_in(timing):
+            priced = others.table("prices", price).get("hardware")
+            if others.table("hardware", priced) and machine != priced:
+                got = f"got {shown(price)}, a price of {shown(priced)}"
+                yield Finding((*key, *path), f"should be a price of {shown(machine)}, {got}")
+
+
+def _prices_in(timing: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
+    """The prices that a row names: its own, and those of its claims' formulas."""
+    yield from _matches(timing, ("price",))
+    yield from _matches(timing, (*_EACH_FORMULA[2:], "price"))
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
-from epochcost.cost import Estimate, Time, Usage, quote
+from epochcost.cost import Estimate, Time, Usage, share
+from epochcost.errors import InputError
 from epochcost.report.charts.dots import Dot, Dots
 from epochcost.report.charts.figure import Figure
 from epochcost.report.escape import one_line
@@ -127,12 +128,15 @@ def hourly_prices(
 
 
 def hourly(price: Price) -> Decimal | None:
-    """What one hour of use costs; None for a plan per vCPU, which has no machine here."""
+    """What one hour of use costs; None for a plan per vCPU or per run, which has no hour here."""
     if price.owned is not None and price.owned.per_vcpu:
         return None
-    return quote(price, Usage(Decimal(SECONDS_PER_HOUR))).total
+    try:
+        return share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
+    except InputError:
+        return None
 
 
 def owned_hour(price: Price) -> Decimal:
     """What one hour of use of an owned machine costs, of one vCPU where the plan is per vCPU."""
-    return quote(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1)).total
+    return share(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1)).total

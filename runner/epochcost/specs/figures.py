@@ -1,0 +1,89 @@
+"""Single figures of a price plan by their key paths: read one, or replace one and judge the plan.
+
+A path is written as faults write it: ``owned.utilisation``, ``components[0].amount``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from epochcost.errors import InputError
+from epochcost.specs.findings import judge
+from epochcost.specs.kinds import keys_of
+from epochcost.specs.price import Price
+from epochcost.specs.wording import KeyPath, nearest, shown
+
+_PATH = re.compile(r"[a-z_]+(\[[0-9]{1,4}\])?(\.[a-z_]+(\[[0-9]{1,4}\])?)*")
+_STEP = re.compile(r"[a-z_]+|[0-9]+")
+
+
+def key_path(text: str) -> KeyPath:
+    """The keys and positions of a path; raises ValueError, with the demand, where it is none."""
+    if not _PATH.fullmatch(text):
+        raise ValueError("should be a key path, such as owned.utilisation or components[0].amount")
+    return tuple(int(step) if step.isdecimal() else step for step in _STEP.findall(text))
+
+
+def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
+    """The number at a path of a price's table; raises ValueError, with the demand, without one."""
+    value: Any = table
+    for step in path:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        else:
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(value)
+    *around, last = [step for step in path if isinstance(step, str)]
+    choices = keys_of(Price, tuple(around))
+    got = shown(".".join((*around, last)))
+    if last not in choices:
+        raise ValueError(f"should be a key of this spec, got {got}{nearest(last, choices)}")
+    raise ValueError(f"should be the key of a number that this spec gives, got {got}")
+
+
+def value_at(price: Price, path: str) -> Decimal:
+    """The figure at a key path, defaults included; raises InputError where there is none."""
+    try:
+        return figure_at(_table(price, key_path(path)), key_path(path))
+    except ValueError as error:
+        raise InputError(f"{price.id}: {path:.80}: {error}") from None
+
+
+def with_value(price: Price, path: str, value: Decimal) -> Price:
+    """The plan with another figure at a key path, judged as a spec is.
+
+    Raises InputError where the path leads to no figure, and with all that is wrong with the plan.
+    """
+    value_at(price, path)
+    keys = key_path(path)
+    table = _table(price, keys)
+    inner: Any = table
+    for step in keys[:-1]:
+        inner = inner[step]
+    inner[keys[-1]] = value
+    judged = judge(Price, table)
+    if isinstance(judged, Price):
+        return judged
+    assert isinstance(judged, tuple), "a judged price is a price or findings"
+    raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
+
+
+def _table(price: Price, path: KeyPath) -> dict[str, Any]:
+    """The plan as its file would give it; a rule of billing spelled out where the path is in it."""
+    table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
+    if len(path) > 1 and path[0] == "billing":
+        table["billing"] = price.billing_rule.model_dump()
+    return table
+
+
+def _opened(value: Any) -> Any:
+    """Tables and arrays as TOML gives them, so that one may be changed."""
+    if isinstance(value, Mapping):
+        return {key: _opened(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_opened(item) for item in value]
+    return value
