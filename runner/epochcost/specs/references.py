@@ -21,6 +21,7 @@ from epochcost.specs.wording import KeyPath, nearest, shown
 
 # Stands for every item of an array in a pattern of keys.
 _EACH = "*"
+_EACH_FORMULA = ("timings", _EACH, "claims", _EACH, "formula")
 
 
 class _Reference(NamedTuple):
@@ -37,6 +38,8 @@ _REFERENCES = (
     _Reference("published", ("model",), "models"),
     _Reference("published", ("timings", _EACH, "hardware"), "hardware"),
     _Reference("published", ("timings", _EACH, "price"), "prices"),
+    _Reference("published", (*_EACH_FORMULA, "price"), "prices"),
+    _Reference("published", ("remarks", _EACH, "price"), "prices"),
 )
 
 
