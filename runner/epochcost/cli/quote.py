@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,7 +16,14 @@ import typer
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.billing import BILLING_RULES, BillingName
-from epochcost.units import money, parse_decimal, parse_duration_seconds, plain, significant_places
+from epochcost.units import (
+    money,
+    parse_decimal,
+    parse_duration_seconds,
+    plain,
+    seconds,
+    significant_places,
+)
 
 if TYPE_CHECKING:
     from epochcost.cost import Line, Quote, Usage
@@ -44,6 +52,10 @@ def quote(
     vcpus: Annotated[
         int | None, typer.Option(help="vCPUs of one machine, for plans per vCPU.")
     ] = None,
+    runs: Annotated[int, typer.Option(help="Times in a row, each started anew.")] = 1,
+    egress_gb: Annotated[
+        str | None, typer.Option(help="Gigabytes out of the cloud in all, for --price.")
+    ] = None,
     form: Annotated[
         Literal["text", "json"], typer.Option("--format", help="json has the exact amounts.")
     ] = "text",
@@ -51,8 +63,10 @@ def quote(
     """Show the bill for a time of use: lines that add up to the total."""
     from epochcost.cost import Usage
 
-    _check_options(price, rate, billing, currency, vcpus)
-    usage = Usage(parse_duration_seconds(duration), count, vcpus)
+    _check_options(price, rate, billing, currency)
+    _check_options_of_price(price, vcpus, egress_gb)
+    moved = parse_decimal(egress_gb or "0", "egress-gb")
+    usage = Usage(parse_duration_seconds(duration), count, vcpus, runs=runs, egress_gb=moved)
     if price is not None:
         bill = _bill_of_price(price, usage)
     else:
@@ -70,17 +84,21 @@ def _check_options(
     rate: str | None,
     billing: str | None,
     currency: str | None,
-    vcpus: int | None,
 ) -> None:
     if (price is None) == (rate is None):
         got = "neither" if price is None else "both"
         raise UsageError(f"quote: demanded either --price ID or --rate AMOUNT; got {got}")
     if rate is not None and billing is None:
         raise UsageError(f"quote: --rate demands --billing: {', '.join(BILLING_RULES)}")
-    if rate is not None and vcpus is not None:
-        raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
     if price is not None and (billing is not None or currency is not None):
         raise UsageError("quote: --billing and --currency belong to --rate; a price has its own")
+
+
+def _check_options_of_price(price: str | None, vcpus: int | None, egress_gb: str | None) -> None:
+    if price is None and vcpus is not None:
+        raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
+    if price is None and egress_gb is not None:
+        raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
 
 
 def _bill_of_price(identifier: str, usage: Usage) -> _Bill:
@@ -107,13 +125,10 @@ def _refuse_machine(identifier: str, catalogue: Catalogue) -> None:
 
 def _with_vcpus(usage: Usage, price: Price, catalogue: Catalogue) -> Usage:
     """The usage with the vCPUs of the catalogue's machine, where the caller gives none."""
-    from epochcost.cost import Usage
-
     if usage.vcpus is not None:
         return usage
     hardware = catalogue.machine(price.hardware)
-    vcpus = os.cpu_count() if hardware.detected else hardware.vcpus
-    return Usage(usage.duration_seconds, usage.count, vcpus)
+    return replace(usage, vcpus=os.cpu_count() if hardware.detected else hardware.vcpus)
 
 
 def _bill_at_rate(rate: str, billing: BillingName, currency: str, usage: Usage) -> _Bill:
@@ -144,14 +159,32 @@ def _as_json(quoted: Quote) -> str:
 def _show(bill: _Bill, usage: Usage) -> None:
     currency, lines = bill.quote.currency, bill.quote.lines
     places = max(significant_places(line.amount, 3) for line in lines)
-    time = f"{plain(usage.duration_seconds)} s"
-    used = f"{time} on 1 machine" if usage.count == 1 else f"{usage.count:,} times {time} at once"
-    typer.echo(f"{used}; {bill.plan}\n")
+    typer.echo(f"{_usage_words(usage)}; {bill.plan}\n")
     total = ("total", "", "", money(bill.quote.total, currency, places))
     rows = [*(_row(line, currency, places) for line in lines), total]
     print_table(("part", "quantity", "rate", "amount"), rows)
-    if bill.note:
-        typer.echo(f"\n{bill.note}")
+    notes = [*_notes(bill.quote, usage), *filter(None, [bill.note])]
+    if notes:
+        typer.echo("\n" + "\n".join(notes))
+
+
+def _usage_words(usage: Usage) -> str:
+    time = f"{plain(usage.duration_seconds)} s"
+    used = f"{time} on 1 machine" if usage.count == 1 else f"{usage.count:,} times {time} at once"
+    return used if usage.runs == 1 else f"{used}, {usage.runs:,} runs in a row"
+
+
+def _notes(quoted: Quote, usage: Usage) -> Iterator[str]:
+    """What the lines do not say: the time on the wall, and what is left of a credit."""
+    if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
+        elapsed = seconds(float(quoted.elapsed_seconds))
+        yield f"Elapsed: {elapsed}, with start-ups and what is expected of failures."
+    if quoted.credit_left is not None:
+        before, left = quoted.before_credit, quoted.credit_left
+        yield (
+            f"Before the credit: {money(before, quoted.currency)}. "
+            f"Left of the credit: {money(left, quoted.currency)}."
+        )
 
 
 def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:

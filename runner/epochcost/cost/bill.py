@@ -24,6 +24,7 @@ from epochcost.cost.rented import (
 from epochcost.cost.starts import Schedule, share_of_a_start, single_start, uninterrupted
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
+from epochcost.specs.currency import ISO_4217
 from epochcost.specs.price import Price
 
 
@@ -107,9 +108,13 @@ def quote_at_rate(
 ) -> Quote:
     """Bill a usage at a bare hourly rate, without a price spec.
 
-    Raises InputError where the rate is not at least 1e-18 and finite, and where the usage moves
-    data, which no rate per hour covers.
+    Raises InputError where the rate is not at least 1e-18 and finite, the currency unknown, and
+    where the usage moves data, which no rate per hour covers.
     """
+    if currency not in ISO_4217:
+        raise InputError(
+            f"currency: demanded a code of ISO 4217, such as USD; got {currency!r:.40}"
+        )
     with exact_arithmetic():
         if usage.egress_gb > 0:
             raise InputError("egress: demanded a price plan with a price per GB; got a bare rate")

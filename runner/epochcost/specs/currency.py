@@ -5,11 +5,36 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from epochcost.specs.base import NamedSpec, Positive, Source, Text, Unconfirmed, matching
+from epochcost.specs.wording import shown, suggestion
 
-Currency = Annotated[str, matching(r"[A-Z]{3}", "a currency of three capitals, such as USD")]
+# The codes of national currencies in ISO 4217 as of 2025: funds, metals and test codes left out.
+_CODES = """
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD
+    CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP
+    GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD
+    KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN
+    NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP
+    SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
+    VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
+    """
+ISO_4217 = frozenset(_CODES.split())
+
+
+def _known(code: str) -> str:
+    if code not in ISO_4217:
+        near = suggestion(code, sorted(ISO_4217))
+        raise ValueError(f"should be a currency of ISO 4217, got {shown(code)}{near}")
+    return code
+
+
+Currency = Annotated[
+    str,
+    matching(r"[A-Z]{3}", "a currency of three capitals, such as USD"),
+    AfterValidator(_known),
+]
 
 
 class ExchangeRate(NamedSpec):
