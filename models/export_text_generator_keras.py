@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["onnx==1.23.2", "onnxscript==0.7.2", "torch==2.13.0"]
 # ///
-"""Exports the character model with an auxiliary loss of Woolf's benchmark: text_generator_keras.onnx.
+"""Exports the character model with two losses of Woolf's benchmark: text_generator_keras.onnx.
 
 Embeddings of 300 numbers and an LSTM of 128 units; one softmax directly on it, another after two
 hidden layers with batch normalization (text_generator_keras.py that

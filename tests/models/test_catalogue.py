@@ -13,8 +13,14 @@ from epochcost.specs.loader import load_catalogue
 ROOT = Path(__file__).parents[2]
 # By id of a model: its trainable parameters, and where the count comes from.
 PARAMETER_COUNTS = [
+    ("imdb-bidirectional-lstm", 2_658_945, "summed over the layers of the source's script"),
+    ("imdb-fasttext", 60_000_051, "50 V + 51 for the vocabulary V that the spec assumes"),
+    ("lstm-char-cnn", 19_367_965, "summed over the source's variables; 19 million in Kim et al."),
+    ("lstm-char-cnn-small", 5_310_115, "summed over the layers; 5 million in Kim et al."),
+    ("lstm-text-generation", 102_585, "summed over the layers of the source's script"),
     ("mnist-cnn", 1_199_882, "summed over the layers of Keras's mnist_cnn.py"),
     ("mnist-mlp", 669_706, "summed over the layers of Keras's mnist_mlp.py"),
+    ("text-generator-keras", 456_894, "summed over the layers of the source's script"),
 ]
 
 
