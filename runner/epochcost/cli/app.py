@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from epochcost import __version__
-from epochcost.cli import build, check, plan, quote, run, train_graph
+from epochcost.cli import build, check, plan, prices, quote, run, train_graph
 from epochcost.errors import CapabilityError, EpochcostError
 
 app = typer.Typer(
@@ -47,6 +47,7 @@ def _options(
 app.command("build")(build.build)
 app.command("check")(check.check)
 app.command("plan")(plan.plan)
+app.add_typer(prices.app, name="prices")
 app.command("quote")(quote.quote)
 app.command("run")(run.run)
 app.command("serve")(build.serve)

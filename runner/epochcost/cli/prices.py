@@ -1,0 +1,155 @@
+"""`epochcost prices import`: price tables become new price specs, for a person to review."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epochcost.cli.tables import print_table
+from epochcost.errors import InputError
+from epochcost.specs.price_tables import FormatName, ListedPlan, read_prices
+from epochcost.units import money, plain
+
+if TYPE_CHECKING:
+    from epochcost.specs.price_import import Found, NewSpec, Sorted
+
+app = typer.Typer(no_args_is_help=True, help="Price tables of others, taken over as specs.")
+_MOST_NAMES = 5
+
+
+@app.callback()
+def _prices() -> None:
+    """Price tables of others, taken over as specs."""
+
+
+@app.command("import")
+def import_prices(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CSV tables of prices.")],
+    format_name: Annotated[
+        FormatName | None, typer.Option("--format", help="Of the tables; else by their header.")
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="aws, gcp, azure, …, where the table does not say.")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option(help="Only this one, also for machines without a price there.")
+    ] = None,
+    zone: Annotated[str | None, typer.Option(help="Only this availability zone.")] = None,
+    plan: Annotated[
+        ListedPlan | None, typer.Option(help="Only this plan.  [default: both]")
+    ] = None,
+    as_of: Annotated[
+        dt.datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Day of the prices, where the table says none."),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Where the table was read, where it does not say.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+    skip_faulty: Annotated[
+        bool, typer.Option("--skip-faulty", help="List unsound rows and take the others.")
+    ] = False,
+) -> None:
+    """Write a new spec for each price that is new or changed; specs that exist stay as they are.
+
+    Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20
+    --source "skypilot-org/skypilot-catalog@COMMIT, catalogs/v8/aws/vms.csv" --dry-run
+    """
+    from epochcost.specs.loader import load_catalogue
+    from epochcost.specs.price_import import new_specs, sort_rows
+    from epochcost.specs.price_matching import Request
+
+    request = Request(
+        today=dt.datetime.now(dt.UTC).date(),
+        provider=provider,
+        region=region,
+        zone=zone,
+        plans=("on-demand", "spot") if plan is None else (plan,),
+        as_of=as_of.date() if as_of else None,
+        source=source,
+    )
+    catalogue = load_catalogue(Path.cwd())
+    rows = chain.from_iterable(read_prices(path, format_name) for path in files)
+    result = sort_rows(rows, catalogue, request)
+    specs = new_specs(result, catalogue, request)
+    _show(result, specs)
+    _refuse_faults(result, skipped=skip_faulty)
+    if not dry_run:
+        _write(specs)
+    _conclude(specs, dry_run=dry_run)
+
+
+def _show(result: Sorted, specs: Sequence[NewSpec]) -> None:
+    files = {spec.found.key: spec.path.name for spec in specs}
+    rows = [_row(found, files.get(found.key)) for found in result.found]
+    if rows:
+        header = ("machine", "plan", "region", "day", "known", "listed", "what", "spec")
+        print_table(header, rows)
+    for reason, names in result.unmatched.items():
+        typer.echo(f"unmatched, {names.total():,}: {reason}: {_some(list(names))}")
+
+
+def _row(found: Found, file: str | None) -> tuple[str, ...]:
+    key, currency = found.key, found.model.currency
+    known = "none" if found.known is None else _amount(found.known, currency)
+    what = "new" if found.new else "unchanged"
+    listed = _amount(found.amount, currency)
+    spec = file or found.known_id or ""
+    return key.hardware, key.plan, key.region or "any", str(key.as_of), known, listed, what, spec
+
+
+def _amount(amount: Decimal, currency: str) -> str:
+    return money(amount, currency, max(2, len(plain(amount).partition(".")[2])))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _refuse_faults(result: Sorted, *, skipped: bool) -> None:
+    for fault in result.faults:
+        typer.echo(str(fault), err=True)
+    if result.faults and not skipped:
+        count = len(result.faults)
+        counted = "1 unsound row" if count == 1 else f"{count:,} unsound rows"
+        raise InputError(
+            f"demanded sound rows of the machines in specs/hardware; got {counted}: "
+            "nothing was written; correct them, or leave them out with --skip-faulty"
+        )
+
+
+def _write(specs: Sequence[NewSpec]) -> None:
+    """Write all specs or, where one cannot be written, none."""
+    with _all_or_none() as written:
+        for spec in specs:
+            with spec.path.open("x", encoding="utf-8", newline="\n") as file:
+                written.append(spec.path)
+                file.write(spec.text)
+
+
+@contextlib.contextmanager
+def _all_or_none() -> Iterator[list[Path]]:
+    written: list[Path] = []
+    try:
+        yield written
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _conclude(specs: Sequence[NewSpec], *, dry_run: bool) -> None:
+    if not specs:
+        typer.echo("No price is new.")
+    elif dry_run:
+        typer.echo(f"Dry run: {len(specs):,} new, nothing written.")
+    else:
+        typer.echo(f"{len(specs):,} new: review the new files, then run `epochcost check`.")

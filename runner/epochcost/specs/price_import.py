@@ -1,0 +1,250 @@
+"""Rows of price tables beside the catalogue: which prices are new, unchanged, unmatched, unsound.
+
+Pure: the answer says which files would be written with which text; the command line writes them. A
+price that is known is never changed: another amount becomes a spec of its own with its own date,
+and the newest ``as_of`` of a plan is the current price everywhere.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import tomli
+
+from epochcost.errors import Fault, InputError
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.document import displayed
+from epochcost.specs.findings import judge
+from epochcost.specs.price import Price
+from epochcost.specs.price_editing import successor
+from epochcost.specs.price_matching import Machines, Request, amount_of, date_of, source_of
+from epochcost.specs.price_tables import ListedPlan, ListedPrice, row_name
+
+_DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
+
+
+class Key(NamedTuple):
+    """One price at one date: what may stand once in the tables. ``region`` is "" for any."""
+
+    hardware: str
+    plan: ListedPlan
+    region: str
+    as_of: dt.date
+
+
+@dataclass(frozen=True)
+class Found:
+    """A sound row of a machine of the catalogue.
+
+    ``model`` is the price that a new one is written after; ``known`` the amount that the catalogue
+    has for the day, and ``known_id`` the price that says so, None where there is none.
+    """
+
+    key: Key
+    amount: Decimal
+    row: ListedPrice
+    model: Price
+    known: Decimal | None = None
+    known_id: str | None = None
+
+    @property
+    def new(self) -> bool:
+        """Whether the catalogue has another amount for the day, or none."""
+        return self.amount != self.known
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """All rows, sorted: those found, the unmatched by reason and machine type, and faults."""
+
+    rows: int
+    found: tuple[Found, ...]
+    unmatched: Mapping[str, Counter[str]]
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True)
+class NewSpec:
+    """A price spec to be written, sound by itself."""
+
+    path: Path
+    text: str
+    found: Found
+
+
+def sort_rows(
+    rows: Iterable[ListedPrice | Fault], catalogue: Catalogue, request: Request
+) -> Sorted:
+    """Sort the rows of price tables by what the catalogue can do with them.
+
+    Raises UsageError where neither the rows nor the request name the provider or date, and
+    InputError where not one row is of a machine of the catalogue.
+    """
+    machines = Machines(catalogue, request)
+    sorter = _Sorter(machines, request)
+    for row in rows:
+        sorter.take(row)
+    found, late_faults = _placed_in_time(sorter.sound(), machines)
+    faults = (*sorter.faults, *late_faults)
+    if not found and not faults:
+        raise InputError(_nothing(sorter))
+    return Sorted(sorter.rows, found, MappingProxyType(sorter.unmatched), faults)
+
+
+@dataclass
+class _Sorter:
+    """What has been seen of the rows so far; only rows of known machines are kept."""
+
+    machines: Machines
+    request: Request
+    rows: int = 0
+    unmatched: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    faults: list[Fault] = field(default_factory=list)
+    _found: dict[Key, Found] = field(default_factory=dict)
+    _contradicted: set[Key] = field(default_factory=set)
+
+    def take(self, row: ListedPrice | Fault) -> None:
+        """Sort one row."""
+        self.rows += 1
+        if isinstance(row, Fault):
+            self.faults.append(row)
+        elif self.request.wants(row):
+            match = self.machines.match(row)
+            if isinstance(match, str):
+                self.unmatched[match][row_name(row)] += 1
+            else:
+                self._keep(row, match.model, match.region or "")
+
+    def sound(self) -> list[Found]:
+        """The rows that no other contradicts, in the order of machines, plans and days."""
+        return [self._found[key] for key in sorted(self._found) if key not in self._contradicted]
+
+    def _keep(self, row: ListedPrice, model: Price, region: str) -> None:
+        try:
+            amount, as_of = amount_of(row.amount), date_of(row, self.request)
+        except ValueError as error:
+            self.faults.append(_fault(row, str(error)))
+            return
+        key = Key(model.hardware, row.plan, region, as_of)
+        other = self._found.setdefault(key, Found(key, amount, row, model))
+        if other.amount != amount:
+            self._contradicted.add(key)
+            self.faults.append(_fault(row, _contradiction(row, other)))
+
+
+class _Said(NamedTuple):
+    as_of: dt.date
+    amount: Decimal
+    identifier: str
+
+
+def _placed_in_time(
+    rows: Iterable[Found], machines: Machines
+) -> tuple[tuple[Found, ...], list[Fault]]:
+    """The rows beside what was known for their day, from the catalogue and from earlier rows."""
+    series: dict[tuple[str, ...], list[_Said]] = {}
+    placed: list[Found] = []
+    faults: list[Fault] = []
+    for found in rows:
+        key = found.key
+        known = series.setdefault((*key[:3],), sorted(_series(machines, key)))
+        said = _said_for(key.as_of, known)
+        if said and said.as_of == key.as_of and said.amount != found.amount:
+            demand = f"demanded the {said.amount} of {said.identifier}, which is of the same day"
+            faults.append(_fault(found.row, f"{demand}; got {found.amount}"))
+            continue
+        if said is None or said.amount != found.amount:
+            known.append(_Said(key.as_of, found.amount, "this import"))
+            known.sort()
+        placed.append(
+            replace(found, known=said.amount, known_id=said.identifier) if said else found
+        )
+    return tuple(placed), faults
+
+
+def _series(machines: Machines, key: Key) -> Iterator[_Said]:
+    """The dated amounts of a plan in a place; a price that names no region is of any."""
+    for price in machines.prices[key.hardware, key.plan]:
+        if price.amount is not None and (price.region or "") in {key.region, ""}:
+            yield _Said(price.as_of, price.amount, price.id)
+
+
+def _said_for(day: dt.date, series: Sequence[_Said]) -> _Said | None:
+    """The newest price until a day; before the first of all, the first."""
+    earlier = [said for said in series if said.as_of <= day]
+    return earlier[-1] if earlier else series[0] if series else None
+
+
+def new_specs(result: Sorted, catalogue: Catalogue, request: Request) -> tuple[NewSpec, ...]:
+    """The specs to write for all new prices, each after the price that it continues.
+
+    Raises UsageError where nobody says the source, and InputError where a spec would be unsound.
+    """
+    taken = set(catalogue.prices)
+    specs = []
+    for found in result.found:
+        if found.new:
+            identifier = _identifier(found, taken)
+            taken.add(identifier)
+            specs.append(_new_spec(found, identifier, catalogue, request))
+    return tuple(specs)
+
+
+def _identifier(found: Found, taken: Collection[str]) -> str:
+    """The model's id with the new month, with plan and region where they are others."""
+    key, model = found.key, found.model
+    stem = _DATE.sub("", model.id)
+    if model.plan != key.plan or (model.region or "") != key.region:
+        other_place = (model.region or "") != key.region
+        place = f"-{key.region.lower()}" if other_place else ""
+        stem = f"{key.hardware}-{key.plan}{place}"
+    monthly = f"{stem}-{key.as_of:%Y-%m}"
+    return f"{stem}-{key.as_of}" if monthly in taken else monthly
+
+
+def _new_spec(found: Found, identifier: str, catalogue: Catalogue, request: Request) -> NewSpec:
+    model_path = catalogue.files[f"prices/{found.model.id}"]
+    path = model_path.with_name(f"{identifier}.toml")
+    changed: dict[str, str | Decimal | dt.date] = {
+        "id": identifier,
+        "plan": found.key.plan,
+        "amount": found.amount,
+        "source": source_of(found.row, request),
+        "as_of": found.key.as_of,
+    }
+    if found.key.region:
+        changed["region"] = found.key.region
+    text = successor(model_path.read_text(encoding="utf-8"), changed)
+    judged = judge(Price, tomli.loads(text, parse_float=Decimal))
+    if isinstance(judged, tuple):
+        raise InputError(f"{displayed(path)}: would be unsound: {'; '.join(map(str, judged))}")
+    return NewSpec(path, text, found)
+
+
+def _contradiction(row: ListedPrice, other: Found) -> str:
+    zones = " (zones differ: choose one with --zone)" if row.zone != other.row.zone else ""
+    key = other.key
+    of = f"{key.hardware} in {key.region or 'any region'} on {key.as_of}"
+    first = f"{other.row.amount} in {displayed(other.row.path)}:{other.row.line}"
+    return f"demanded one price of {of}; got {row.amount} here and {first}{zones}"
+
+
+def _fault(row: ListedPrice, message: str) -> Fault:
+    return Fault(displayed(row.path), row.line, 1, f"{row_name(row)} {row.plan}: {message}")
+
+
+def _nothing(sorter: _Sorter) -> str:
+    reasons = "; ".join(
+        f"{names.total():,}: {reason}" for reason, names in sorter.unmatched.items()
+    )
+    asked = "are --provider and --region right?"
+    got = f"got none among {sorter.rows:,}{f' ({reasons})' if reasons else ''}"
+    return f"demanded prices of machines in specs/hardware; {got}: {asked}"

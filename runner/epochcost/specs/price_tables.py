@@ -1,0 +1,229 @@
+"""Price tables: CSV files of somebody's prices, read row by row.
+
+A table is recognised by its header or named. What a row means for the catalogue is decided in
+``price_import``; here an amount stays the text that it is, so that only those are judged that
+somebody wants. Files may be of any length: one row is held at a time.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from epochcost.errors import Fault, InputError
+from epochcost.specs.document import displayed
+from epochcost.specs.wording import listed, printable, shown
+
+FormatName = Literal["skypilot", "list", "cloud-gpus", "history"]
+ListedPlan = Literal["on-demand", "spot"]
+_BYTE_ORDER_MARK = "\ufeff"
+# How tables say that a price is the same in every region.
+_ANYWHERE = ("", "all", "global")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPrice:
+    """The price of one plan of one machine type in one row; None: the table does not say.
+
+    ``accelerators`` is their number as the table writes it, "0" for a row that names none.
+    """
+
+    path: Path
+    line: int
+    sku: str
+    plan: ListedPlan
+    amount: str
+    provider: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    accelerators: str | None = None
+    as_of: dt.date | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of table: the columns it is known by, and which column says what.
+
+    ``amounts`` are its columns of amounts by plan, and ``optional`` the plans that a machine may
+    lack. Without ``sku`` every column that has no other meaning is a machine type.
+    """
+
+    demanded: tuple[str, ...]
+    amounts: Mapping[ListedPlan, str]
+    optional: frozenset[ListedPlan] = frozenset()
+    sku: str | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+# Header by header: SkyPilot's catalogue v8 and extracts of it, instance types with a price, the
+# table of GPU machines by cloud, and a date by row with a machine type by column.
+FORMATS: Mapping[FormatName, Format] = MappingProxyType(
+    {
+        "skypilot": Format(
+            demanded=("InstanceType", "Region", "Price", "SpotPrice"),
+            amounts={"on-demand": "Price", "spot": "SpotPrice"},
+            optional=frozenset({"spot"}),
+            sku="InstanceType",
+            others={
+                "provider": "Provider",
+                "region": "Region",
+                "zone": "AvailabilityZone",
+                "accelerators": "AcceleratorCount",
+                "path": "CatalogPath",
+                "commit": "Commit",
+            },
+        ),
+        "list": Format(
+            demanded=("InstanceType", "Price"),
+            amounts={"on-demand": "Price"},
+            sku="InstanceType",
+            others={"provider": "Provider", "region": "Region", "as_of": "Snapshot"},
+        ),
+        "cloud-gpus": Format(
+            demanded=("Cloud", "Name", "On-demand"),
+            amounts={"on-demand": "On-demand", "spot": "Spot"},
+            optional=frozenset({"spot"}),
+            sku="Name",
+            others={"provider": "Cloud", "accelerators": "GPUs"},
+        ),
+        "history": Format(
+            demanded=("generated_at",),
+            amounts={},
+            optional=frozenset({"on-demand"}),
+            others={"as_of": "generated_at", "commit": "commit", "committed": "commit_date"},
+        ),
+    }
+)
+
+
+def read_prices(path: Path, format_name: FormatName | None = None) -> Iterator[ListedPrice | Fault]:
+    """The prices of a table, row by row; a fault for a row that cannot be read.
+
+    Raises InputError where the file cannot be read, is no UTF-8 CSV, or lacks a column.
+    """
+    rows = _rows(path)
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{displayed(path)}: demanded a table with a header; got an empty file")
+    header = [name.strip() for name in first[1]]
+    layout = _format(path, header, format_name)
+    columns = {name: header.index(name) for name in header}
+    for line, cells in rows:
+        if len(cells) == len(header):
+            yield from _prices(path, line, layout, columns, cells)
+        elif any(cell.strip() for cell in cells):
+            message = f"demanded {len(header)} cells, as in the header; got {len(cells)}"
+            yield Fault(displayed(path), line, 1, message)
+
+
+def _format(path: Path, header: Sequence[str], wanted: FormatName | None) -> Format:
+    """The layout that is named, else the first whose columns are all there."""
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"{displayed(path)}:1: demanded each column once; got {listed(twice)} twice"
+        )
+    if wanted is not None:
+        missing = [name for name in FORMATS[wanted].demanded if name not in header]
+        if missing:
+            demand = f"demanded the columns of {wanted}; got none named {listed(missing)}"
+            raise InputError(f"{displayed(path)}:1: {demand}; there are {listed(header)}")
+        return FORMATS[wanted]
+    for layout in FORMATS.values():
+        if set(layout.demanded) <= set(header):
+            return layout
+    known = "; or ".join(", ".join(layout.demanded) for layout in FORMATS.values())
+    got = f"got {listed(header)}"
+    raise InputError(f"{displayed(path)}:1: demanded a header with the columns {known}; {got}")
+
+
+def _prices(
+    path: Path, line: int, layout: Format, columns: Mapping[str, int], cells: Sequence[str]
+) -> Iterator[ListedPrice | Fault]:
+    said = {
+        key: cells[columns[name]].strip() for key, name in layout.others.items() if name in columns
+    }
+    try:
+        as_of = dt.date.fromisoformat(said["as_of"][:10]) if "as_of" in said else None
+    except ValueError:
+        message = f"demanded a date such as 2026-07-20; got {shown(said['as_of'])}"
+        yield Fault(displayed(path), line, 1, message)
+        return
+    region = said.get("region", "")
+    for sku, plan, amount in _amounts(layout, columns, cells):
+        if amount or plan not in layout.optional:
+            yield ListedPrice(
+                path,
+                line,
+                sku,
+                plan,
+                amount,
+                provider=said.get("provider") or None,
+                region=None if region.lower() in _ANYWHERE else region,
+                zone=said.get("zone") or None,
+                accelerators=(said["accelerators"] or "0") if "accelerators" in said else None,
+                as_of=as_of,
+                source=_source(said),
+            )
+
+
+def _amounts(
+    layout: Format, columns: Mapping[str, int], cells: Sequence[str]
+) -> Iterator[tuple[str, ListedPlan, str]]:
+    """Machine type, plan and amount: of the row's one type, or of every column that is a type."""
+    if layout.sku is not None:
+        sku = cells[columns[layout.sku]].strip()
+        for plan, name in layout.amounts.items():
+            if name in columns:
+                yield sku, plan, cells[columns[name]].strip()
+        return
+    for name, position in columns.items():
+        if name not in layout.others.values():
+            yield name, "on-demand", cells[position].strip()
+
+
+def _source(said: Mapping[str, str]) -> str | None:
+    """Where a row says it was read: a file of SkyPilot's catalogue, or a commit of the source."""
+    commit, path = said.get("commit"), said.get("path")
+    if commit and path:
+        return f"skypilot-org/skypilot-catalog@{commit}, {path}"
+    return f"commit {commit}" if commit else None
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file, each with the number of its last line."""
+    try:
+        with path.open("rb") as file:
+            reader = csv.reader(_decoded(path, file), strict=True)
+            for row in reader:
+                yield reader.line_num, row
+    except OSError as error:
+        raise InputError(
+            f"{displayed(path)}: demanded a CSV file; got: {error.strerror}"
+        ) from error
+    except csv.Error as error:
+        place = f"{displayed(path)}:{reader.line_num}"
+        raise InputError(f"{place}: demanded comma-separated values; got: {error}") from error
+
+
+def _decoded(path: Path, lines: Iterator[bytes]) -> Iterator[str]:
+    """The lines as text; a file of another encoding is refused with the place of its first byte."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            byte = f"the byte 0x{line[error.start]:02x}"
+            place = f"{displayed(path)}:{number}"
+            raise InputError(f"{place}: demanded UTF-8; got {byte}: save it as UTF-8") from error
+        yield text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
+
+
+def row_name(row: ListedPrice) -> str:
+    """A row's machine type as it is shown, whatever the file holds."""
+    return printable(row.sku) or "(no machine type)"
