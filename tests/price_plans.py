@@ -1,14 +1,19 @@
-"""Price plans for tests of the cost engine, valid unless a test makes them otherwise."""
+"""Price plans for tests of the cost engine, and strategies that draw every kind of them.
+
+All are valid unless a test makes them otherwise.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 from hypothesis import strategies as st
 
 from epochcost.specs.billing import BILLING_RULES, Billing, BillingName
 from epochcost.specs.price import Owned, Price
+from epochcost.specs.terms import Commitment, Component, Credit, Interruptions, Start
 
 DATE = dt.date(2016, 11, 1)
 
@@ -20,17 +25,14 @@ def rented(
     currency: str = "USD",
 ) -> Price:
     """A rented machine at so much per hour."""
-    return Price(
-        id=identifier,
-        hardware="p2.xlarge",
-        plan="on-demand",
-        provider="AWS",
-        currency=currency,
-        amount=Decimal(amount),
-        billing=billing,
-        source="a price list",
-        as_of=DATE,
-    )
+    return plan(id=identifier, amount=Decimal(amount), billing=billing, currency=currency)
+
+
+def plan(**fields: Any) -> Price:
+    """A rented machine by the fields of its spec."""
+    named = {"id": "p2.xlarge-on-demand", "plan": "on-demand", "hardware": "p2.xlarge"}
+    listed = {"provider": "AWS", "source": "a price list", "as_of": DATE}
+    return Price.model_validate({**named, **listed, **fields})
 
 
 def owned(
@@ -77,3 +79,88 @@ rules = st.one_of(
         Billing, increment_seconds=decimals("0", "1e6"), minimum_seconds=decimals("0", "1e6")
     ),
 )
+
+
+def figures(low: str, high: str, step: str = "0.0001") -> st.SearchStrategy[Decimal]:
+    """Decimals of a price list: whole multiples of a step."""
+    size = Decimal(step)
+    ends = int(Decimal(low) / size), int(Decimal(high) / size)
+    return st.integers(*ends).map(lambda number: number * size)
+
+
+job_seconds = figures("0.001", "1e7", "0.001")
+amounts = figures("0.0001", "150")
+shares = figures("0.01", "1")
+starts = st.builds(
+    Start,
+    seconds=figures("0", "900", "0.5"),
+    billed=st.booleans(),
+    failure_probability=figures("0", "0.9"),
+    failure_charge=figures("0", "5"),
+)
+credits_given = st.builds(Credit, amount=figures("0.01", "1000"))
+uninterrupting = st.builds(
+    Interruptions, rate_per_hour=st.just(Decimal(0)), restart_seconds=figures("0", "600", "0.5")
+)
+hourly_components = st.builds(
+    Component, label=st.just("K80"), amount=amounts, count=st.integers(1, 8).map(Decimal)
+)
+premiums = st.builds(Component, label=st.just("Skylake premium"), percent=figures("0", "40"))
+other_components = st.builds(
+    lambda per, amount: Component(label=f"a {per}", per=per, amount=amount),
+    per=st.sampled_from(("gb-month", "gb", "run")),
+    amount=amounts,
+)
+no_upfront = st.builds(
+    Commitment,
+    term_months=st.sampled_from((Decimal(12), Decimal(36))),
+    payment=st.just("no-upfront"),
+    hourly=amounts,
+    utilisation=shares,
+)
+all_upfront = st.builds(
+    Commitment,
+    term_months=st.sampled_from((Decimal(12), Decimal(36))),
+    payment=st.just("all-upfront"),
+    upfront=figures("1", "1e5"),
+    utilisation=shares,
+)
+partial_upfront = st.builds(
+    Commitment,
+    term_months=st.integers(1, 60).map(Decimal),
+    payment=st.just("partial-upfront"),
+    upfront=figures("1", "1e5"),
+    hourly=amounts,
+    utilisation=shares,
+)
+commitments = st.one_of(no_upfront, partial_upfront, all_upfront)
+
+
+# Made once: strategies made while drawing cost most of the time of a test.
+_kinds = st.sampled_from(("on-demand", "spot", "managed", "marketplace", "reserved"))
+_parts = tuple(st.none() | part for part in (hourly_components, premiums, other_components))
+_pauses = st.none() | uninterrupting
+_working_seconds = st.none() | figures("1", "1e5")
+
+
+@st.composite
+def rented_plans(draw: st.DrawFn) -> Price:
+    """Rented plans of every kind, without credit: an amount, a commitment or components alone."""
+    kind, start, pauses, working = map(draw, (_kinds, starts, _pauses, _working_seconds))
+    hourly, premium, other = map(draw, _parts)
+    if kind == "managed" and hourly is None:
+        hourly = draw(hourly_components)
+    begun = start.seconds + (pauses.restart_seconds if pauses else 0)
+    return plan(
+        plan=kind,
+        amount=draw(amounts) if kind not in {"managed", "reserved"} else None,
+        commitment=draw(commitments) if kind == "reserved" else None,
+        components=[part for part in (hourly, premium, other) if part is not None],
+        billing=draw(rules),
+        start=start,
+        interruptions=pauses,
+        maximum_lifetime_seconds=None if working is None else begun + working,
+    )
+
+
+all_plans = st.one_of(rented_plans(), st.just(owned()), st.just(owned("100")))

@@ -1,0 +1,109 @@
+"""Starts: how time becomes starts of a maximum lifetime, and what each costs and takes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from epochcost.cost import Usage, billed_seconds, quote
+from epochcost.cost.starts import Schedule, uninterrupted
+from epochcost.specs.billing import BILLING_RULES
+from epochcost.specs.price import Price
+from price_plans import job_seconds, plan, rented_plans
+
+DAY, HOUR = Decimal(86_400), Decimal(3600)
+
+
+def preemptible(**start: Any) -> Price:
+    """A machine at $1 an hour that is ended after a day and goes on after two minutes."""
+    return plan(
+        plan="spot",
+        amount=Decimal(1),
+        billing="prorated",
+        start={"seconds": Decimal(480), **start},
+        interruptions={"rate_per_hour": Decimal(0), "restart_seconds": Decimal(120)},
+        maximum_lifetime_seconds=DAY,
+    )
+
+
+def schedule(price: Price, used: Decimal) -> Schedule:
+    """The schedule of a job under the plan's own billing."""
+    return uninterrupted(price, used, price.billing_rule)
+
+
+@pytest.mark.parametrize(
+    ("used", "starts"),
+    [(DAY - 480, 1), (DAY - 479, 2), (2 * DAY - 2 * 480 - 120, 2), (2 * DAY - 1079, 3)],
+)
+def test_a_job_longer_than_a_lifetime_starts_again(used: Decimal, starts: int) -> None:
+    """A day holds its start-up and, from the second on, its restart."""
+    assert schedule(preemptible(), Decimal(used)).starts == starts
+
+
+def test_the_times_of_two_starts() -> None:
+    """A day of work: two start-ups of 480 s and a restart of 120 s, all billed."""
+    got = schedule(preemptible(), DAY)
+    assert got == Schedule(DAY, Decimal(1080), DAY + 1080, DAY + 1080, Decimal(2), Decimal(0))
+    bill = quote(preemptible(), Usage(DAY))
+    assert [line.label for line in bill.lines] == ["compute, used", "compute, starting"]
+    assert bill.lines[1].amount == Decimal("0.3")
+    assert bill.elapsed_seconds == DAY + 1080
+
+
+def test_a_startup_that_is_not_billed() -> None:
+    """It takes its time, costs nothing, and leaves the whole lifetime to work."""
+    got = schedule(preemptible(billed=False), DAY)
+    assert (got.starts, got.starting_seconds, got.elapsed_seconds) == (1, 0, DAY + 480)
+    assert quote(preemptible(billed=False), Usage(DAY)).total == 24
+
+
+def test_every_start_is_rounded_by_itself() -> None:
+    """Two days and a second in whole hours: the last start costs an hour."""
+    price = plan(amount=Decimal(1), billing="whole-hour", maximum_lifetime_seconds=DAY - 1)
+    used, unused = quote(price, Usage(2 * DAY)).lines
+    assert used.amount == 48
+    assert unused.amount == Decimal(1)
+    assert quote(price, Usage(2 * DAY)).total == 49
+
+
+def test_failed_starts_are_expected() -> None:
+    """Rescale: a start of 240 s that fails one time in five, for a dollar, is tried 1.25 times."""
+    failing = {"failure_probability": Decimal("0.2"), "failure_charge": Decimal(1)}
+    price = plan(amount=Decimal(1), start={"seconds": Decimal(240), "billed": False, **failing})
+    bill = quote(price, Usage(HOUR, 4))
+    assert bill.lines[-1].label == "failed starts, expected"
+    assert (bill.lines[-1].quantity, bill.lines[-1].amount) == (1, 1)
+    assert bill.elapsed_seconds == HOUR + 300
+
+
+def test_a_lifetime_of_a_moment() -> None:
+    """Millions of starts are counted and not gone through one by one."""
+    price = plan(amount=Decimal(1), maximum_lifetime_seconds=Decimal("0.001"))
+    got = schedule(price, Decimal(10**9))
+    assert got.starts == 10**12
+    assert got.billed_seconds == 60 * 10**12
+
+
+@given(rented_plans(), job_seconds)
+def test_starts_hold_all_the_work(price: Price, used: Decimal) -> None:
+    """Billed time holds work and start-ups; no start is longer than the lifetime, none is idle."""
+    got = uninterrupted(price, used, BILLING_RULES["prorated"])
+    assert got.billed_seconds == got.used_seconds + got.starting_seconds
+    lifetime = price.maximum_lifetime_seconds
+    if lifetime is not None:
+        assert got.billed_seconds <= got.starts * lifetime
+        assert got.billed_seconds > (got.starts - 1) * lifetime
+    else:
+        assert got.starts == 1
+
+
+@given(rented_plans(), job_seconds)
+def test_rounding_a_schedule_never_shortens_it(price: Price, used: Decimal) -> None:
+    """The plan's rule bills at least the seconds of a share; billed again, a start is the same."""
+    got = schedule(price, used)
+    assert got.billed_seconds >= got.used_seconds + got.starting_seconds
+    if got.starts == 1:
+        assert billed_seconds(got.billed_seconds, price.billing_rule) == got.billed_seconds
