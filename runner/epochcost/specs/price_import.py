@@ -58,7 +58,7 @@ class Found:
     @property
     def new(self) -> bool:
         """Whether the catalogue has another amount for the day, or none."""
-        return self.amount != self.known
+        return self.known is None or not _same(self.known, self.amount, self.row.places)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Sorter:
         self.rows += 1
         if isinstance(row, Fault):
             self.faults.append(row)
-        elif self.request.wants(row):
+        elif self.machines.wants(row):
             match = self.machines.match(row)
             if isinstance(match, str):
                 self.unmatched[match][row_name(row)] += 1
@@ -157,17 +157,23 @@ def _placed_in_time(
         key = found.key
         known = series.setdefault((*key[:3],), sorted(_series(machines, key)))
         said = _said_for(key.as_of, known)
-        if said and said.as_of == key.as_of and said.amount != found.amount:
+        same = said is not None and _same(said.amount, found.amount, found.row.places)
+        if said and said.as_of == key.as_of and not same:
             demand = f"demanded the {said.amount} of {said.identifier}, which is of the same day"
             faults.append(_fault(found.row, f"{demand}; got {found.amount}"))
             continue
-        if said is None or said.amount != found.amount:
+        if not same:
             known.append(_Said(key.as_of, found.amount, "this import"))
             known.sort()
         placed.append(
             replace(found, known=said.amount, known_id=said.identifier) if said else found
         )
     return tuple(placed), faults
+
+
+def _same(known: Decimal, listed: Decimal, places: int | None) -> bool:
+    """Whether a listed amount is the known one, at the decimals that its table is rounded to."""
+    return listed in {known, known if places is None else round(known, places)}
 
 
 def _series(machines: Machines, key: Key) -> Iterator[_Said]:

@@ -37,8 +37,8 @@ _PRINTED = Context(prec=12)
 class Request:
     """What to take from the tables, and what to say of rows that do not say it themselves.
 
-    ``region``: take this one only, and prices of machines that are new there. ``today``: no price
-    is younger.
+    ``provider`` and ``region``: take these only, and prices of machines that are new in the region.
+    ``today``: no price is younger.
     """
 
     today: dt.date
@@ -91,13 +91,20 @@ class Machines:
             return "other accelerators than the machine has in specs/hardware"
         return self._model(row, machine)
 
+    def wants(self, row: ListedPrice) -> bool:
+        """Whether a row is of the provider, plans, region and zone that are asked for."""
+        elsewhere = self._provider is not None and self._provider_of(row) != self._provider
+        return not elsewhere and self._request.wants(row)
+
     def _provider_of(self, row: ListedPrice) -> str:
-        if self._provider is None and row.provider is None:
+        if row.provider is not None:
+            return PROVIDERS.get(row.provider.lower(), row.provider)
+        if self._provider is None:
             raise UsageError(
                 f"{displayed(row.path)}: demanded --provider, for the table does not name it; "
                 f"one of {', '.join(PROVIDERS)}"
             )
-        return self._provider or PROVIDERS.get((row.provider or "").lower(), row.provider or "")
+        return self._provider
 
     def _model(self, row: ListedPrice, machine: Hardware) -> Match | str:
         """The newest price of the same plan and place, else the one that is nearest to it."""

@@ -31,6 +31,7 @@ class ListedPrice:
     """The price of one plan of one machine type in one row; None: the table does not say.
 
     ``accelerators`` is their number as the table writes it, "0" for a row that names none.
+    ``places`` are the decimals that the whole table is rounded to.
     """
 
     path: Path
@@ -44,14 +45,16 @@ class ListedPrice:
     accelerators: str | None = None
     as_of: dt.date | None = None
     source: str | None = None
+    places: int | None = None
 
 
 @dataclass(frozen=True)
 class Format:
     """A kind of table: the columns it is known by, and which column says what.
 
-    ``amounts`` are its columns of amounts by plan, and ``optional`` the plans that a machine may
-    lack. Without ``sku`` every column that has no other meaning is a machine type.
+    ``amounts`` are its columns of amounts by plan, rounded to ``places`` where it rounds, and
+    ``optional`` the plans that a machine may lack. Without ``sku`` every column that has no other
+    meaning is a machine type.
     """
 
     demanded: tuple[str, ...]
@@ -59,6 +62,7 @@ class Format:
     optional: frozenset[ListedPlan] = frozenset()
     sku: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
+    places: int | None = None
 
 
 # Header by header: SkyPilot's catalogue v8 and extracts of it, instance types with a price, the
@@ -91,6 +95,7 @@ FORMATS: Mapping[FormatName, Format] = MappingProxyType(
             optional=frozenset({"spot"}),
             sku="Name",
             others={"provider": "Cloud", "accelerators": "GPUs"},
+            places=2,
         ),
         "history": Format(
             demanded=("generated_at",),
@@ -170,6 +175,7 @@ def _prices(
                 accelerators=(said["accelerators"] or "0") if "accelerators" in said else None,
                 as_of=as_of,
                 source=_source(said),
+                places=layout.places,
             )
 
 
