@@ -106,5 +106,13 @@ def seconds(value: float) -> str:
     return f"{_three_digits(value / SECONDS_PER_HOUR)} h"
 
 
+def memory(size_bytes: float) -> str:
+    """An amount of memory for people, with one decimal from a mebibyte on."""
+    for limit, unit in ((2**30, "GiB"), (2**20, "MiB")):
+        if size_bytes >= limit:
+            return f"{size_bytes / limit:,.1f} {unit}"
+    return f"{size_bytes / 2**10:,.0f} KiB"
+
+
 def _three_digits(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"

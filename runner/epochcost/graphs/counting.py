@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN as CONTRIBUTED
-from epochcost.graphs.tensors import declared_values
+from epochcost.graphs.tensors import declared_values, item_bytes
 
 Shapes = Mapping[str, tuple[int, ...]]
 Count = Callable[[onnx.NodeProto, Shapes], int]
@@ -68,7 +68,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
     where a shape is not static.
     """
     known = static_shapes(model) if shapes is None else shapes
-    widths, root = _item_bytes(model), _storage(model)
+    widths, root = item_bytes(model), _storage(model)
     kept = {info.name for info in [*model.graph.input, *model.graph.output]}
     kept |= {tensor.name for tensor in model.graph.initializer}
     ending = _by_last_reader(model, root)
@@ -119,13 +119,6 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     if missing:
         raise ModelError(f"value {missing[0]!r}: demanded a declared shape to count with")
     return shapes
-
-
-def _item_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    return {
-        info.name: helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type).itemsize
-        for info in declared_values(model.graph)
-    }
 
 
 def _storage(model: onnx.ModelProto) -> dict[str, str]:

@@ -6,7 +6,7 @@ dimension by dimension. What is counted with the shapes is known in ``counting``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import onnx
 
@@ -14,7 +14,7 @@ from epochcost.graphs.counting import Shapes, static_shapes
 
 
 class Interpolation:
-    """One graph at two batch sizes, the smaller first.
+    """One graph at two batch sizes, the smaller first; shapes are by the names of the larger.
 
     Where the two have other nodes, or a dimension does not lie on a line of whole numbers, nothing
     can be said of other batch sizes: ``shapes`` answers None.
@@ -24,19 +24,22 @@ class Interpolation:
         self, small: onnx.ModelProto, small_batch: int, large: onnx.ModelProto, large_batch: int
     ) -> None:
         self._batches = small_batch, large_batch
-        self._ends = static_shapes(small), static_shapes(large)
-        self._alike = _wiring(small) == _wiring(large)
+        self._small, self._large = static_shapes(small), static_shapes(large)
+        self._names = _counterparts(small, large, self._small)
 
     def shapes(self, batch: int) -> Shapes | None:
-        """The shape of every tensor at a batch size; None where only a build can tell."""
-        if batch in self._batches:
-            return self._ends[self._batches.index(batch)]
-        if not self._alike:
+        """Every tensor of the larger graph at a batch size; None where only a build can tell."""
+        if batch == self._batches[1]:
+            return self._large
+        if self._names is None:
             return None
-        small, large = self._ends
-        found = {name: self._between(shape, large[name], batch) for name, shape in small.items()}
-        known = {name: shape for name, shape in found.items() if shape is not None}
-        return known if len(known) == len(found) else None
+        found: dict[str, tuple[int, ...]] = {}
+        for name, large in self._large.items():
+            shape = self._between(self._small[self._names.get(name, name)], large, batch)
+            if shape is None:
+                return None
+            found[name] = shape
+        return found
 
     def _between(
         self, small: tuple[int, ...], large: tuple[int, ...], batch: int
@@ -44,12 +47,30 @@ class Interpolation:
         if small == large:
             return small
         low, high = self._batches
-        grown = [(b - a) * (batch - low) for a, b in zip(small, large, strict=True)]
-        if any(growth % (high - low) for growth in grown):
+        grown = [(b - a) * (batch - low) for a, b in zip(small, large, strict=False)]
+        if len(small) != len(large) or any(growth % (high - low) for growth in grown):
             return None
         return tuple(a + growth // (high - low) for a, growth in zip(small, grown, strict=True))
 
 
-def _wiring(model: onnx.ModelProto) -> list[tuple[str, Iterable[str], Iterable[str]]]:
-    """What feeds what: constants and attributes apart, in which sizes may stand."""
-    return [(node.op_type, tuple(node.input), tuple(node.output)) for node in model.graph.node]
+def _counterparts(
+    small: onnx.ModelProto, large: onnx.ModelProto, small_shapes: Shapes
+) -> Mapping[str, str] | None:
+    """By name in the larger graph, the tensor of the smaller one; None where nodes differ.
+
+    Names may differ, since equal constants share one and which are equal depends on the batch.
+    """
+    if len(small.graph.node) != len(large.graph.node):
+        return None
+    names = {value.name: value.name for value in large.graph.input}
+    made: set[str] = set(names)
+    for one, other in zip(small.graph.node, large.graph.node, strict=True):
+        if (one.op_type, len(one.input)) != (other.op_type, len(other.input)):
+            return None
+        for a, b in zip(one.input, other.input, strict=True):
+            known = names.setdefault(b, a)
+            if a != known and (b in made or small_shapes.get(a) != small_shapes.get(known)):
+                return None
+        names.update(zip(other.output, one.output, strict=False))
+        made.update(other.output)
+    return names if all(name in small_shapes for name in filter(None, names.values())) else None

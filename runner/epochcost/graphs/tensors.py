@@ -73,6 +73,14 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.value_info
 
 
+def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
+    """The bytes of one element of every value of the main graph that has a declared type."""
+    return {
+        info.name: onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type).itemsize
+        for info in declared_values(model.graph)
+    }
+
+
 def check_tensors(model: onnx.ModelProto) -> None:
     """Raise ModelError when a declared shape is absurd or stored data does not fill its shape."""
     for tensor in stored_tensors(model):

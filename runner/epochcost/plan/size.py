@@ -1,0 +1,100 @@
+"""How large a model is and what a run of it asks for: arithmetic, and memory by what holds it.
+
+The figures are counted in ``execute.sizing``; what a machine has room for is known in ``make``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epochcost.specs.study import Mode, Provider
+
+# What Python and ONNX Runtime hold before any tensor, as the peaks of trials of the smallest models
+# on Linux had it. Not counted are scratch buffers of kernels, a half more on activations in a step
+# of a convnet, and a CUDA driver's own memory on the device.
+PROCESS_BYTES = 104 * 2**20
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """One run of a graph at one batch size; bytes are of tensors, for each a single copy.
+
+    ``forward_flops`` are of the model in inference form, ``step_flops`` of the whole training step
+    as it is run, None in inference. ``weight_bytes`` are parameters and running statistics.
+    ``carried_bytes`` are what a step changes: trained parameters, statistics, optimizer and
+    recurrent states; ``fixed_bytes`` the weights that it does not. ``activation_bytes`` are the
+    most that intermediate tensors hold at once, gradients among them. ``exchanged_bytes`` are one
+    batch of inputs and targets and the outputs, ``pool_bytes`` the batches that wait on the host.
+    """
+
+    mode: Mode
+    batch_size: int
+    forward_flops: int
+    step_flops: int | None
+    weight_bytes: int
+    fixed_bytes: int
+    carried_bytes: int
+    activation_bytes: int
+    exchanged_bytes: int
+    pool_bytes: int
+
+    @property
+    def device_bytes(self) -> int:
+        """Where the graph runs; carried values twice: a step reads one set and writes another."""
+        return (
+            self.fixed_bytes + 2 * self.carried_bytes + self.activation_bytes + self.exchanged_bytes
+        )
+
+    @property
+    def host_bytes(self) -> int:
+        """Beside the device's: the weights' first values, the waiting batches, the process."""
+        return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
+
+    def memory_bytes(self, provider: Provider) -> int:
+        """An estimate of the memory that a trial needs: of the host, or of the GPU for CUDA."""
+        return self.device_bytes + (self.host_bytes if provider == "cpu" else 0)
+
+
+@dataclass(frozen=True)
+class Uncounted:
+    """A mode whose graph cannot be built or counted, and why."""
+
+    mode: Mode
+    reason: str
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """A model's parameters, and a footprint for each batch size that was asked for.
+
+    Bytes are of one copy; of gradients and optimizer states, for what the spec does not freeze.
+    """
+
+    model: str
+    parameters: int
+    trainable_parameters: int
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    footprints: tuple[Footprint, ...]
+    uncounted: tuple[Uncounted, ...] = ()
+
+    def footprint(self, mode: Mode, batch_size: int) -> Footprint | None:
+        """The one of a batch size; None where it was not asked for or cannot be counted."""
+        wanted = (mode, batch_size)
+        return next((f for f in self.footprints if (f.mode, f.batch_size) == wanted), None)
+
+    @property
+    def forward_flops_per_example(self) -> float | None:
+        """At the largest batch, where work that no example causes weighs least."""
+        largest = max(self.footprints, key=lambda f: f.batch_size, default=None)
+        return None if largest is None else largest.forward_flops / largest.batch_size
+
+    @property
+    def step_flops_per_example(self) -> float | None:
+        """Of the whole training step as it is run, at its largest batch."""
+        steps = [f for f in self.footprints if f.step_flops is not None]
+        largest = max(steps, key=lambda f: f.batch_size, default=None)
+        if largest is None or largest.step_flops is None:
+            return None
+        return largest.step_flops / largest.batch_size
