@@ -1,0 +1,103 @@
+"""`epochcost prices import` as a user runs it: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SPECS = Path(__file__).parents[2] / "specs"
+OPTIONS = ("--provider", "aws", "--as-of", "2026-11-01", "--source", "a list of November 2026")
+HEADER = "InstanceType,Price,Region\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with the project's machines and prices."""
+    for kind in ("hardware", "prices"):
+        shutil.copytree(SPECS / kind, tmp_path / "specs" / kind)
+    return tmp_path
+
+
+def run(project: Path, table: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Import a table of these rows."""
+    (project / "table.csv").write_text(HEADER + table, encoding="utf-8")
+    program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
+    command = [*program, "prices", "import", "table.csv", *(arguments or OPTIONS)]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+
+def prices(project: Path) -> set[str]:
+    """The names of all price specs."""
+    return {path.name for path in (project / "specs/prices").iterdir()}
+
+
+def test_new_unchanged_and_unmatched(project: Path) -> None:
+    """A table says what each row came to, a new spec is written, and no other file is touched."""
+    before = {path: path.read_bytes() for path in (project / "specs").rglob("*.toml")}
+    done = run(
+        project, "p2.xlarge,0.80,us-east-1\np3.2xlarge,3.06,us-east-1\nz9.nano,1,us-east-1\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    day = ["on-demand", "us-east-1", "2026-11-01"]
+    new = "p2.xlarge-on-demand-2026-11.toml"
+    assert ["p2.xlarge", *day, "$0.90", "$0.80", "new", new] in lines
+    same = "p3.2xlarge-on-demand-2026-07"
+    assert ["p3.2xlarge", *day, "$3.06", "$3.06", "unchanged", same] in lines
+    assert "unmatched, 1: no machine in specs/hardware: z9.nano\n" in done.stdout
+    assert all(path.read_bytes() == text for path, text in before.items())
+    written = (project / "specs/prices" / new).read_text(encoding="utf-8")
+    assert 'billing = "per-second" # since 2 October 2017, at least 60 s, Linux' in written
+
+
+def test_dry_run(project: Path) -> None:
+    """A dry run says the same and writes nothing."""
+    before = prices(project)
+    done = run(project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS, "--dry-run")
+    assert done.returncode == 0
+    assert done.stdout.endswith("Dry run: 1 new, nothing written.\n")
+    assert prices(project) == before
+
+
+def test_importing_again_is_no_news(project: Path) -> None:
+    """The second time the same table has nothing new."""
+    run(project, "p2.xlarge,0.80,us-east-1\n")
+    before = prices(project)
+    done = run(project, "p2.xlarge,0.80,us-east-1\n")
+    assert done.stdout.endswith("No price is new.\n")
+    assert prices(project) == before
+
+
+def test_an_unsound_row_stops_all(project: Path) -> None:
+    """One unsound row and nothing is written; --skip-faulty lists it and takes the others."""
+    before = prices(project)
+    table = "p2.xlarge,0.80,us-east-1\np3.2xlarge,0.00,us-east-1\n"
+    done = run(project, table)
+    assert done.returncode == 1
+    place, last = done.stderr.splitlines()
+    assert place.startswith("table.csv:3:1: p3.2xlarge on-demand: demanded a price per hour above")
+    assert "1 unsound row: nothing was written" in last
+    assert prices(project) == before
+    skipped = run(project, table, *OPTIONS, "--skip-faulty")
+    assert skipped.returncode == 0
+    assert skipped.stderr.count("table.csv:3:1") == 1
+    assert prices(project) - before == {"p2.xlarge-on-demand-2026-11.toml"}
+
+
+def test_what_the_table_does_not_say(project: Path) -> None:
+    """Without a day and without a provider the usage is wrong: exit code 2, one line."""
+    for arguments, option in ((OPTIONS[:2], "--as-of"), (OPTIONS[2:], "--provider")):
+        done = run(project, "p2.xlarge,0.80,us-east-1\n", *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert f"demanded {option}" in done.stderr
+
+
+def test_no_such_file(project: Path) -> None:
+    """A missing table is one line and exit code 1."""
+    done = run(project, "", "none.csv", *OPTIONS)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr

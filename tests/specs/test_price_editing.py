@@ -1,0 +1,66 @@
+"""A price spec after an earlier one: what stays, what is replaced, what goes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from epochcost.specs.price_editing import successor
+
+EARLIER = """\
+# The machine of the first study.
+id = "box-on-demand-2026-01"
+plan = "on-demand" # paid by the hour
+
+amount = 1.25 # 1.00 and a quarter for the host
+per = "hour"
+billing = "per-second" # at least 60 s
+
+source = "the list of January"
+as_of = 2026-01-31
+valid_until = 2026-03-31
+notes = "Without taxes."
+unconfirmed = ["as_of", "billing"]
+"""
+CHANGED = {
+    "id": "box-on-demand-2026-04",
+    "plan": "on-demand",
+    "amount": Decimal("1.5"),
+    "source": "the list of April",
+    "as_of": dt.date(2026, 4, 1),
+}
+
+
+def test_comments_and_order_stay() -> None:
+    """All but the replaced values, their comments and what was true of them only is as before."""
+    assert successor(EARLIER, CHANGED) == (
+        EARLIER.replace("2026-01", "2026-04", 1)
+        .replace("1.25 # 1.00 and a quarter for the host", "1.50")
+        .replace("January", "April")
+        .replace("2026-01-31\nvalid_until = 2026-03-31", "2026-04-01")
+        .replace('["as_of", "billing"]', '["billing"]')
+    )
+
+
+def test_nothing_is_left_unconfirmed() -> None:
+    """A list of doubts that would be empty goes as a whole."""
+    earlier = EARLIER.replace(', "billing"', "")
+    assert "unconfirmed" not in successor(earlier, CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"),
+    [("0.5", "0.50"), ("21.957642", "21.957642"), ("3", "3.00"), ("1E-3", "0.001")],
+)
+def test_amounts_as_price_lists_print_them(amount: str, written: str) -> None:
+    """An amount has two decimals at least, all of its own, and no exponent."""
+    text = successor(EARLIER, {"amount": Decimal(amount)})
+    assert f"\namount = {written}\n" in text
+
+
+def test_key_that_is_not_there() -> None:
+    """A key without a place in the earlier spec is refused: none is added out of order."""
+    with pytest.raises(KeyError):
+        successor(EARLIER, {"region": "us-east-1"})

@@ -1,0 +1,163 @@
+"""Price tables: each kind of header, and everything that a file can have wrong."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tracemalloc
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import Fault, InputError
+from epochcost.specs.price_tables import ListedPrice, read_prices
+
+SKYPILOT = (
+    "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GPUInfo,Region,"
+    "AvailabilityZone,Price,SpotPrice,Arch\n"
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a test puts its table: in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "table.csv"
+
+
+def prices(path: Path, contents: str | bytes) -> list[ListedPrice | Fault]:
+    """What is read from a file of these contents."""
+    path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
+    return list(read_prices(path))
+
+
+def refusal(path: Path, contents: str | bytes) -> str:
+    """The one line that refuses a file of these contents."""
+    with pytest.raises(InputError) as refused:
+        prices(path, contents)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_skypilot(table: Path) -> None:
+    """A row of SkyPilot's catalogue gives its on-demand price, and its spot price where it has one.
+
+    The cell of GPUInfo holds commas in quotes, as the real one does.
+    """
+    gpus = "\"{'Gpus': [{'Name': 'T4', 'Count': 1.0}]}\""
+    rows = f"g4dn.xlarge,4,16,T4,1.0,{gpus},us-east-1,us-east-1a,0.526,0.2104,x86_64\n"
+    rows += "m5.large,2,8,,,,us-east-1,us-east-1a,0.096,,x86_64\n"
+    found = prices(table, SKYPILOT + rows)
+    one, spot, cpu = [row for row in found if isinstance(row, ListedPrice)]
+    assert (one.sku, one.plan, one.amount, one.line) == ("g4dn.xlarge", "on-demand", "0.526", 2)
+    assert (one.region, one.zone, one.accelerators) == ("us-east-1", "us-east-1a", "1.0")
+    assert (spot.plan, spot.amount) == ("spot", "0.2104")
+    assert (cpu.plan, cpu.accelerators, cpu.as_of, cpu.source) == ("on-demand", "0", None, None)
+
+
+def test_extract_of_skypilot(table: Path) -> None:
+    """Columns of an extract name provider and source; "all" is no region."""
+    rows = (
+        "Provider,InstanceType,Region,Price,SpotPrice,CatalogPath,Commit\n"
+        "lambda,gpu_1x_a10,all,0.75,,catalogs/v8/lambda/vms.csv,95eaf\n"
+    )
+    (found,) = prices(table, rows)
+    assert isinstance(found, ListedPrice)
+    assert (found.provider, found.region) == ("lambda", None)
+    assert found.source == "skypilot-org/skypilot-catalog@95eaf, catalogs/v8/lambda/vms.csv"
+
+
+def test_list(table: Path) -> None:
+    """A list of instance types has a day by row; a blank price stays, for a list has no blanks."""
+    rows = "InstanceType,Price,Region,Snapshot\np2.xlarge,,us-east-1,2026-07-20T13:44:30Z\n"
+    (found,) = prices(table, rows)
+    assert isinstance(found, ListedPrice)
+    assert (found.amount, found.as_of) == ("", dt.date(2026, 7, 20))
+
+
+def test_gpu_machines_by_cloud(table: Path) -> None:
+    """The table of GPU machines gives both plans, rounded to cents."""
+    header = "Cloud,GPU Type,GPUs,vCPUs,On-demand,Per-GPU,Spot,Name\n"
+    found = prices(table, f"{header}Azure,T4 (16 GB),1,4,0.53,0.53,0.21,NC4as T4 v3\n")
+    amounts = [(row.plan, row.amount, row.places) for row in found if isinstance(row, ListedPrice)]
+    assert amounts == [("on-demand", "0.53", 2), ("spot", "0.21", 2)]
+
+
+def test_history(table: Path) -> None:
+    """A history has a day by row and a machine by column; a blank is a machine not yet there."""
+    rows = (
+        "commit_date,generated_at,commit,p4d.24xlarge,p5.48xlarge\n"
+        "2022-10-20,2022-10-17T17:47:28Z,245ed,32.772600,\n"
+    )
+    (found,) = prices(table, rows)
+    assert isinstance(found, ListedPrice)
+    assert (found.sku, found.amount, found.as_of) == (
+        "p4d.24xlarge",
+        "32.772600",
+        dt.date(2022, 10, 17),
+    )
+    assert found.source == "commit 245ed"
+
+
+def test_byte_order_mark_and_windows_lines(table: Path) -> None:
+    """What spreadsheets write around a table does not matter."""
+    (found,) = prices(table, "\ufeffInstanceType,Price\r\np2.xlarge,0.9\r\n\r\n".encode())
+    assert isinstance(found, ListedPrice)
+    assert (found.sku, found.amount) == ("p2.xlarge", "0.9")
+
+
+@pytest.mark.parametrize(
+    ("contents", "words"),
+    [
+        ("", "table.csv: demanded a table with a header; got an empty file"),
+        ("Vendor,Per-Hour\n", "table.csv:1: demanded a header with the columns InstanceType"),
+        ("InstanceType;Price\n", 'got "InstanceType;Price"'),
+        ("InstanceType,Price,Price\n", 'demanded each column once; got "Price" twice'),
+        ("InstanceType,Price\np2,0.9\n".encode("utf-16"), "table.csv:1: demanded UTF-8; got the"),
+        (
+            b"InstanceType,Price\np2,0.9\ng\xe4,1\n",
+            "table.csv:3: demanded UTF-8; got the byte 0xe4",
+        ),
+        ('InstanceType,Price\n"p2"x,0.9\n', "table.csv:2: demanded comma-separated values"),
+    ],
+)
+def test_files_that_are_no_price_table(table: Path, contents: str | bytes, words: str) -> None:
+    """A file of another kind or encoding is refused in one line that says where and what."""
+    assert words in refusal(table, contents)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    """What cannot be opened is the user's mistake and gets a line."""
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(InputError, match="demanded a CSV file"):
+            list(read_prices(path))
+
+
+def test_named_format_lacks_a_column(table: Path) -> None:
+    """A format that is asked for names the columns that the file lacks."""
+    table.write_text("InstanceType,Price\np2.xlarge,0.9\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r'none named "Region", "SpotPrice"'):
+        list(read_prices(table, "skypilot"))
+
+
+def test_rows_that_cannot_be_read(table: Path) -> None:
+    """A row of too few cells and one without a day are faults with their line; others are read."""
+    rows = (
+        "InstanceType,Price,Snapshot\np2.xlarge,0.9\np2.xlarge,0.9,soon\np2.xlarge,0.9,2026-07-20\n"
+    )
+    short, undated, sound = prices(table, rows)
+    assert str(short) == "table.csv:2:1: demanded 3 cells, as in the header; got 2"
+    assert str(undated) == 'table.csv:3:1: demanded a date such as 2026-07-20; got "soon"'
+    assert isinstance(sound, ListedPrice)
+
+
+def test_long_files_are_streamed(table: Path) -> None:
+    """Reading holds one row at a time: memory does not grow with the file."""
+    with table.open("w", encoding="utf-8") as file:
+        file.write("InstanceType,Price\n")
+        file.writelines(f"type-{number}.xlarge,0.9\n" for number in range(5_000))
+    tracemalloc.start()
+    deque(read_prices(table), maxlen=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < table.stat().st_size / 4
