@@ -87,9 +87,10 @@ def _export(
     shapes = tuple(
         {axis: dims[symbol] for axis, symbol in dynamic.get(name, {}).items()} for name in inputs
     )
+    device = next(module.parameters()).device
     program = torch.onnx.export(
         module.train(),
-        tuple(inputs.values()),
+        tuple(value.to(device) for value in inputs.values()),
         dynamo=True,
         optimize=False,
         verbose=False,
