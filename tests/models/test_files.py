@@ -27,8 +27,12 @@ MAX_BYTES_TOGETHER = 5 * 1000**2
 # Constants of a graph, such as a mask or positions, may stand in it; weights may not.
 MAX_CONSTANT_ELEMENTS = 4096
 # Networks that their sources start with the defaults of Keras.
-KERAS = ["mnist_cnn", "mnist_mlp"]
-DROPOUT_RATIOS = {"mnist_mlp": [0.2, 0.2], "mnist_cnn": [0.25, 0.5]}
+KERAS = ["cifar10_cnn", "mnist_cnn", "mnist_mlp"]
+DROPOUT_RATIOS = {
+    "mnist_mlp": [0.2, 0.2],
+    "mnist_cnn": [0.25, 0.5],
+    "cifar10_cnn": [0.25, 0.25, 0.5],
+}
 
 
 def model(name: str) -> onnx.ModelProto:
