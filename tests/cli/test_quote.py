@@ -47,6 +47,29 @@ utilisation = 0.5
 power_watts = 10
 electricity_per_kwh = 0.20
 """
+TERMS = """
+id = "box-terms"
+hardware = "box"
+plan = "managed"
+provider = "Somebody"
+amount = 0.90
+source = "a test"
+as_of = 2016-11-01
+[start]
+seconds = 600
+failure_probability = 0.5
+failure_charge = 1
+[credit]
+amount = 10
+[[components]]
+label = "GPU"
+amount = 0.70
+count = 2
+[[components]]
+label = "egress"
+amount = 0.10
+per = "gb"
+"""
 
 
 class Shell:
@@ -74,11 +97,12 @@ class Shell:
 def shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Shell:
-    """A shell in a folder with one machine and two prices."""
+    """A shell in a folder with one machine and three prices."""
     for name, text in (
         ("hardware/box.toml", HARDWARE),
         ("prices/box-hourly.toml", PRICE),
         ("prices/box-bought.toml", OWNED),
+        ("prices/box-terms.toml", TERMS),
     ):
         path = tmp_path / "specs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,6 +172,33 @@ def test_the_bill_for_people(shell: Shell) -> None:
     assert total == ["total", "$0.900"]
 
 
+def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
+    """Two runs of an hour, each started in 600 s: parts, start-ups, egress, failures, credit."""
+    arguments = ["--price", "box-terms", "--duration", "1h", "--runs", "2", "--egress-gb", "5"]
+    got = shell.json(*arguments)
+    amounts = {line["label"]: line["amount"] for line in got["lines"]}
+    assert amounts == {
+        "compute, used": "1.8",
+        "GPU": "2.8",
+        "compute, starting": amounts["compute, starting"],
+        "egress": "0.5",
+        "failed starts, expected": "2",
+        "free credit": amounts["free credit"],
+    }
+    assert got["total"] == "0"
+    code, out, _ = shell.quote(*arguments)
+    assert code == 0
+    assert "3600 s on 1 machine, 2 runs in a row; box-terms:" in out
+    assert "Elapsed: 2.67 h, with start-ups and what is expected of failures." in out
+    assert "Before the credit: $7.87. Left of the credit: $2.13." in out
+
+
+def test_ten_minutes_at_least(shell: Shell) -> None:
+    """The named rule of Google's machines before 2017-09-26: ten minutes, then whole minutes."""
+    got = shell.json("--rate", "0.60", "--billing", "ten-minutes", "--duration", "5s")
+    assert got["total"] == "0.1"
+
+
 def test_assumptions_are_said(shell: Shell) -> None:
     """A bill under an assumed plan says that nobody asks these prices."""
     _, out, _ = shell.quote("--price", "box-bought", "--duration", "1h")
@@ -161,6 +212,7 @@ def test_assumptions_are_said(shell: Shell) -> None:
         (["--price", "box-hourly", "--rate", "1"], "got both"),
         (["--rate", "1"], "--rate demands --billing: prorated, per-second, whole-hour"),
         (["--rate", "1", "--billing", "prorated", "--vcpus", "2"], "--vcpus belongs to --price"),
+        (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
         (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),
         (["--price", "box-hourly", "--currency", "EUR"], "belong to --rate"),
     ],
@@ -188,6 +240,14 @@ def test_arguments_that_do_not_go_together(
         (["--rate", "1", "--billing", "prorated", "--duration", "-1h"], "got '-1h'"),
         (["--rate", "1", "--billing", "prorated", "--duration", "0s"], "more than 0"),
         (["--price", "box-hourly", "--duration", "1h", "--count", "0"], "count: demanded"),
+        (["--price", "box-hourly", "--duration", "1h", "--runs", "0"], "runs: demanded"),
+        (["--price", "box-hourly", "--duration", "1h", "--egress-gb", "1"], 'per = "gb"'),
+        (["--price", "box-terms", "--duration", "1h", "--egress-gb", "-1"], "egress: demanded"),
+        (["--price", "box-terms", "--duration", "1h", "--egress-gb", "x"], "egress-gb: demanded"),
+        (
+            ["--rate", "1", "--billing", "prorated", "--duration", "1h", "--currency", "USB"],
+            "ISO 4217",
+        ),
         (
             ["--rate", "1", "--billing", "prorated", "--duration", "1h", "--currency", "euro"],
             "three capitals",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from typing import Any
 
 import pytest
 from hypothesis import given
 
-from epochcost.cost import Usage, billed_seconds, quote_at_rate
+from epochcost.cost import Quote, Usage, billed_seconds, quote, quote_at_rate
 from epochcost.specs.billing import BILLING_RULES, Billing
-from price_plans import counts, decimals, durations, rates, rules
+from price_plans import counts, decimals, durations, plan, rates, rules
 
 
 @pytest.mark.parametrize(
@@ -23,18 +24,15 @@ from price_plans import counts, decimals, durations, rates, rules
         ("whole-hour", "1", "3600"),
         ("whole-hour", "3600", "3600"),
         ("whole-hour", "3600.5", "7200"),
+        ("ten-minutes", "5", "600"),
+        ("ten-minutes", "600", "600"),
+        ("ten-minutes", "600.5", "660"),
+        ("ten-minutes", "660", "660"),
     ],
 )
 def test_named_rules(rule: str, used: str, billed: str) -> None:
     """Each named rule at, below and above its step and its minimum."""
     assert billed_seconds(Decimal(used), BILLING_RULES[rule]) == Decimal(billed)
-
-
-def test_ten_minutes_then_minutes() -> None:
-    """The rule of Google's machines before 2017-09-26: ten minutes at least, then by the minute."""
-    rule = Billing(increment_seconds=Decimal(60), minimum_seconds=Decimal(600))
-    billed = [billed_seconds(Decimal(used), rule) for used in (5, 599, 600, 601, 660, 661)]
-    assert billed == [600, 600, 600, 660, 660, 720]
 
 
 @given(durations, rules)
@@ -100,3 +98,31 @@ def test_no_line_for_nothing() -> None:
     """Where all that is billed was used there is one line."""
     bill = quote_at_rate(Decimal("0.90"), BILLING_RULES["per-second"], Usage(Decimal(428)))
     assert [line.label for line in bill.lines] == ["compute, used"]
+
+
+def bill_with(usage: Usage, **component: Any) -> Quote:
+    """The bill at $1 an hour, started in 600 s, with one component more."""
+    start = {"seconds": Decimal(600), "billed": False}
+    return quote(plan(amount=Decimal(1), start=start, components=[component]), usage)
+
+
+def test_storage_is_kept_for_the_time_on_the_wall() -> None:
+    """730 GB for the hour that a start-up of 600 s and 3000 s of work take: one GB-month."""
+    disk = {"label": "disk", "amount": Decimal("0.04"), "count": Decimal(730), "per": "gb-month"}
+    line = bill_with(Usage(Decimal(3000)), **disk).lines[-1]
+    assert (line.quantity, line.unit, line.amount) == (1, "GB-month", Decimal("0.04"))
+
+
+def test_egress_is_what_the_usage_moves_in_all() -> None:
+    """Two machines and three runs move 5 GB together; nothing moved is no line."""
+    egress = {"label": "egress", "amount": Decimal("0.09"), "per": "gb"}
+    moving = bill_with(Usage(Decimal(3600), 2, runs=3, egress_gb=Decimal(5)), **egress)
+    assert (moving.lines[-1].unit, moving.lines[-1].amount) == ("GB", Decimal("0.45"))
+    assert len(bill_with(Usage(Decimal(3600)), **egress).lines) == 1
+
+
+def test_a_run_is_charged_once_on_all_machines() -> None:
+    """Three runs on two machines are three runs."""
+    job = {"label": "job", "amount": Decimal("0.50"), "per": "run"}
+    line = bill_with(Usage(Decimal(3600), 2, runs=3), **job).lines[-1]
+    assert (line.quantity, line.amount) == (3, Decimal("1.50"))

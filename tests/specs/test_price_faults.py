@@ -1,0 +1,111 @@
+"""Price plans whose parts do not go together: the line of each fault."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+PRICE = "specs/prices/box.toml"
+GPU = '[[components]]\nlabel = "GPU"\namount = 0.70\n'
+DISK = '[[components]]\nlabel = "disk"\namount = 0.04\ncount = 10\nper = "gb-month"\n'
+COMMITMENT = '[commitment]\nterm_months = 12\npayment = "{}"\n{}\n'
+
+# (text added to the price, the amount's line in its place, the fault after the file's name)
+FAULTS = [
+    (
+        f'{GPU}[[components]]\nlabel = "premium"\npercent = 5\nof = ["GUP"]\n', "amount = 0.90",
+        '8:3: components: should have premiums of hourly parts of this price, got "GUP"; did you '
+        'mean "GPU"?',
+    ),
+    (
+        f'{DISK}[[components]]\nlabel = "premium"\npercent = 5\nof = ["disk"]\n', "amount = 0.90",
+        '8:3: components: should have premiums of hourly parts of this price, got "disk"; known: '
+        '"compute"',
+    ),
+    (
+        '[[components]]\nlabel = "job"\namount = 1\nper = "run"\n'
+        '[[components]]\nlabel = "premium"\npercent = 5\n', 'sku = "x"',
+        "8:3: components: should have an hourly part for a premium to be on, got none",
+    ),
+    (
+        '[[components]]\nlabel = "premium"\npercent = 5\ncount = 2\n', "amount = 0.90",
+        "8:3: components[0]: should have no count with percent or per gb: neither is of units",
+    ),
+    (
+        '[[components]]\nlabel = "premium"\npercent = 5\nper = "run"\n', "amount = 0.90",
+        "8:3: components[0]: should have no per with percent: premiums are on hourly parts",
+    ),
+    (
+        '[[components]]\nlabel = "compute"\namount = 1\n', "amount = 0.90",
+        '8:3: components: should have labels other than "compute", the part without one, got an '
+        "array of 1",
+    ),
+    (
+        DISK, 'sku = "x"',
+        "1:1: should have a component per hour or per run, or amount",
+    ),
+    (
+        COMMITMENT.format("no-upfront", "hourly = 1\nupfront = 5"), 'plan = "reserved"',
+        "7:2: commitment: should have upfront and hourly amounts that fit no-upfront",
+    ),
+    (
+        "maximum_lifetime_seconds = 600\n[start]\nseconds = 600\n", "amount = 0.90",
+        "8:1: maximum_lifetime_seconds: should be longer than a start and a restart, 600 s, got "
+        "600",
+    ),
+    (
+        '[ranges]\namuont = { low = 0.5, high = 1 }\n', "amount = 0.90",
+        '9:1: ranges.amuont: should be a key of this spec, got "amuont"; did you mean "amount"?',
+    ),
+    (
+        '[ranges]\n"start.seconds" = { low = 0.5, high = 1 }\n', "amount = 0.90",
+        '9:1: ranges."start.seconds": should be the key of a number that this spec gives, got '
+        '"start.seconds"',
+    ),
+    (
+        '[ranges]\n"components[0]" = { low = 1, high = 2 }\n[[components]]\nlabel = "GPU"\n'
+        "amount = 1\n", "amount = 0.90",
+        '9:1: ranges."components[0]": should be the key of a number that this spec gives, got '
+        '"components"',
+    ),
+    (
+        '[ranges]\n"a b" = { low = 1, high = 2 }\n', "amount = 0.90",
+        '9:1: ranges."a b": should be a key path, such as owned.utilisation or '
+        "components[0].amount",
+    ),
+    (
+        "[ranges]\namount = { low = 1, high = 2 }\n", "amount = 0.90",
+        "9:1: ranges.amount: should reach around the figure that is given, 0.90, got 1 to 2",
+    ),
+    (
+        'currency = "USB"\n', "amount = 0.90",
+        '8:1: currency: should be a currency of ISO 4217, such as USD, got "USB"',
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "amount", "line"), FAULTS, ids=[row[2] for row in FAULTS])
+def test_fault_line(project: Project, more: str, amount: str, line: str) -> None:
+    """One thing wrong gives exactly one line, where it stands and in our words."""
+    if amount.startswith("plan"):
+        project.edit(PRICE, "amount = 0.90\n", "")
+        project.edit(PRICE, 'plan = "on-demand"', amount)
+    else:
+        project.edit(PRICE, "amount = 0.90", amount)
+    text = (project.root / PRICE).read_text(encoding="utf-8")
+    project.write(PRICE, text + more)
+    assert project.faults() == [f"{PRICE}:{line}"]
+
+
+def test_a_plan_of_every_term_is_right(project: Project) -> None:
+    """Parts, premiums, storage, starts, a lifetime, credit and ranges go together."""
+    text = (project.root / PRICE).read_text(encoding="utf-8")
+    premium = '[[components]]\nlabel = "premium"\npercent = 5\nof = ["compute", "GPU"]\n'
+    terms = "maximum_lifetime_seconds = 86400\n[start]\nseconds = 60\n[credit]\namount = 300\n"
+    ranges = '[ranges]\n"components[0].amount" = { low = 0.5, high = 0.9 }\n'
+    project.write(PRICE, text + terms + ranges + GPU + DISK + premium)
+    assert project.faults() == []
