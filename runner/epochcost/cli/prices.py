@@ -14,7 +14,7 @@ import typer
 
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError
-from epochcost.specs.price_tables import FormatName, ListedPlan, read_prices
+from epochcost.specs.price_tables import FormatName, ListedPlan, read_prices, shown_sku
 from epochcost.units import money, plain
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def _amount(amount: Decimal, currency: str) -> str:
 
 def _some(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(shown_sku, names[:_MOST_NAMES])) + (
+        f" and {more:,} more" if more > 0 else ""
+    )
 
 
 def _refuse_faults(result: Sorted, *, skipped: bool) -> None:

@@ -26,7 +26,7 @@ from epochcost.specs.findings import judge
 from epochcost.specs.price import Price
 from epochcost.specs.price_editing import successor
 from epochcost.specs.price_matching import Machines, Request, amount_of, date_of, source_of
-from epochcost.specs.price_tables import ListedPlan, ListedPrice, row_name
+from epochcost.specs.price_tables import ListedPlan, ListedPrice, shown_sku
 
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 
@@ -119,7 +119,7 @@ class _Sorter:
         elif self.machines.wants(row):
             match = self.machines.match(row)
             if isinstance(match, str):
-                self.unmatched[match][row_name(row)] += 1
+                self.unmatched[match][row.sku] += 1
             else:
                 self._keep(row, match.model, match.region or "")
 
@@ -244,7 +244,7 @@ def _contradiction(row: ListedPrice, other: Found) -> str:
 
 
 def _fault(row: ListedPrice, message: str) -> Fault:
-    return Fault(displayed(row.path), row.line, 1, f"{row_name(row)} {row.plan}: {message}")
+    return Fault(displayed(row.path), row.line, 1, f"{shown_sku(row.sku)} {row.plan}: {message}")
 
 
 def _nothing(sorter: _Sorter) -> str:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from epochcost.errors import UsageError
@@ -179,6 +180,7 @@ def _same_accelerators(row: ListedPrice, machine: Hardware) -> bool:
     return bool(_AMOUNT.fullmatch(row.accelerators)) and Decimal(row.accelerators) == counted
 
 
+@lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
 def _plain_name(name: str) -> str:
     """A machine type without what lists write differently: ``Standard_NC6s_v3``, ``NC6s v3``."""
     return re.sub(r"[^a-z0-9.]", "", name.lower().removeprefix("standard_"))

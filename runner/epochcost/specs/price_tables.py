@@ -230,6 +230,6 @@ def _decoded(path: Path, lines: Iterator[bytes]) -> Iterator[str]:
         yield text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
 
 
-def row_name(row: ListedPrice) -> str:
-    """A row's machine type as it is shown, whatever the file holds."""
-    return printable(row.sku) or "(no machine type)"
+def shown_sku(sku: str) -> str:
+    """A machine type as it is shown, whatever the file holds."""
+    return printable(sku) or "(no machine type)"
