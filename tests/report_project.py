@@ -159,10 +159,56 @@ _SPECS = {
         steps_per_epoch = 1327
         epochs = 25
         claims = [
-          { label = "one epoch", printed = "11", unit = "US cents" },
-          { label = "wrong on purpose", printed = "12", unit = "US cents" },
-          { label = "one", billing = "whole-hour", printed = "0.90", unit = "USD", derived = true }
+          { label = "one epoch", printed = "11", unit = "US cents",
+            formula = { name = "bill", epochs = 1 } },
+          { label = "25 epochs", printed = "2.98", unit = "hours", formula = { name = "duration" },
+            differs = "428 s is rounded" },
+          { label = "alone", printed = "0.90", unit = "USD", shown = "derived",
+            formula = { name = "bill", epochs = 1, billing = "whole-hour" } }
         ]
+        [[remarks]]
+        said = "The box has 12 CPUs."
+        ours = "It has 8."
+        price = "box-2016"
+        model = "net"
+    """,
+    "published/paper-hostile.toml": f"""
+        id = "paper-hostile"
+        source_id = "paper"
+        title = "A paper"
+        authors = "An Author"
+        year = 2016
+        workload = {_TOML_HOSTILE}
+        source = {_TOML_HOSTILE}
+        as_of = 2016-11-01
+        notes = {_TOML_HOSTILE}
+        [[timings]]
+        id = "box"
+        name = {_TOML_HOSTILE}
+        hardware = "box"
+        count = 4
+        hours = 79
+        confirmed = false
+        notes = {_TOML_HOSTILE}
+        claims = [
+          {{ label = {_TOML_HOSTILE}, printed = "12,571", unit = "USD", differs = {_TOML_HOSTILE},
+            formula = {{ name = "bill", price = "box-2026" }} }}
+        ]
+        [[claims]]
+        label = {_TOML_HOSTILE}
+        printed = "10"
+        unit = "million USD"
+        formula = {{ name = "not-given" }}
+        differs = {_TOML_HOSTILE}
+        [[claims]]
+        label = "loaded"
+        printed = "40"
+        unit = "thousand USD"
+        relation = "at-least"
+        formula = {{ name = "product", factors = [{{ label = {_TOML_HOSTILE}, value = 50 }}] }}
+        [[remarks]]
+        said = {_TOML_HOSTILE}
+        ours = {_TOML_HOSTILE}
     """,
 }
 

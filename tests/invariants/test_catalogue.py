@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import tomli
 
-from epochcost.cost import Usage, quote, recompute
+from epochcost.cost import Usage, quote
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.kinds import KINDS
 from epochcost.specs.loader import load_catalogue
@@ -82,36 +82,16 @@ def test_price_grows_with_the_machine(catalogue: Catalogue) -> None:
         assert len({(price.amount or 0) / (8 * 2**n) for n, price in enumerate(prices)}) == 1
 
 
-def test_claims_come_out_of_the_cost_engine(catalogue: Catalogue) -> None:
-    """Every published cost is reproduced, at its printed precision, from its time and price."""
-    checks = [
-        check
-        for published in catalogue.published.values()
-        for timing in published.timings
-        for check in recompute(timing, catalogue.price(timing.price))
-    ]
-    assert len(checks) >= 8
-    assert [check for check in checks if not check.equal] == []
-
-
-def test_published_epochs_fit_the_model(catalogue: Catalogue) -> None:
-    """Where we have the model of a published table, its epochs are the model's."""
-    linked = [published for published in catalogue.published.values() if published.model]
-    assert linked
-    for published in linked:
-        training = catalogue.model(published.model or "").training
-        assert training is not None
-        for timing in published.timings:
-            assert timing.epochs == training.epochs, timing.id
-            steps = training.examples_per_epoch / timing.batch_size
-            assert timing.steps_per_epoch in (int(steps), int(steps) + 1), timing.id
-
-
 def test_the_machine_at_hand_is_local(catalogue: Catalogue) -> None:
     """Exactly one machine is detected, and it is the default of studies."""
     detected = [machine.id for machine in catalogue.hardware.values() if machine.detected]
     assert detected == ["local"]
-    assert all(machine.vcpus for machine in catalogue.hardware.values() if not machine.detected)
+
+
+def test_machines_say_their_vcpus(catalogue: Catalogue) -> None:
+    """All but the detected one, devices without a host, and those that say why they do not."""
+    silent = [machine for machine in catalogue.hardware.values() if not machine.vcpus]
+    assert [machine.id for machine in silent if not machine.detected and not machine.notes] == []
 
 
 def test_starter_study_is_short(catalogue: Catalogue) -> None:

@@ -37,7 +37,7 @@ BROKEN = [
     (MODEL, "learning_rate = 0.1", "momentum = 0.1", "13:1: training.optimizer.learning_rate: "
      "required key is missing"),
     (MODEL, 'name = "sgd", ', "", "13:1: training.optimizer.name: required key is missing"),
-    (PUBLISHED, "epochs = 25\n", "", "9:3: timings[0].epochs: required key is missing"),
+    (PUBLISHED, 'hardware = "box"\n', "", "9:3: timings[0].hardware: required key is missing"),
     # types
     (PRICE, "0.90", '"0.90"', '5:1: amount: should be a number, got "0.90"'),
     (PRICE, "0.90", "true", "5:1: amount: should be a number, got true"),

@@ -4,7 +4,7 @@ Everything is Decimal and pure. A missing price is a state (`Unpriced`), never z
 """
 
 from epochcost.cost.bill import quote, quote_at_rate, quotes_in_a_row, share
-from epochcost.cost.claims import ClaimCheck, recompute
+from epochcost.cost.claims import Agreement, CheckedRow, ClaimCheck, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
 from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced, billed_cost, prorated_cost
 from epochcost.cost.lines import Line, Quote, Usage
@@ -12,7 +12,9 @@ from epochcost.cost.starts import billed_seconds
 from epochcost.cost.workload import TrainingCosts, TrainingTime, million_inferences, training_costs
 
 __all__ = [
+    "Agreement",
     "Candidate",
+    "CheckedRow",
     "ClaimCheck",
     "Cost",
     "Estimate",

@@ -18,7 +18,7 @@ class TrainingTime:
     """How long a training takes: an epoch's time, and how many epochs; one step where known."""
 
     epoch: Time
-    epochs: int
+    epochs: int | Decimal
     step: Time | None = None
 
     @classmethod

@@ -35,7 +35,8 @@ class Observation:
     """One workload timed on one machine.
 
     ``step`` is the mean time of one batch and None where a source gives epochs only; ``epoch`` and
-    ``epochs`` are None for inference. ``own_price`` names the price that a source paid.
+    ``epochs``, whole or not, are None for inference. ``own_price`` names the price that a source
+    paid.
     ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
     """
 
@@ -47,7 +48,7 @@ class Observation:
     software: str
     step: Time | None
     epoch: Time | None
-    epochs: int | None
+    epochs: int | Decimal | None
     date: dt.date
     evidence: Evidence
     summary: Summary | None = None
@@ -140,14 +141,17 @@ def _published(catalogue: Catalogue) -> Iterator[Observation]:
         model = catalogue.models.get(source.model) if source.model else None
         subject = Subject.of_model(model) if model else Subject.of_source(source)
         for timing in source.timings:
-            yield _from_timing(catalogue, source, timing, subject)
+            if timing.batch_size is not None and timing.epochs is not None:
+                yield _from_timing(catalogue, source, timing, subject)
 
 
 def _from_timing(
     catalogue: Catalogue, source: Published, timing: Timing, subject: Subject
 ) -> Observation:
-    epoch = Time.exactly(timing.seconds_per_epoch)
-    steps = timing.steps_per_epoch
+    """The figure of a row that says its batch size and its epochs."""
+    assert timing.batch_size is not None, "rows without a batch size are no observations"
+    assert timing.epochs is not None, "rows without epochs are no observations"
+    steps = timing.total_steps
     return Observation(
         subject=subject,
         machine=published_machine(catalogue.hardware[timing.hardware]),
@@ -155,13 +159,17 @@ def _from_timing(
         mode="training",
         batch_size=timing.batch_size,
         software=timing.framework or "framework not stated",
-        step=Time.exactly(timing.seconds_per_epoch / steps) if steps else None,
-        epoch=epoch,
-        epochs=timing.epochs,
+        step=Time.exactly(timing.total_seconds / steps) if steps else None,
+        epoch=Time.exactly(timing.total_seconds / timing.epochs),
+        epochs=_whole(timing.epochs),
         date=source.as_of,
-        evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.id}.md"),
+        evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.page}.md"),
         own_price=timing.price,
     )
+
+
+def _whole(number: Decimal) -> int | Decimal:
+    return int(number) if number == int(number) else number
 
 
 def subjects(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Subject, ...]:

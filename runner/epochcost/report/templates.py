@@ -14,7 +14,8 @@ from markupsafe import Markup
 
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
-from epochcost.report import wording
+from epochcost.report import claim_words, wording
+from epochcost.report.claim_inputs import price_paid
 from epochcost.report.escape import linked, markdown_text, page_title
 from epochcost.report.figures.dots import owned_hour
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
@@ -91,20 +92,26 @@ def _owned_hour(price: Price) -> str:
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {
+    "agreement": claim_words.agreement_words,
     "amount": wording.amount_words,
     "billing": wording.billing_words,
     "cost": wording.cost_words,
     "count": _count,
     "counted": wording.counted,
+    "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,
     "goal": wording.goal_words,
+    "hour_rate": wording.hour_words,
     "linked": linked,
     "machine_uri": _machine_address,
+    "ours": claim_words.ours_words,
     "owned_hour": _owned_hour,
     "page_title": page_title,
     "plain": plain,
     "price_dates": wording.price_dates,
+    "price_paid": price_paid,
+    "printed": claim_words.printed_words,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
     "rounded": _rounded,

@@ -6,12 +6,13 @@ import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
 
-from epochcost.cost import Cost, Estimate, Time, Unpriced
+from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.report.figures.parts import symbol
 from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
 from epochcost.specs.billing import Billing
-from epochcost.units import money, plain, seconds
+from epochcost.specs.price import Price
+from epochcost.units import SECONDS_PER_HOUR, money, plain, seconds
 
 _GOALS: dict[Goal, str] = {
     "epoch": "epoch of training",
@@ -31,7 +32,7 @@ def goal_words(goal: Goal) -> str:
     return _GOALS[goal]
 
 
-def full_training_words(epochs: Iterable[int | None]) -> str:
+def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
     """The full training with its number of epochs, where all agree on it."""
     numbers = {number for number in epochs if number is not None}
     return (
@@ -75,6 +76,11 @@ def rate_words(amount: Decimal, currency: str) -> str:
     return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
 
 
+def hour_words(price: Price) -> str:
+    """All that a rented plan charges for an hour of a running machine, exactly."""
+    return rate_words(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
+
+
 def billing_words(rule: Billing) -> str:
     """A billing rule as a phrase."""
     increment, minimum = rule.increment_seconds, rule.minimum_seconds
@@ -106,9 +112,10 @@ def date_range(dates: Iterable[dt.date]) -> str:
     return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int | Decimal, noun: str) -> str:
     """A number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
+    return f"{digits} {noun}{'' if number == 1 else 's'}"
 
 
 def price_dates(rows: Iterable[Row]) -> str:

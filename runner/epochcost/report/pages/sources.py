@@ -2,68 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
 
-from epochcost.cost import ClaimCheck, recompute
-from epochcost.report.pages.page import Page, Report, subject_uri
+from epochcost.cost import Agreement, CheckedRow, ClaimCheck, recompute
+from epochcost.report.claim_inputs import inputs_table
+from epochcost.report.pages.page import Page, Report
 from epochcost.report.subjects import Subject
-from epochcost.specs.price import Price
-from epochcost.specs.published import Published, Timing
+from epochcost.report.tables import Table
+from epochcost.specs.published import Claim, Published, Timing
+
+_SHOWN = ("printed", "drawn", "derived")
+_AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 
 @dataclass(frozen=True)
-class Recomputed:
-    """One row of a source's table with its price and its claims checked."""
+class Tally:
+    """How many figures of one kind came out how."""
 
-    timing: Timing
-    price: Price
-    checks: tuple[ClaimCheck, ...]
+    shown: str
+    counts: Counter[Agreement]
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Figures of one row that are not equal for one reason."""
+
+    timing: Timing | None
+    reason: str
+    checks: list[ClaimCheck]
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """One table of a source with its figures checked; ``measured`` counts our own figures of it."""
+
+    spec: Published
+    rows: tuple[CheckedRow, ...]
+    inputs: Table
+    subject: Subject | None
+    measured: int
+
+    @property
+    def timed(self) -> list[CheckedRow]:
+        """The rows of the source's table."""
+        return [row for row in self.rows if row.timing]
+
+    @property
+    def loose(self) -> list[ClaimCheck]:
+        """Figures of no row."""
+        return [check for row in self.rows if row.timing is None for check in row.checks]
+
+    @property
+    def batched(self) -> bool:
+        """Whether rows have a batch size."""
+        return any(row.batch_size for row in self.spec.timings)
+
+    @cached_property
+    def columns(self) -> list[Claim]:
+        """The first claim of each label, in the order in which labels come."""
+        first: dict[str, Claim] = {}
+        for row in self.timed:
+            for check in row.checks:
+                first.setdefault(check.claim.label, check.claim)
+        return list(first.values())
+
+    @property
+    def grid(self) -> Iterator[tuple[Timing, list[ClaimCheck | None]]]:
+        """Each row with figures, and its figure under each column."""
+        for row in self.timed:
+            if row.timing and row.checks:
+                by_label = {check.claim.label: check for check in row.checks}
+                yield row.timing, [by_label.get(column.label) for column in self.columns]
+
+    @property
+    def differences(self) -> list[Difference]:
+        """What is not equal, by row and reason."""
+        found: dict[tuple[str | None, str], Difference] = {}
+        for row in self.rows:
+            for check in row.checks:
+                if not check.equal:
+                    reason = check.claim.differs or check.problem or "no reason is known"
+                    key = row.timing.id if row.timing else None, reason
+                    found.setdefault(key, Difference(row.timing, reason, [])).checks.append(check)
+        return list(found.values())
 
 
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every source's page."""
-    sources = [(one, _recomputed(report, one)) for one in report.catalogue.published.values()]
+    sources = _by_page(report)
     yield Page(
         uri="sources/index.md",
         title="Published sources",
         template="sources.md.jinja",
-        context={"listed": [(one, _tally(rows)) for one, rows in sources]},
+        context={
+            "listed": [(tables[0].spec, tables, _all_shown(tables)) for tables in sources],
+            "agreements": _AGREEMENTS,
+        },
         description="Published cost tables, and whether their figures come out again.",
     )
-    for source, rows in sources:
-        yield _page(report, source, rows)
+    for tables in sources:
+        yield _page(report, tables)
 
 
-def _recomputed(report: Report, source: Published) -> list[Recomputed]:
-    found = []
-    for timing in source.timings:
-        price = report.catalogue.prices[timing.price]
-        checks = recompute(timing, price) if price.currency == "USD" else ()
-        found.append(Recomputed(timing, price, checks))
-    return found
+def _tallies(tables: Iterable[SourceTable]) -> list[Tally]:
+    """How the figures came out, those that the source prints first; kinds without any left out."""
+    checks = [check for table in tables for row in table.rows for check in row.checks]
+    found = [
+        Tally(shown, Counter(one.agreement for one in checks if one.claim.shown == shown))
+        for shown in _SHOWN
+    ]
+    return [tally for tally in found if tally.total]
 
 
-def _tally(rows: list[Recomputed]) -> tuple[int, int]:
-    """How many costs that the source itself prints come out again, of how many."""
-    checks = [check for row in rows for check in row.checks if not check.claim.derived]
-    return sum(check.equal for check in checks), len(checks)
+def _all_shown(tables: Iterable[SourceTable]) -> Tally:
+    """The figures that the source itself shows, in print or in charts."""
+    shown = [tally.counts for tally in _tallies(tables) if tally.shown != "derived"]
+    return Tally("shown", sum(shown, Counter()))
 
 
-def _page(report: Report, source: Published, rows: list[Recomputed]) -> Page:
-    model = report.catalogue.models.get(source.model) if source.model else None
-    subject = Subject.of_model(model) if model else Subject.of_source(source)
+def _by_page(report: Report) -> list[list[SourceTable]]:
+    grouped: dict[str, list[SourceTable]] = {}
+    for _, spec in sorted(report.catalogue.published.items()):
+        grouped.setdefault(spec.page, []).append(_table(report, spec))
+    return list(grouped.values())
+
+
+def _table(report: Report, spec: Published) -> SourceTable:
+    model = report.catalogue.models.get(spec.model) if spec.model else None
+    subject = Subject.of_model(model) if model else Subject.of_source(spec)
+    observed = [one for one in report.observations if one.subject.id == subject.id]
+    measured = sum(one.kind == "measured" for one in observed)
+    rows = recompute(spec, report.catalogue.prices)
+    return SourceTable(
+        spec=spec,
+        rows=rows,
+        inputs=inputs_table(spec, report.catalogue),
+        subject=subject if observed or model else None,
+        measured=measured,
+    )
+
+
+def _page(report: Report, tables: list[SourceTable]) -> Page:
+    first = tables[0].spec
     return Page(
-        uri=f"sources/{source.id}.md",
-        title=source.title,
+        uri=f"sources/{first.page}.md",
+        title=first.title,
         template="source.md.jinja",
-        description=f"{source.workload}: the published figures of {source.authors}, recomputed.",
+        description=f"The published figures of {first.authors}, {first.year}, recomputed.",
         context={
-            "source": source,
-            "subject": subject,
-            "subject_uri": subject_uri(subject),
-            "rows": rows,
-            "tally": _tally(rows),
+            "source": first,
+            "tables": tables,
+            "tallies": _tallies(tables),
+            "agreements": _AGREEMENTS,
             "hardware": report.catalogue.hardware,
+            "prices": report.catalogue.prices,
+            "models": {
+                name: Subject.of_model(model) for name, model in report.catalogue.models.items()
+            },
         },
     )

@@ -1,0 +1,117 @@
+"""What must hold of the published tables: every figure comes out again, or its spec says why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from epochcost.cost import ClaimCheck, recompute
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+# How the figures of each source come out. A change here is a change of what the site claims.
+OUTCOMES = {
+    ("ai21-2020", "printed", "equal"): 4,
+    ("ai21-2020", "printed", "not recomputed"): 1,
+    ("kroutikov-2016", "derived", "equal"): 12,
+    ("kroutikov-2016", "printed", "differs"): 1,
+    ("kroutikov-2016", "printed", "equal"): 7,
+    ("malta-2019", "derived", "equal"): 12,
+    ("malta-2019", "printed", "equal"): 4,
+    ("malta-2019", "printed", "within rounding"): 8,
+    ("strubell-2019", "printed", "differs"): 2,
+    ("strubell-2019", "printed", "equal"): 26,
+    ("strubell-2019", "printed", "within rounding"): 4,
+    ("woolf-2017", "drawn", "equal"): 126,
+    ("woolf-2017", "printed", "equal"): 6,
+}
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+@pytest.fixture(scope="module")
+def checks(catalogue: Catalogue) -> list[tuple[str, ClaimCheck]]:
+    """Every published figure checked, with its source's page."""
+    return [
+        (published.page, check)
+        for published in catalogue.published.values()
+        for row in recompute(published, catalogue.prices)
+        for check in row.checks
+    ]
+
+
+def test_how_the_figures_come_out(checks: list[tuple[str, ClaimCheck]]) -> None:
+    """Of 213 figures 197 are equal; 189 are printed or drawn, of which 173 are equal."""
+    counts = Counter((page, check.claim.shown, check.agreement) for page, check in checks)
+    assert counts == OUTCOMES
+    assert sum(counts.values()) == 213
+    assert sum(number for key, number in counts.items() if key[2] == "equal") == 197
+    shown = {key: number for key, number in counts.items() if key[1] != "derived"}
+    assert sum(shown.values()) == 189
+    assert sum(number for key, number in shown.items() if key[2] == "equal") == 173
+
+
+def test_every_difference_has_a_reason_and_nothing_else(
+    checks: list[tuple[str, ClaimCheck]],
+) -> None:
+    """A figure is equal at its printed precision, or its spec says why not."""
+    assert [check.claim for _, check in checks if not check.explained] == []
+
+
+def test_rounding_is_given_as_the_reason_where_it_is_one(
+    checks: list[tuple[str, ClaimCheck]],
+) -> None:
+    """Reasons that speak of rounding stand where rounding suffices, and only there."""
+    for page, check in checks:
+        reason = check.claim.differs or ""
+        assert ("rounded" in reason) is (check.agreement == "within rounding"), (page, reason)
+
+
+def test_woolfs_six_benchmarks_on_nine_machines(catalogue: Catalogue) -> None:
+    """54 times and 54 costs, and the seventh benchmark of his notebook."""
+    tables = [one for one in catalogue.published.values() if one.page == "woolf-2017"]
+    assert len(tables) == 7
+    for table in tables:
+        names = Counter(
+            claim.formula.name for _, claim in table.rows_of_claims() if claim.shown == "drawn"
+        )
+        assert names == {"relative-time": 9, "relative-cost": 9}
+        assert [timing.id for timing in table.timings if timing.hardware.endswith("k80")] == ["gpu"]
+
+
+def test_pages_are_of_one_source(catalogue: Catalogue) -> None:
+    """Tables on one page have the same title, authors and year."""
+    tables = sorted(catalogue.published.values(), key=lambda one: one.page)
+    for page, group in groupby(tables, key=lambda one: one.page):
+        assert len({(one.title, one.authors, one.year) for one in group}) == 1, page
+
+
+def test_a_column_is_of_one_formula(catalogue: Catalogue) -> None:
+    """Figures under one label are recomputed and shown in one way."""
+    for table in catalogue.published.values():
+        first = {}
+        for _, claim in table.rows_of_claims():
+            formula, shown = first.setdefault(claim.label, (claim.formula.name, claim.shown))
+            assert (claim.formula.name, claim.shown) == (formula, shown), (table.id, claim.label)
+
+
+def test_published_epochs_fit_the_model(catalogue: Catalogue) -> None:
+    """Where we have the model of a published table, its epochs are the model's."""
+    linked = [published for published in catalogue.published.values() if published.model]
+    assert len(linked) >= 8
+    for published in linked:
+        training = catalogue.model(published.model or "").training
+        assert training is not None
+        for timing in published.timings:
+            assert timing.epochs == training.epochs, timing.id
+            assert timing.batch_size is not None
+            steps = training.examples_per_epoch / timing.batch_size
+            assert timing.steps_per_epoch in (int(steps), int(steps) + 1), timing.id

@@ -1,0 +1,130 @@
+"""The pages of sources: theirs beside ours, cell by cell, and why a figure differs."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from epochcost.report.claim_words import formula_words
+from epochcost.report.inputs import Inputs
+from epochcost.report.pages.page import Report
+from epochcost.report.pages.sources import pages
+from epochcost.report.site import Site, build
+from epochcost.specs.formula import Bill, Formula, NotGiven, StepTime
+from report_project import HOSTILE, REPOSITORY
+
+
+@pytest.fixture(scope="module", name="site")
+def site_fixture(inputs: Inputs) -> Site:
+    """The site of the project."""
+    return build(inputs, REPOSITORY / "site_templates")
+
+
+@pytest.fixture(name="paper")
+def paper_fixture(site: Site) -> str:
+    """The page of two tables of one source."""
+    return site.pages["sources/paper.md"]
+
+
+def cells(page: str, start: str) -> list[str]:
+    """The cells of the first table line that starts so."""
+    line = next(line for line in page.splitlines() if line.startswith(f"| {start}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_ours_stands_under_theirs(paper: str) -> None:
+    """Each figure of a row in its own cell, with its outcome in a word and a sign."""
+    row = next(line for line in paper.splitlines() if "**11**" in line)
+    figures = [re.sub("<[^>]*>", " ", cell).split() for cell in row.split("|")[3:6]]
+    assert [figure[0] for figure in figures] == ["**11**", "**2.98**", "**0.90**"]
+    assert [figure[1] for figure in figures] == ["10.7", "2.9722", "0.9"]
+    assert ["equal" in figure for figure in figures] == [True, False, True]
+    assert "ec-within-rounding" in row
+    assert "&#8776; within rounding" in row or "≈ within rounding" in row
+
+
+def test_the_reason_of_a_difference_is_given(paper: str) -> None:
+    """Once for the row, with both figures."""
+    (line,) = [line for line in paper.splitlines() if "428 s is rounded" in line]
+    assert line.startswith("- ")
+    assert "25 epochs 2.98 (ours 2.9722)" in line
+
+
+def test_figures_are_counted_by_how_the_source_shows_them(paper: str) -> None:
+    """Printed: one equal, one near, one more, two apart or unknown; derived apart from them."""
+    assert cells(paper, "printed as digits")[1:] == ["5", "2", "1", "1", "1"]
+    assert cells(paper, "not shown")[1:] == ["1", "1", "0", "0", "0"]
+
+
+def test_a_source_has_one_line_and_one_page(site: Site, inputs: Inputs) -> None:
+    """Its tables share them; derived figures are not counted as its own."""
+    index = site.pages["sources/index.md"]
+    assert index.count("(paper.md)") == 1
+    assert cells(index, "[A paper](paper.md)")[-5:] == ["5", "2", "1", "1", "1"]
+    uris = [page.uri for page in pages(Report(inputs))]
+    assert uris == ["sources/index.md", "sources/paper.md", "sources/paper-net.md"]
+
+
+def test_inputs_stand_below(paper: str) -> None:
+    """Time, steps and the price paid, exactly."""
+    (line,) = [line for line in paper.splitlines() if "428 s an epoch" in line]
+    assert "1,327" in line
+    assert "$0.90, Cloud on-demand, 2016-11-01" in line.replace("&#36;", "$")
+
+
+def test_what_is_not_confirmed_is_marked(paper: str) -> None:
+    """In the table of figures, at the row."""
+    (line,) = [line for line in paper.splitlines() if "12,571" in line and line.startswith("|")]
+    assert "not confirmed" in line
+
+
+def test_remarks_name_their_plan_and_their_model(paper: str) -> None:
+    """What the source says, what we say, and where it stands as data."""
+    (line,) = [line for line in paper.splitlines() if "The box has 12 CPUs" in line]
+    assert "It has 8" in line
+    assert "../models/net.md" in line
+    assert "2016-11-01" in line
+
+
+def test_nothing_hostile_survives(site: Site) -> None:
+    """Text of specs is escaped wherever a source's page shows it."""
+    for uri in ("sources/paper.md", "sources/paper-net.md", "sources/index.md"):
+        assert "<script>" not in site.pages[uri]
+        assert "onerror=window" not in site.pages[uri].replace("&#61;", "=").split("---", 2)[0]
+        assert HOSTILE not in site.pages[uri]
+
+
+def test_our_own_measurement_is_linked(site: Site) -> None:
+    """A workload that we measured says so and leads to its page."""
+    page = site.pages["sources/paper-net.md"]
+    assert "We have measured this workload ourselves" in page
+    assert "../models/net.md" in page
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        (Bill(name="bill", epochs=1), "time of one epoch * price * machines, prorated"),
+        (
+            Bill(name="bill", billing="whole-hour"),
+            "time of all work * price * machines, billed in whole hours",
+        ),
+        (StepTime(name="step-time"), "time of all work ÷ steps"),
+        (NotGiven(name="not-given"), "the source does not say what it follows from"),
+    ],
+    ids=lambda value: value.name if not isinstance(value, str) else None,
+)
+def test_formulas_in_words(formula: Formula, words: str) -> None:
+    """Each formula as a phrase."""
+    assert formula_words(formula) == words.replace("*", "\N{MULTIPLICATION SIGN}")
+
+
+def test_every_formula_has_words() -> None:
+    """None of the closed set falls through to the refusal."""
+    formulas = get_args(get_args(Formula)[0])
+    assert len(formulas) == len(set(formulas)) == 9
+    assert set(formulas) <= formula_words.registry.keys()
+    with pytest.raises(TypeError, match="demanded a formula"):
+        formula_words("bill")
