@@ -150,3 +150,13 @@ def test_shape_that_depends_on_data_is_named() -> None:
     model = parsed("g (float[batch] x) => (int64[1, n] y) { y = NonZero(x) }")
     with pytest.raises(ModelError, match=r"'y'.*NonZero"):
         bind_dimensions(model, {"batch": 3})
+
+
+def test_float_values_are_not_taken_for_shapes() -> None:
+    """onnx's inference by value refuses this sum, whose operands broadcast."""
+    model = parsed(
+        "g (double[2] x) => (double[2, 4] y)"
+        "{ one = Constant <value_ints = [1]> () column = Unsqueeze(x, one)"
+        " both = Concat <axis = 0> (x, x) y = Add(both, column) }"
+    )
+    assert shapes(bind_dimensions(model, {}))["y"] == [2, 4]

@@ -21,6 +21,8 @@ from epochcost.graphs.tensors import (
     one_line,
 )
 
+_REFUSALS = (onnx.shape_inference.InferenceError, ValueError, TypeError, RuntimeError)
+
 
 def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
     """The names of the inputs' symbolic dimensions, in graph order, each once.
@@ -96,12 +98,25 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Shapes by onnx's inference, by what it knows of values where that helps.
+
+    onnx 1.23.2 takes float values of rank two and more for shapes, and refuses to add those of
+    different lengths: what it says then is heard only if it says so without values too.
+    """
     try:
-        return onnx.shape_inference.infer_shapes(
-            model, check_type=True, strict_mode=True, data_prop=True
-        )
-    except (onnx.shape_inference.InferenceError, ValueError, TypeError, RuntimeError) as error:
+        return _inferred(model, by_value=True)
+    except _REFUSALS:
+        pass
+    try:
+        return _inferred(model, by_value=False)
+    except _REFUSALS as error:
         raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
+
+
+def _inferred(model: onnx.ModelProto, *, by_value: bool) -> onnx.ModelProto:
+    return onnx.shape_inference.infer_shapes(
+        model, check_type=True, strict_mode=True, data_prop=by_value
+    )
 
 
 def _check_static(model: onnx.ModelProto) -> None:
