@@ -20,7 +20,8 @@ from epochcost.autodiff import Carried, TrainingStep, training_step
 from epochcost.graphs.initial import Initial
 from epochcost.graphs.metadata import METADATA_KEY, STATE_KEY
 from epochcost.graphs.parameters import data_inputs, materialise
-from epochcost.train.teacher import Field, Teacher
+from epochcost.train.examples import Field, Target
+from epochcost.train.teacher import Teacher
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx")))
@@ -69,7 +70,9 @@ def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[Trainin
     )
     [image] = data_inputs(model)
     shape = tuple(size for size in image.shape[1:] if isinstance(size, int))
-    teacher = Teacher([Field(image.name, shape, np.dtype(np.float32), -1.0, 1.0)], 10, seed=0)
+    field = Field(image.name, shape, np.dtype(np.float32), -1.0, 1.0)
+    target = Target(str(step.target), (), np.dtype(np.int64), classes=10)
+    teacher = Teacher([field], [target], seed=0)
     values = materialise(model)
     feeds = {c.input: values[c.input] if c.input in values else _zeros(c) for c in step.carried}
     feeds[step.learning_rate] = np.array(rate, np.float32)
@@ -77,7 +80,7 @@ def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[Trainin
     for index in range(steps):
         batch = teacher.draw(0, index % _BATCHES, batch_size)
         names = [step.loss, *(c.output for c in step.carried)]
-        got = session.run(names, {**feeds, **batch.inputs, str(step.target): batch.labels})
+        got = session.run(names, {**feeds, **batch.inputs, **batch.targets})
         feeds |= dict(zip((c.input for c in step.carried), got[1:], strict=True))
         found.append(float(got[0]))
     return step, found

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
-from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import Request, plan_here
 from epochcost.measure.job import Job
@@ -107,18 +106,3 @@ def test_weights_in_the_file_are_where_training_starts(project: Path) -> None:
     stored = np.load(job.initial)
     assert set(stored.files) == set(weights)
     assert all(np.array_equal(stored[name], values) for name, values in weights.items())
-
-
-def test_an_output_that_wants_other_labels_is_refused(project: Path) -> None:
-    """Labels are one per example; scores per position belong to another task."""
-    model = linear_model()
-    model.graph.node.append(helper.make_node("Unsqueeze", ["logits", "axis"], ["positions"]))
-    model.graph.initializer.append(numpy_helper.from_array(np.array([2]), "axis"))
-    model.graph.output.append(
-        helper.make_tensor_value_info("positions", TensorProto.FLOAT, ["batch", 3, 1])
-    )
-    onnx.save(model, project / "models" / "tiny.onnx")
-    spec = project / "specs/models/tiny.toml"
-    spec.write_text(spec.read_text().replace('output = "logits"', 'output = "positions"'))
-    with pytest.raises(ModelError, match="one label for each example"):
-        build(project, "training")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,17 @@ from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.loading import load_model
 from epochcost.specs.model import Input, Model
 from epochcost.train.batches import (
+    HELD_OUT_EXAMPLES,
+    HELD_OUT_FLOPS,
     POOL_BATCHES,
     POOL_BYTES,
     example_fields,
     held_out_batches,
     pool_size,
-    teacher_of,
     training_batches,
 )
-from epochcost.train.teacher import Field
+from epochcost.train.examples import Field, Target
+from epochcost.train.teacher import Teacher
 
 MODELS = Path(__file__).parents[2] / "models"
 
@@ -91,8 +94,44 @@ def test_the_pool_is_bounded(shapes: list[tuple[int, int]], batch_size: int) -> 
 def test_held_out_batches_are_not_trained_on() -> None:
     """No held-out example is in the pool."""
     field = Field("x", (64, 64), np.dtype(np.float32), 0.0, 1.0)
-    teacher = teacher_of([field], spec("x"), 3)
+    teacher = Teacher([field], [Target("target", (), np.dtype(np.int64), classes=10)], 3)
     trained = {row.tobytes() for b in training_batches(teacher, 512) for row in b.inputs["x"]}
     held_out = {row.tobytes() for b in held_out_batches(teacher, 512) for row in b.inputs["x"]}
     assert len(held_out) == 1024
     assert not trained & held_out
+
+
+def test_what_is_held_out_is_bounded_by_its_arithmetic() -> None:
+    """A large model is evaluated on fewer batches, and on one at least."""
+    field = Field("x", (4,), np.dtype(np.float32), 0.0, 1.0)
+    counts = [
+        len(list(held_out_batches(Teacher([field], (), 3), 64, batch_flops)))
+        for batch_flops in (0, HELD_OUT_FLOPS // 5, HELD_OUT_FLOPS * 5)
+    ]
+    assert counts == [HELD_OUT_EXAMPLES // 64, 5, 1]
+
+
+def test_carried_inputs_are_not_data() -> None:
+    """What is carried from step to step has no entry in [[inputs]] and is not fed."""
+    carried = spec(carried=[{"input": "image", "output": "logits"}], inputs=[Input(name="other")])
+    with pytest.raises(ModelError, match="got 'other'"):
+        example_fields(bound(4), carried, 4)
+    both = spec("image", carried=[{"input": "image", "output": "logits"}])
+    with pytest.raises(ModelError, match=r"got 'image' in \[\[inputs\]\]"):
+        example_fields(bound(4), both, 4)
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind", "low", "high"),
+    [
+        (Input(name="image", vocabulary=7), "tokens", 0.0, 7.0),
+        (Input(name="image", value=Decimal(1)), "constant", 1.0, 2.0),
+        (Input(name="image", low=Decimal(-2), high=Decimal(3)), "numbers", -2.0, 3.0),
+    ],
+)
+def test_the_kind_of_an_input_is_the_specs(
+    declared: Input, kind: str, low: float, high: float
+) -> None:
+    """Tokens, constants and numbers are told apart by what the spec gives."""
+    (field,) = example_fields(bound(4), spec(inputs=[declared]), 4)
+    assert (field.kind, field.low, field.high) == (kind, low, high)

@@ -2,82 +2,241 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.train.teacher import Field, Teacher
+from epochcost.train.examples import Field, Target
+from epochcost.train.targets import IGNORED
+from epochcost.train.teacher import Teacher
 
-IMAGE = Field("image", (1, 8, 8), np.dtype(np.float32), -1.0, 3.0)
-WORDS = Field("words", (12,), np.dtype(np.int64), 0.0, 50.0)
+FLOAT, INT = np.dtype(np.float32), np.dtype(np.int64)
+IMAGE = Field("image", (1, 8, 8), FLOAT, -1.0, 3.0)
+LEVELS = Field("levels", (12,), INT, 0.0, 50.0)
+WORDS = Field("words", (60,), INT, 0.0, 500.0, "tokens")
+LETTERS = Field("letters", (20, 7), INT, 0.0, 40.0, "tokens")
+MASK = Field("mask", (12,), INT, 1.0, 2.0, "constant")
+
+
+def classes(count: int, shape: tuple[int, ...] = ()) -> Target:
+    """A target of class indices."""
+    return Target("target", shape, INT, classes=count)
+
+
+BINARY = Target("target", (1,), FLOAT, classes=2)
+NUMBERS = Target("target", (3, 2), FLOAT, low=-5.0, high=5.0)
 
 
 def test_the_same_seed_gives_the_same_data() -> None:
     """A batch depends on seed, stream and index, and on nothing else."""
-    first, again = (Teacher((IMAGE, WORDS), 10, 7).draw(0, 3, 16) for _ in range(2))
-    assert np.array_equal(first.labels, again.labels)
+    fields, target = (IMAGE, LEVELS, WORDS, MASK), classes(9, (60,))
+    first, again = (Teacher(fields, (target,), 7).draw(0, 3, 16) for _ in range(2))
+    assert np.array_equal(first.targets["target"], again.targets["target"])
     assert all(np.array_equal(first.inputs[name], again.inputs[name]) for name in first.inputs)
 
 
+@pytest.mark.parametrize("name", ["image", "words"])
 @pytest.mark.parametrize(("seed", "stream", "index"), [(8, 0, 3), (7, 1, 3), (7, 0, 4)])
 def test_other_seeds_streams_and_indices_give_other_data(
-    seed: int, stream: int, index: int
+    name: str, seed: int, stream: int, index: int
 ) -> None:
     """Held-out batches are not training batches."""
-    reference = Teacher((IMAGE,), 10, 7).draw(0, 3, 16)
-    other = Teacher((IMAGE,), 10, seed).draw(stream, index, 16)
-    assert not np.array_equal(reference.inputs["image"], other.inputs["image"])
+    reference = Teacher((IMAGE, WORDS), (classes(10),), 7).draw(0, 3, 16)
+    other = Teacher((IMAGE, WORDS), (classes(10),), seed).draw(stream, index, 16)
+    assert not np.array_equal(reference.inputs[name], other.inputs[name])
 
 
 @given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(1, 20))
-def test_values_and_labels_are_in_range(classes: int, seed: int, size: int) -> None:
+def test_values_and_labels_are_in_range(count: int, seed: int, size: int) -> None:
     """Floats lie in the declared range, integers below its end, labels below the classes."""
-    batch = Teacher((IMAGE, WORDS), classes, seed).draw(0, 0, size)
-    image, words = batch.inputs["image"], batch.inputs["words"]
+    batch = Teacher((IMAGE, LEVELS, WORDS, MASK), (classes(count),), seed).draw(0, 0, size)
+    image, levels, words = (batch.inputs[name] for name in ("image", "levels", "words"))
+    labels = batch.targets["target"]
     assert image.shape == (size, 1, 8, 8)
     assert image.dtype == np.float32
     assert image.min() >= -1
     assert image.max() <= 3
-    assert words.dtype == np.int64
+    assert levels.dtype == words.dtype == labels.dtype == np.int64
+    assert levels.min() >= 0
+    assert levels.max() <= 49
     assert words.min() >= 0
-    assert words.max() <= 49
-    assert batch.labels.shape == (size,)
-    assert batch.labels.dtype == np.int64
-    assert batch.labels.min() >= 0
-    assert batch.labels.max() < classes
+    assert words.max() <= 499
+    assert np.all(batch.inputs["mask"] == 1)
+    assert labels.shape == (size,)
+    assert labels.min() >= 0
+    assert labels.max() < count
 
 
-@pytest.mark.parametrize("classes", [2, 10, 64])
-def test_classes_are_balanced(classes: int) -> None:
+@given(
+    st.sampled_from([2, 3, 31, 57, 50_000]),
+    st.sampled_from([2, 10, 50_000]),
+    st.integers(0, 2**31 - 1),
+)
+def test_tokens_and_their_classes_are_in_range(vocabulary: int, count: int, seed: int) -> None:
+    """However small the vocabulary, and whether or not the classes outnumber it."""
+    field = replace(WORDS, high=float(vocabulary))
+    batch = Teacher((field,), (classes(count, (60,)),), seed).draw(0, 0, 3)
+    words, labels = batch.inputs["words"], batch.targets["target"]
+    assert words.min() >= 0
+    assert words.max() < vocabulary
+    assert labels.shape == (3, 60)
+    assert labels.min() >= 0
+    assert labels.max() < count
+    assert len(np.unique(labels)) > 1
+
+
+@pytest.mark.parametrize("count", [2, 10, 64])
+def test_classes_are_balanced(count: int) -> None:
     """With orthonormal readouts each class is as likely as any other."""
-    examples = 400 * classes
-    labels = Teacher((IMAGE,), classes, 1).draw(0, 0, examples).labels
-    counts = np.bincount(labels, minlength=classes)
+    labels = Teacher((IMAGE,), (classes(count),), 1).draw(0, 0, 400 * count).targets["target"]
+    counts = np.bincount(labels, minlength=count)
     # Five standard deviations of a binomial count of mean 400.
     assert np.all(np.abs(counts - 400) < 5 * np.sqrt(400))
 
 
 def test_the_range_is_used() -> None:
     """Inputs are neither saturated at the ends nor stuck in the middle."""
-    image = Teacher((IMAGE,), 10, 1).draw(0, 0, 500).inputs["image"]
+    image = Teacher((IMAGE,), (), 1).draw(0, 0, 500).inputs["image"]
     shares = (image + 1) / 4
     assert 0.2 < shares.std() < 0.35
     assert np.mean((shares < 0.01) | (shares > 0.99)) < 0.05
 
 
-@pytest.mark.parametrize("field", [IMAGE, WORDS])
+def test_some_tokens_are_frequent_and_most_are_rare() -> None:
+    """As in any text: a tenth of the vocabulary makes up nearly half of it, and all of it is used."""
+    words = Teacher((WORDS,), (), 1).draw(0, 0, 1000).inputs["words"]
+    counts = np.bincount(words.ravel(), minlength=500)
+    assert np.sort(counts)[::-1][:50].sum() > 0.4 * counts.sum()
+    assert np.all(counts > 0)
+
+
+@pytest.mark.parametrize("field", [IMAGE, LEVELS, WORDS])
 def test_the_labels_can_be_learnt_from_the_inputs(field: Field) -> None:
     """A linear least-squares fit on one batch predicts another far better than chance."""
-    teacher = Teacher((field,), 10, 5)
+    teacher = Teacher((field,), (classes(10),), 5)
     learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
-    fit, *_ = np.linalg.lstsq(
-        _features(learnt.inputs[field.name]), np.eye(10)[learnt.labels], rcond=None
+    guesses = np.argmax(_fitted(field, learnt, asked, np.eye(10)[learnt.targets["target"]]), axis=1)
+    assert np.mean(guesses == asked.targets["target"]) > 0.3
+
+
+@pytest.mark.parametrize("field", [IMAGE, WORDS])
+def test_binary_targets_can_be_learnt(field: Field) -> None:
+    """Zeros and ones of type float, half each, that a linear fit foretells."""
+    teacher = Teacher((field,), (BINARY,), 5)
+    learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
+    answers = asked.targets["target"]
+    assert answers.shape == (1000, 1)
+    assert answers.dtype == np.float32
+    assert set(np.unique(answers)) == {0.0, 1.0}
+    assert 0.4 < answers.mean() < 0.6
+    guesses = _fitted(field, learnt, asked, learnt.targets["target"] - 0.5) > 0
+    assert np.mean(guesses == answers) > 0.7
+
+
+def test_numbers_can_be_learnt() -> None:
+    """Numbers in their range, half of whose variance and more a linear fit explains."""
+    teacher = Teacher((IMAGE,), (NUMBERS,), 5)
+    learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
+    answers = asked.targets["target"]
+    assert answers.shape == (1000, 3, 2)
+    assert answers.min() >= -5
+    assert answers.max() < 5
+    guesses = _fitted(IMAGE, learnt, asked, learnt.targets["target"].reshape(4000, 6))
+    errors = guesses.reshape(1000, 3, 2) - answers
+    assert errors.var() < 0.5 * answers.var()
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ((WORDS,), "words"),
+        # Constants and small vocabularies say nothing about a language.
+        ((WORDS, replace(MASK, shape=(60,)), replace(WORDS, name="kind", high=2.0)), "words"),
+        # A decoder's tokens come after its encoder's.
+        ((WORDS, replace(WORDS, name="written")), "written"),
+    ],
+)
+def test_each_position_has_the_class_of_its_token(fields: tuple[Field, ...], key: str) -> None:
+    """Nine of ten positions follow from the token there, the same in training and held out."""
+    teacher = Teacher(fields, (classes(300, (60,)),), 5)
+    learnt, asked = teacher.draw(0, 0, 400), teacher.draw(1, 0, 100)
+    guess = _majority(learnt.inputs[key], learnt.targets["target"], 300)
+    right = guess[asked.inputs[key]] == asked.targets["target"]
+    assert 0.85 < right.mean() < 0.95
+
+
+def test_words_of_letters_have_classes_too() -> None:
+    """Of the tokens of one position the largest says which."""
+    teacher = Teacher((LETTERS,), (classes(50, (20,)),), 5)
+    learnt, asked = teacher.draw(0, 0, 400), teacher.draw(1, 0, 100)
+    guess = _majority(learnt.inputs["letters"].max(axis=2), learnt.targets["target"], 50)
+    right = guess[asked.inputs["letters"].max(axis=2)] == asked.targets["target"]
+    assert right.mean() > 0.85
+
+
+def test_flattened_positions_are_positions() -> None:
+    """Scores [batch * sequence, classes] ask for the same classes as [batch, sequence, classes]."""
+    flat, square = (
+        Teacher((LETTERS,), (classes(50, shape),), 5).draw(0, 0, 4).targets["target"]
+        for shape in ((20,), (4, 5))
     )
-    guesses = np.argmax(_features(asked.inputs[field.name]) @ fit, axis=1)
-    assert np.mean(guesses == asked.labels) > 0.3
+    assert np.array_equal(flat.reshape(-1), square.reshape(-1))
 
 
-def _features(values: np.ndarray) -> np.ndarray:
-    flat = values.reshape(len(values), -1).astype(np.float64)
-    return np.hstack([flat, np.ones((len(flat), 1))])
+def test_numbers_at_positions_have_classes() -> None:
+    """Frames of features, as of speech: every class occurs."""
+    frames = Field("frames", (30, 16), FLOAT, 0.0, 1.0)
+    labels = Teacher((frames,), (classes(5, (30,)),), 5).draw(0, 0, 50).targets["target"]
+    assert np.all(np.bincount(labels.ravel(), minlength=5) > 50)
+
+
+def test_ignored_positions_do_not_count() -> None:
+    """The asked share is left out; a batch in which chance ignores all keeps one."""
+    masked = replace(classes(300, (60,)), ignored_share=0.85)
+    labels = Teacher((WORDS,), (masked,), 5).draw(0, 0, 200).targets["target"]
+    assert 0.83 < np.mean(labels == IGNORED) < 0.87
+    rare = replace(classes(300, (60,)), ignored_share=0.9999999)
+    labels = Teacher((WORDS,), (rare,), 5).draw(0, 0, 1).targets["target"]
+    assert np.sum(labels != IGNORED) == 1
+
+
+def test_targets_of_one_kind_agree() -> None:
+    """An auxiliary loss of the same classes asks for the same answer."""
+    pair = (classes(10), replace(classes(10), name="target_2"))
+    batch = Teacher((IMAGE,), pair, 5).draw(0, 0, 50)
+    assert np.array_equal(batch.targets["target"], batch.targets["target_2"])
+
+
+def test_large_vocabularies_fit_in_memory() -> None:
+    """50,000 classes at 512 positions take no array of classes by positions."""
+    words = Field("words", (512,), INT, 0.0, 50_000.0, "tokens")
+    tracemalloc.start()
+    try:
+        Teacher((words,), (classes(50_000, (512,)),), 1).draw(0, 0, 64)
+        Teacher((words,), (classes(50_000),), 1).draw(0, 0, 512)
+        assert tracemalloc.get_traced_memory()[1] < 150 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def _majority(keys: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
+    seen = np.zeros((int(keys.max()) + 500, count))
+    np.add.at(seen, (keys.ravel(), labels.ravel()), 1)
+    return seen.argmax(axis=1)
+
+
+def _fitted(field: Field, learnt: object, asked: object, answers: np.ndarray) -> np.ndarray:
+    fit, *_ = np.linalg.lstsq(_features(field, learnt), answers, rcond=None)
+    return _features(field, asked) @ fit
+
+
+def _features(field: Field, batch: object) -> np.ndarray:
+    """The inputs themselves; of tokens, how often each of the frequent ones occurs."""
+    values = batch.inputs[field.name].reshape(len(batch.inputs[field.name]), -1)
+    if field.kind == "tokens":
+        values = np.stack([np.bincount(row, minlength=500)[:200] for row in values])
+    return np.hstack([values.astype(np.float64), np.ones((len(values), 1))])

@@ -10,30 +10,36 @@ import numpy as np
 from epochcost.measure.failures import JobError
 from epochcost.measure.job import Job
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Array
+from epochcost.measure.stepping import Array, tensor_type
 from epochcost.measure.values import load_arrays
 
 
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """Average the loss over the held-out batches, with parameters as ``values`` has them.
 
-    None where the job asks for no evaluation. The session lives only for this call, so that it
-    holds neither memory nor threads while steps are timed. Raises JobError for an input without a
+    Carried state starts at zero and goes from one batch to the next. None where the job asks for no
+    evaluation. The session lives only for this call, so that it holds neither memory nor threads
+    while steps are timed. Raises JobError for an input without a
     value and for a loss that is not finite.
     """
     if job.evaluation is None:
         return None
     session = open_session(job.evaluation.graph, job.provider, job.threads)
     batches = load_arrays(job.evaluation.batches)
-    names = [info.name for info in session.get_inputs()]
-    fixed = {name: values[name] for name in names if name in values and name not in batches}
-    missing = [name for name in names if name not in batches and name not in fixed]
+    infos = {info.name: info for info in session.get_inputs()}
+    carried = {c.input: c.output for c in job.evaluation.carried}
+    known = {**values, **{name: np.zeros(*tensor_type(infos[name])) for name in carried}}
+    fixed = {name: known[name] for name in infos if name in known and name not in batches}
+    missing = [name for name in infos if name not in batches and name not in fixed]
     if missing:
         raise JobError(f"{job.evaluation.graph}: input {missing[0]!r} has no value")
-    losses = [
-        session.run([job.evaluation.loss], {**fixed, **batch})[0] for batch in _each(batches, names)
-    ]
-    loss = float(np.mean([np.mean(value) for value in losses]))
+    losses = []
+    for batch in _each(batches, list(infos)):
+        read = [job.evaluation.loss, *carried.values()]
+        value, *after = session.run(read, {**fixed, **batch})
+        fixed |= dict(zip(carried, after, strict=True))
+        losses.append(np.mean(value))
+    loss = float(np.mean(losses))
     if not math.isfinite(loss):
         raise _diverged("held-out loss", loss)
     return loss

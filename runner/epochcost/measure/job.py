@@ -24,7 +24,8 @@ class _Frozen(BaseModel):
 class Carried(_Frozen):
     """A value that a step reads as ``input`` and hands to the next step as ``output``.
 
-    Both have the same type and static shape: a parameter, or the state of an optimizer.
+    Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
+    recurrent layer.
     """
 
     input: str
@@ -62,12 +63,14 @@ class Evaluation(_Frozen):
     """A forward-and-loss graph run before and after the timed steps on held-out batches.
 
     ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of
-    ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name.
+    ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name. What
+    ``carried`` names here starts at zero and goes from one held-out batch to the next.
     """
 
     graph: Path
     batches: Path
     loss: str
+    carried: tuple[Carried, ...] = ()
 
 
 class Job(_Frozen):
@@ -77,6 +80,8 @@ class Job(_Frozen):
     ``batches``: an .npz, by graph input an array ``[pool, batch, ...]``; the pool is cycled, and
     every step copies a fresh batch to the device within its timed region.
     ``scalars``: graph inputs with one value for the whole trial, such as a learning rate.
+    ``series``: an .npz, by graph input an array ``[steps, ...]``, such as a scheduled learning
+    rate: every step takes the next, as part of its batch, and steps after the last keep it.
     ``initial``: an .npz with values of parameters; those of a weightless model are made from the
     metadata of ``model`` (default: of ``graph``) and ``seed``. A carried value that neither gives
     starts at zero; a parameter of inference that neither gives is an error.
@@ -93,6 +98,7 @@ class Job(_Frozen):
     initial: Path | None = None
     seed: int = 0
     scalars: dict[str, float] = {}
+    series: Path | None = None
     carried: tuple[Carried, ...] = ()
     outputs: tuple[str, ...] = ()
     evaluation: Evaluation | None = None

@@ -8,8 +8,9 @@ the arrays come from is left to ``values``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from epochcost.specs.study import Mode, Provider
 
 Array = NDArray[Any]
 TensorType = tuple[tuple[int, ...], np.dtype[Any]]
+# The calls that copy to the device what one step is fed, each with its array.
+Feed = tuple[tuple[Callable[[Array], None], Array], ...]
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -51,11 +54,13 @@ class Inputs:
     """What a graph's inputs start with.
 
     ``batches``: by input a pool ``[pool, batch, ...]``, of which each step takes the next, over and
-    over. ``constants``: one value for every other input, carried ones included.
+    over. ``series``: by input an array ``[steps, ...]``, of which each step takes the next, and the
+    last for ever. ``constants``: one value for every other input, carried ones included.
     """
 
     batches: Mapping[str, Array]
     constants: Mapping[str, Array]
+    series: Mapping[str, Array] = field(default_factory=dict)
 
 
 class Stepper:
@@ -80,7 +85,8 @@ class Stepper:
         self.steps_taken = 0
         self._types = {i.name: tensor_type(i) for i in session.get_inputs()}
         fixed = {name: self._put(name, array) for name, array in inputs.constants.items()}
-        fed = {name: self._empty(*self._types[name]) for name in inputs.batches}
+        names = (*inputs.batches, *inputs.series)
+        fed = {name: self._empty(*self._types[name]) for name in names}
         self._even = {c.input: fixed[c.input] for c in carried}
         self._odd = {c.input: self._empty(*self._types[c.input]) for c in carried}
         self._outputs = self._other_outputs(mode, {c.output for c in carried})
@@ -89,7 +95,8 @@ class Stepper:
             for before, after in ((self._even, self._odd), (self._odd, self._even))
         ]
         self._bindings = itertools.cycle(bindings)
-        self._feeds = itertools.cycle(_feeds(fed, inputs.batches))
+        batches = itertools.cycle(_feeds(fed, inputs.batches))
+        self._feeds = map(operator.add, batches, _values(fed, inputs.series))
 
     def __call__(self) -> None:
         """Take one step; returns when its outputs are there."""
@@ -149,9 +156,24 @@ class Stepper:
         return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, device or self._device, 0)
 
 
-def _feeds(
-    values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]
-) -> list[tuple[tuple[Callable[[Array], None], Array], ...]]:
+def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
+    """For each step the calls that copy its values of the series; none when they are spent.
+
+    Made while steps are taken, since a series may be long.
+    """
+    lengths = {len(array) for array in series.values()}
+    if len(lengths) > 1 or 0 in lengths:
+        raise JobError(f"series: demanded one length of at least 1; got {sorted(lengths)}")
+    return itertools.chain(
+        (
+            tuple((values[name].update_inplace, array[step, ...]) for name, array in series.items())
+            for step in range(max(lengths, default=0))
+        ),
+        itertools.repeat(()),
+    )
+
+
+def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
     """For each batch of the pools, the calls that copy it to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:

@@ -36,24 +36,31 @@ def initial_parameters(job: Job) -> dict[str, Array]:
 
 
 def graph_inputs(job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]) -> Inputs:
-    """Give each graph input its value: batch, scalar, parameter, or zeros where it is carried.
+    """Give each graph input its value: batch, series, scalar, parameter, or zeros where carried.
 
     Raises JobError for an input without a value, a pool without an input, or a shape or type that
     is not the graph's.
     """
     types = {info.name: tensor_type(info) for info in infos}
-    batches = load_arrays(job.batches)
-    unknown = sorted(batches.keys() - types.keys())
-    if unknown:
-        raise JobError(f"{job.batches}: no input of {job.graph} is called {unknown[0]!r}")
-    for name, pool in batches.items():
-        _require_type(job.batches, name, (pool.shape[1:], pool.dtype), types[name])
+    batches = _pools(job, job.batches, types)
+    series = {} if job.series is None else _pools(job, job.series, types)
     constants = {
         name: _constant(job, parameters, name, kind)
         for name, kind in types.items()
-        if name not in batches
+        if name not in batches and name not in series
     }
-    return Inputs(batches, constants)
+    return Inputs(batches, constants, series)
+
+
+def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:
+    """Arrays whose first axis is that of the steps."""
+    pools = load_arrays(path)
+    unknown = sorted(pools.keys() - types.keys())
+    if unknown:
+        raise JobError(f"{path}: no input of {job.graph} is called {unknown[0]!r}")
+    for name, pool in pools.items():
+        _require_type(path, name, (pool.shape[1:], pool.dtype), types[name])
+    return pools
 
 
 def _constant(
@@ -72,8 +79,8 @@ def _constant(
     if any(carried.input == name for carried in job.carried):
         return np.zeros(shape, dtype)
     raise JobError(
-        f"{job.graph}: input {name!r} has no value: demanded it among the batches, the scalars, "
-        "the parameters or the carried values"
+        f"{job.graph}: input {name!r} has no value: demanded it among the batches, the series, "
+        "the scalars, the parameters or the carried values"
     )
 
 

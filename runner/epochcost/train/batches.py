@@ -1,17 +1,21 @@
-"""The batches of one trial: which inputs a model takes, and how many different batches are made."""
+"""The batches of one trial: what a model takes and is compared with, and how many are made."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
 
+from epochcost.autodiff import TrainingStep
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import DataInput, data_inputs
-from epochcost.specs.model import Input, Model
-from epochcost.train.teacher import Batch, Field, Teacher
+from epochcost.specs.loss import LossTerm
+from epochcost.specs.model import Input, Model, Training
+from epochcost.train.examples import Batch, Field, Kind, Target
+from epochcost.train.teacher import Teacher
 
 TRAINING_STREAM = 0
 HELD_OUT_STREAM = 1
@@ -20,42 +24,59 @@ HELD_OUT_STREAM = 1
 POOL_BYTES = 32 * 2**20
 POOL_BATCHES = 512
 HELD_OUT_EXAMPLES = 1024
+# A few seconds on a few cores, before the timed steps and after them.
+HELD_OUT_FLOPS = 10**11
 
 
 def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[Field, ...]:
     """The data inputs of a bound graph with the ranges of the model's spec, in graph order.
 
-    Raises ModelError where spec and graph name different inputs, a shape is not bound, or the
-    first dimension is not the batch.
+    Inputs that are carried from step to step are not data. Raises ModelError where spec and graph
+    name different inputs, a shape is not bound, or the first dimension is not the batch.
     """
-    wanted = data_inputs(graph)
+    carried = {state.input for state in model.carried}
+    wanted = [data for data in data_inputs(graph) if data.name not in carried]
     _require_same_names(model, [data.name for data in wanted])
     ranges = {declared.name: declared for declared in model.inputs}
     return tuple(_field(model, data, ranges[data.name], batch_size) for data in wanted)
 
 
-def teacher_of(fields: Sequence[Field], model: Model, seed: int) -> Teacher:
-    """The teacher of a model's task; two classes where the model is not trained."""
-    target = None if model.training is None else model.training.target
-    return Teacher(fields, 2 if target is None else target.classes or 2, seed)
+def step_targets(
+    step: TrainingStep, graph: onnx.ModelProto, model: Model, training: Training, batch_size: int
+) -> tuple[Target, ...]:
+    """What a step's loss terms compare with, as its spec declares them, in the order of the terms.
+
+    ``graph`` is the bound graph that the step was made of. Raises ModelError where the declared
+    target does not fit the output.
+    """
+    shapes = _shapes([*step.model.graph.input, *graph.graph.output])
+    return tuple(
+        _target(model, term, name, shapes, batch_size)
+        for term, name in zip(training.terms, step.targets, strict=True)
+        if name is not None
+    )
 
 
 def training_batches(teacher: Teacher, batch_size: int) -> Iterator[Batch]:
     """The pool that a trial cycles through, bounded in bytes and in number."""
-    for index in range(pool_size(teacher.fields, batch_size)):
+    for index in range(pool_size([*teacher.fields, *teacher.targets], batch_size)):
         yield teacher.draw(TRAINING_STREAM, index, batch_size)
 
 
-def held_out_batches(teacher: Teacher, batch_size: int) -> Iterator[Batch]:
-    """Batches that training never sees: ``HELD_OUT_EXAMPLES`` or one batch, the larger."""
-    for index in range(max(1, HELD_OUT_EXAMPLES // batch_size)):
+def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) -> Iterator[Batch]:
+    """Batches that training never sees: ``HELD_OUT_EXAMPLES``, or what ``HELD_OUT_FLOPS`` allow.
+
+    At least one. ``batch_flops`` is the arithmetic of evaluating one.
+    """
+    affordable = HELD_OUT_FLOPS // max(1, batch_flops)
+    for index in range(max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))):
         yield teacher.draw(HELD_OUT_STREAM, index, batch_size)
 
 
-def pool_size(fields: Iterable[Field], batch_size: int) -> int:
+def pool_size(arrays: Sequence[Field | Target], batch_size: int) -> int:
     """How many different batches fit in ``POOL_BYTES``: at least 2, at most ``POOL_BATCHES``."""
-    example_bytes = sum(int(np.prod(field.shape)) * field.dtype.itemsize for field in fields)
-    return min(POOL_BATCHES, max(2, POOL_BYTES // max(1, example_bytes * batch_size)))
+    batch_bytes = batch_size * sum(array.example_bytes for array in arrays)
+    return min(POOL_BATCHES, max(2, POOL_BYTES // max(1, batch_bytes)))
 
 
 def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> Field:
@@ -72,6 +93,49 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> F
         dtype=onnx.helper.tensor_dtype_to_np_dtype(data.elem_type),
         low=float(low),
         high=float(high),
+        kind=_kind(declared),
+    )
+
+
+def _kind(declared: Input) -> Kind:
+    if declared.value is not None:
+        return "constant"
+    return "numbers" if declared.vocabulary is None else "tokens"
+
+
+def _shapes(values: Sequence[onnx.ValueInfoProto]) -> Mapping[str, tuple[int, ...]]:
+    return {
+        value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+        for value in values
+    }
+
+
+def _target(
+    model: Model, term: LossTerm, name: str, shapes: Mapping[str, tuple[int, ...]], batch_size: int
+) -> Target:
+    declared, shape, scores = term.target, shapes[name], shapes[term.output]
+    assert declared is not None, "the schema demands a target of every loss that compares"
+    where = f"model {model.id}: {term.loss} of output {term.output!r}"
+    if not shape or shape[0] % batch_size:
+        raise ModelError(
+            f"{where}: demanded an output whose first dimension is the batch, {batch_size}, or a "
+            f"multiple; got shape {list(scores)}"
+        )
+    binary = term.loss == "sigmoid_cross_entropy"
+    if declared.classes is not None and not binary and declared.classes > scores[-1]:
+        raise ModelError(
+            f"{where}: demanded at most as many classes in `target` as the output has scores, "
+            f"{scores[-1]} of shape {list(scores)}; got {declared.classes}"
+        )
+    whole = shape[0] == batch_size
+    return Target(
+        name=name,
+        shape=shape[1:] if whole else (math.prod(shape) // batch_size,),
+        dtype=np.dtype(np.float32 if binary or declared.classes is None else np.int64),
+        classes=declared.classes,
+        low=float(declared.low or 0),
+        high=float(1 if declared.high is None else declared.high),
+        ignored_share=float(declared.ignored_share),
     )
 
 

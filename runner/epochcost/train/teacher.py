@@ -1,14 +1,14 @@
-"""Data to learn from: a fixed random network draws inputs and labels them.
+"""Data to learn from: a fixed random network draws inputs and says what is right.
 
-A latent factor z ~ N(0, I) passes one fixed random layer and a squashing, plus noise, to become
-the inputs; the label is the largest of a fixed random readout of z. What the labels depend on is
-thus in the inputs, spread over all features, and a model can learn it. The same seed gives the same
-data. Which batches are drawn when is left to ``train.batches``.
+A latent factor z ~ N(0, I) becomes the inputs through fixed random layers, with noise (``inputs``);
+targets follow from z or from the inputs (``targets``). What they depend on is thus in the inputs,
+and a model can learn it. The same seed gives the same data. Which batches are drawn when is left
+to ``train.batches``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,43 +16,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcost.train.examples import Arrays, Batch, Field, Target
+from epochcost.train.inputs import Floats, constant, layer, numbers, tokens
+from epochcost.train.targets import (
+    MOST_DIRECTIONS,
+    aligned,
+    from_latent,
+    from_positions,
+    without_ignored,
+)
+
 # Directions of variation: enough that classes are not told apart by one feature.
 _LATENT = 16
-# Above this many classes readouts share directions: memory is 4 bytes for each class and direction.
-_LATENT_MAXIMUM = 64
-# Spread of the squashed inputs: most of the range is used, little of it is saturated.
-_GAIN = 1.5
-_NOISE = 0.25
-_READOUT_KEY, _LAYER_KEY, _EXAMPLES_KEY = 0, 1, 2
-
-Arrays = Mapping[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Field:
-    """A graph input: the shape of one example, and its half-open range ``[low, high)``."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Examples along axis 0: an array per field, and int64 labels in ``[0, classes)``."""
-
-    inputs: Arrays
-    labels: NDArray[np.int64]
+_LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """Draws labelled examples; ``classes`` are equally likely up to 64, nearly so above."""
+    """Draws examples; the classes of one for each example are equally likely up to 64 classes."""
 
     fields: Sequence[Field]
-    classes: int
+    targets: Sequence[Target]
     seed: int
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
@@ -60,42 +44,47 @@ class Teacher:
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._latent), dtype=np.float32)
         inputs = {
-            field.name: _squashed(field, latent @ layer, rng)
-            for field, layer in zip(self.fields, self._layers, strict=True)
+            field.name: self._input(position, field, latent, rng)
+            for position, field in enumerate(self.fields)
         }
-        return Batch(inputs, np.argmax(latent @ self._readout, axis=1).astype(np.int64))
+        targets = {
+            target.name: self._target(target, inputs, latent, rng) for target in self.targets
+        }
+        return Batch(inputs, targets)
+
+    def _input(
+        self, position: int, field: Field, latent: Floats, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        if field.kind == "constant":
+            return constant(field, len(latent))
+        if field.kind == "tokens":
+            return tokens(field, latent, rng)
+        return numbers(field, latent @ self._layers[position], rng)
+
+    def _target(
+        self, target: Target, inputs: Arrays, latent: Floats, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        field = aligned(target, self.fields)
+        if field is None:
+            values = from_latent(target, latent, self.seed)
+        else:
+            values = from_positions(target, field, inputs, self.seed, rng)
+        return without_ignored(target, values, rng)
 
     @property
     def _latent(self) -> int:
-        return min(max(_LATENT, self.classes), _LATENT_MAXIMUM)
+        most = max((target.classes or 0 for target in self.targets), default=0)
+        return min(max(_LATENT, most), MOST_DIRECTIONS)
 
     @cached_property
-    def _readout(self) -> NDArray[np.float32]:
-        """(latent, classes): orthonormal columns make the classes' scores alike and independent."""
-        rng = np.random.default_rng([self.seed, _READOUT_KEY])
-        weights = rng.standard_normal((self._latent, self.classes))
-        if self.classes <= self._latent:
-            weights = np.linalg.qr(weights)[0]
-        return np.asarray(weights / np.linalg.norm(weights, axis=0), dtype=np.float32)
-
-    @cached_property
-    def _layers(self) -> tuple[NDArray[np.float32], ...]:
-        """(latent, features) per field, scaled so that each feature has unit variance."""
-        return tuple(
-            np.random.default_rng([self.seed, _LAYER_KEY, position]).standard_normal(
-                (self._latent, int(np.prod(field.shape))), dtype=np.float32
+    def _layers(self) -> dict[int, Floats]:
+        """(latent, features) by the position of each field of numbers."""
+        return {
+            position: layer(
+                self._latent,
+                int(np.prod(field.shape)),
+                np.random.default_rng([self.seed, _LAYER_KEY, position]),
             )
-            / np.float32(np.sqrt(self._latent))
             for position, field in enumerate(self.fields)
-        )
-
-
-def _squashed(
-    field: Field, activations: NDArray[np.float32], rng: np.random.Generator
-) -> NDArray[Any]:
-    noise = rng.standard_normal(activations.shape, dtype=np.float32)
-    share = 1 / (1 + np.exp(-(_GAIN * activations + _NOISE * noise)))
-    values = (field.low + (field.high - field.low) * share).reshape(-1, *field.shape)
-    if np.issubdtype(field.dtype, np.integer):
-        values = np.clip(np.floor(values), field.low, field.high - 1)
-    return np.ascontiguousarray(values, dtype=field.dtype)
+            if field.kind == "numbers"
+        }

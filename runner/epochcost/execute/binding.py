@@ -1,0 +1,79 @@
+"""Fitting a graph to a trial: its dimensions get their sizes, its carried state is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+
+from epochcost.autodiff.choices import unknown
+from epochcost.errors import ModelError
+from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
+from epochcost.graphs.parameters import data_inputs
+from epochcost.specs.model import CarriedState, Model
+
+_BATCH = "batch"
+
+
+def bound(graph: onnx.ModelProto, model: Model, batch_size: int) -> onnx.ModelProto:
+    """The graph with the trial's batch and the sizes of the spec's ``[dimensions]``.
+
+    A lone dimension that the spec does not size is the batch, whatever its name. Raises ModelError
+    for a dimension that has no size, that the graph does not have, or whose size does not fit.
+    """
+    names = symbolic_dimensions(graph)
+    for name in model.dimensions:
+        if name not in names:
+            raise ModelError(f"model {model.id}: [dimensions]: {unknown('dimension', name, names)}")
+    left = [name for name in names if name not in model.dimensions]
+    batch = left[0] if len(left) == 1 else _BATCH
+    for name in left:
+        if name != batch:
+            raise ModelError(
+                f"model {model.id}: demanded a size for the dimension {name!r} of {model.graph}; "
+                f"got none: write it in the spec's table [dimensions], such as {_key(name)} = 128"
+            )
+    sizes = {**model.dimensions, **({batch: batch_size} if left else {})}
+    try:
+        return bind_dimensions(graph, sizes)
+    except ModelError as error:
+        raise ModelError(f"models/{model.graph} with {_said(sizes)}: {error}") from None
+
+
+def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
+    """The spec's carried state; raises ModelError for what the graph has not, or not alike."""
+    inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
+    outputs = {value.name: value.type.tensor_type for value in graph.graph.output}
+    for state in model.carried:
+        where = f"model {model.id}: [[carried]]"
+        if state.input not in inputs:
+            raise ModelError(f"{where}: {unknown('input', state.input, inputs)}")
+        if state.output not in outputs:
+            raise ModelError(f"{where}: {unknown('output', state.output, outputs)}")
+        kind = outputs[state.output]
+        after = (tuple(dim.dim_value for dim in kind.shape.dim), kind.elem_type)
+        if inputs[state.input] != after:
+            raise ModelError(
+                f"{where}: demanded one shape and type of {state.input!r} and {state.output!r}; "
+                f"got {list(inputs[state.input][0])} and {list(after[0])}"
+            )
+    _require_once(model, [state.output for state in model.carried])
+    return model.carried
+
+
+def _require_once(model: Model, outputs: Sequence[str]) -> None:
+    for name in outputs:
+        if outputs.count(name) > 1:
+            raise ModelError(
+                f"model {model.id}: [[carried]]: demanded each output once; got {name!r} twice"
+            )
+
+
+def _key(name: str) -> str:
+    """A name as a TOML key."""
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else f'"{name}"'
+
+
+def _said(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items()) or "its own shapes"

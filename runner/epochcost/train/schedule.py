@@ -1,0 +1,130 @@
+"""The learning rate at every step, as a pure function of what the spec declares.
+
+Steps count from 0. While a rate warms up it is ``(step + 1) / warm_up_steps`` of its height, so
+that the first step already moves. ``on-plateau`` depends on what epochs measure: it is a state
+machine (``Plateau``), and within a trial, which is no epoch, the rate is the one it starts with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcost.specs import schedule as spec
+
+Factors = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """How long a training is, in steps: an epoch of it, and all of it."""
+
+    epoch_steps: int
+    total_steps: int
+
+
+def learning_rates(
+    schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, count: int
+) -> NDArray[np.float32]:
+    """The rates of the first ``count`` steps; where training would have ended, its last rate."""
+    steps = np.minimum(np.arange(count), horizon.total_steps - 1)
+    return np.asarray(float(learning_rate) * factors(schedule, steps, horizon), dtype=np.float32)
+
+
+def factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+    """What the optimizer's rate is multiplied by at each of some steps."""
+    match schedule:
+        case spec.Constant():
+            return _warmed(steps, schedule.warm_up_steps)
+        case spec.Steps():
+            return _warmed(steps, schedule.warm_up_steps) * _stepped(schedule, steps, horizon)
+        case spec.Cosine() | spec.Linear():
+            return _annealed(schedule, steps, horizon)
+        case spec.InverseSquareRoot():
+            return _inverse_square_root(steps, schedule.warm_up_steps)
+        case spec.InverseTime():
+            return np.asarray(1 / (1 + float(schedule.decay) * steps))
+        case spec.OnPlateau():
+            return np.ones(len(steps))
+
+
+def _warmed(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
+    """Linear growth to 1, which the last of the warm-up steps reaches."""
+    return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
+
+
+def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+    """1, then ``factors[i]`` from the first step at or after ``epochs[i]`` epochs.
+
+    As TensorFlow's ``piecewise_constant``, whose boundaries are steps.
+    """
+    starts = [
+        int((epoch * horizon.epoch_steps).to_integral_value(ROUND_CEILING))
+        for epoch in schedule.epochs
+    ]
+    levels = np.array([1.0, *map(float, schedule.factors)])
+    return np.asarray(levels[np.searchsorted(starts, steps, side="right")])
+
+
+def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
+    """From 0 at the last step of the warm-up (else the first step) to 1 at the last step of all."""
+    top = max(0, warm_up_steps - 1)
+    return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
+
+
+def _annealed(
+    schedule: spec.Cosine | spec.Linear, steps: NDArray[np.int64], horizon: Horizon
+) -> Factors:
+    """Warm-up, then from 1 down to ``final_factor`` at the last step.
+
+    Cosine: Loshchilov & Hutter 2017, arXiv 1608.03983, equation 5, without restarts. Linear: as in
+    the code of BERT (google-research/bert, optimization.py), but continuous where warm-up ends, as
+    ``get_linear_schedule_with_warmup`` of the package transformers has it.
+    """
+    progress = _progress(steps, schedule.warm_up_steps, horizon)
+    is_cosine = schedule.name == "cosine"
+    share = (1 + np.cos(np.pi * progress)) / 2 if is_cosine else 1 - progress
+    final = float(schedule.final_factor)
+    return np.asarray(_warmed(steps, schedule.warm_up_steps) * (final + (1 - final) * share))
+
+
+def _inverse_square_root(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
+    """min(n / w, √(w / n)) at step n counted from 1, for w steps of warm-up.
+
+    Vaswani et al. 2017, arXiv 1706.03762, equation 3, over its value at the end of the warm-up,
+    (d_model · w)^-1/2, which is thus the optimizer's rate.
+    """
+    count = steps + 1.0
+    return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Where a rate that waits for plateaus stands.
+
+    ``factor`` is on the optimizer's rate, ``best`` the measure of the last epoch that was better
+    by more than the threshold (None: no epoch yet).
+    """
+
+    factor: float = 1.0
+    best: float | None = None
+
+    def after(self, schedule: spec.OnPlateau, measured: float) -> Plateau:
+        """The state after an epoch with this held-out measure.
+
+        As PyTorch's ``ReduceLROnPlateau`` with patience 0 and an absolute threshold: the first
+        epoch sets the best, a better one replaces it, and any other lowers the rate.
+        """
+        gain = None if self.best is None else self.best - measured
+        if gain is not None and schedule.measure == "accuracy":
+            gain = -gain
+        if gain is None or gain > schedule.threshold:
+            return replace(self, best=measured)
+        return replace(self, factor=self.factor * float(schedule.factor))
+
+    def ended(self, schedule: spec.OnPlateau, learning_rate: Decimal) -> bool:
+        """Whether the rate has fallen below the least that is worth training at."""
+        return self.factor * float(learning_rate) < schedule.minimum_rate
