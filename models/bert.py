@@ -53,23 +53,37 @@ class Block(nn.Module):
         return self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
 
 
-class Bert(nn.Module):
-    """Ids [batch, sequence] to rows [batch · sequence, width] and a summary [batch, width]."""
+class Encoder(nn.Module):
+    """Ids [batch, sequence] to rows [batch · sequence, width]."""
 
     def __init__(self, layers: int, width: int, heads: int) -> None:
         super().__init__()
         self.embeddings = Embeddings(width)
         self.encoder = nn.ModuleList(Block(width, heads) for _ in range(layers))
+
+    def rows(
+        self, token_ids: torch.Tensor, segment_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> torch.Tensor:
+        """The mask is 1 for tokens and 0 for padding."""
+        mask = padding(attention_mask)
+        tokens = self.embeddings(token_ids, segment_ids)
+        for block in self.encoder:
+            tokens = block(tokens, mask, token_ids.shape[0])
+        return tokens
+
+
+class Bert(Encoder):
+    """An encoder with a summary [batch, width] of each sequence, which is its first token's."""
+
+    def __init__(self, layers: int, width: int, heads: int) -> None:
+        super().__init__(layers, width, heads)
         self.pooler = nn.Linear(width, width)
 
     def forward(
         self, token_ids: torch.Tensor, segment_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The mask is 1 for tokens and 0 for padding; the summary is of the first token."""
-        mask = padding(attention_mask)
-        tokens = self.embeddings(token_ids, segment_ids)
-        for block in self.encoder:
-            tokens = block(tokens, mask, token_ids.shape[0])
+        """Rows [batch · sequence, width] and the summary."""
+        tokens = self.rows(token_ids, segment_ids, attention_mask)
         first = tokens.reshape(*token_ids.shape, -1)[:, 0]
         return tokens, torch.tanh(self.pooler(first))
 
