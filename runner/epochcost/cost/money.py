@@ -52,9 +52,9 @@ def kept(value: Decimal) -> Decimal:
 
     To be called inside `exact_arithmetic`.
     """
-    if not value.is_finite() or abs(value) > LARGEST:
-        raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
-    return value.quantize(QUANTUM)
+    if value.is_finite() and -LARGEST <= value <= LARGEST:
+        return value.quantize(QUANTUM)
+    raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
 
 
 def kept_rate(rate: Decimal) -> Decimal:

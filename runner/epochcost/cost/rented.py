@@ -21,20 +21,20 @@ def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> It
     """
     if not parts:
         return
-    used = schedule.used_seconds
-    begun = used + schedule.starting_seconds
-    for part in parts:
-        quantity, amount = _hours(used * part.units), part.amount(used)
+    so_far, amounts = schedule.used_seconds, _amounts(parts, schedule.used_seconds)
+    for part, amount in zip(parts, amounts, strict=True):
+        quantity = _hours(so_far * part.units)
         yield Line(part.label, quantity * machines, part.unit, part.rate, amount * machines)
-    rate = sum((part.hourly for part in parts), Decimal(0))
-    for label, before, after in (
-        ("compute, starting", used, begun),
-        ("compute, billed but unused", begun, schedule.billed_seconds),
+    for label, until in (
+        ("compute, starting", so_far + schedule.starting_seconds),
+        ("compute, billed but unused", schedule.billed_seconds),
     ):
-        if after > before:
-            hours = (_hours(after) - _hours(before)) * machines
-            amount = _amount(parts, after) - _amount(parts, before)
-            yield Line(label, hours, "hour", rate, amount * machines)
+        if until > so_far:
+            rate = sum((part.hourly for part in parts), Decimal(0))
+            hours, later = _hours(until) - _hours(so_far), _amounts(parts, until)
+            amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
+            yield Line(label, hours * machines, "hour", rate, amount * machines)
+            so_far, amounts = until, later
 
 
 def storage_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:
@@ -76,5 +76,5 @@ def _hours(seconds: Decimal) -> Decimal:
     return kept(seconds / SECONDS_PER_HOUR)
 
 
-def _amount(parts: Sequence[Part], seconds: Decimal) -> Decimal:
-    return sum((part.amount(seconds) for part in parts), Decimal(0))
+def _amounts(parts: Sequence[Part], seconds: Decimal) -> list[Decimal]:
+    return [part.amount(seconds) for part in parts]

@@ -37,12 +37,7 @@ def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
     used). Billing billed seconds again changes nothing.
     """
     with exact_arithmetic():
-        if used_seconds <= rule.minimum_seconds:
-            return rule.minimum_seconds
-        if rule.increment_seconds == 0:
-            return used_seconds
-        steps, rest = divmod(used_seconds, rule.increment_seconds)
-        return (steps + (rest > 0)) * rule.increment_seconds
+        return _rounded(used_seconds, rule)
 
 
 def share_of_a_start(used_seconds: Decimal) -> Schedule:
@@ -52,7 +47,7 @@ def share_of_a_start(used_seconds: Decimal) -> Schedule:
 
 def single_start(used_seconds: Decimal, rule: Billing) -> Schedule:
     """One start that takes no time."""
-    billed = billed_seconds(used_seconds, rule)
+    billed = _rounded(used_seconds, rule)
     return Schedule(used_seconds, Decimal(0), billed, used_seconds)
 
 
@@ -68,11 +63,11 @@ def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedul
     restart = kept(price.interruptions.restart_seconds) if price.interruptions else Decimal(0)
     billed_startup = startup if start.billed else Decimal(0)
     more, last = Decimal(0), billed_startup + used_seconds
-    billed = billed_seconds(last, rule)
+    billed = _rounded(last, rule)
     if price.maximum_lifetime_seconds is not None and last > price.maximum_lifetime_seconds:
         lifetime = kept(price.maximum_lifetime_seconds)
         more, last = _further_starts(used_seconds, lifetime, billed_startup, restart)
-        billed = more * billed_seconds(lifetime, rule) + billed_seconds(last, rule)
+        billed = more * _rounded(lifetime, rule) + _rounded(last, rule)
     starts = 1 + more
     failures = kept(starts * start.failure_probability / (1 - start.failure_probability))
     return Schedule(
@@ -92,3 +87,12 @@ def _further_starts(
     begun = billed_startup + restart
     more, rest = divmod(used_seconds - (lifetime - billed_startup), lifetime - begun)
     return (more + 1, begun + rest) if rest > 0 else (more, lifetime)
+
+
+def _rounded(used_seconds: Decimal, rule: Billing) -> Decimal:
+    if used_seconds <= rule.minimum_seconds:
+        return rule.minimum_seconds
+    if rule.increment_seconds == 0:
+        return used_seconds
+    steps, rest = divmod(used_seconds, rule.increment_seconds)
+    return (steps + (rest > 0)) * rule.increment_seconds
