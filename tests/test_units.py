@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from epochcost.errors import InputError
 from epochcost.units import (
+    memory,
     money,
     parse_decimal,
     parse_duration_seconds,
@@ -138,3 +139,12 @@ def test_places_for_three_significant_digits(amount: str, places: int) -> None:
 def test_times_for_people(value: float, expected: str) -> None:
     """Three significant digits and the unit that fits."""
     assert seconds(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "expected"),
+    [(512, "0 KiB"), (2048, "2 KiB"), (1.5 * 2**20, "1.5 MiB"), (31.24 * 2**30, "31.2 GiB")],
+)
+def test_memory_for_people(size_bytes: float, expected: str) -> None:
+    """Powers of 1024, as memory is sold."""
+    assert memory(size_bytes) == expected

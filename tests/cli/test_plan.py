@@ -59,6 +59,58 @@ def test_what_is_left_out_has_its_reason() -> None:
     ]
 
 
+def test_verbose_shows_how_large_the_models_are() -> None:
+    """Parameters and arithmetic of every model, then the memory of every batch size."""
+    lines = plan("--provider", "cpu", "--verbose").splitlines()
+    assert max(map(len, lines)) <= 100
+    table = lines[lines.index("and as it runs here:") + 1 :]
+    assert table[0].split() == [
+        "model",
+        "parameters",
+        "trained",
+        *["forward", "3", "x", "forward", "step", "here"],
+    ]
+    assert table[1].split() == ["tiny", "51", "all", "9.60e1", "2.88e2", "1.92e2"]
+    assert any(line.startswith("tiny training cpu: 2: ") and "4: " in line for line in table)
+
+
+def test_verbose_has_models_that_no_study_names() -> None:
+    """A graph beside the studies is counted, and a declared model is priced from its tokens."""
+    folder = Path("specs/models")
+    spec = (folder / "tiny.toml").read_text()
+    (folder / "alone.toml").write_text(spec.replace('"tiny"', '"alone"', 1))
+    (folder / "giant.toml").write_text(
+        'id = "giant"\nname = "Giant"\ntask = "tests"\nexample = "a token"\nsource = "made up"\n'
+        "[declared]\nparameters = 1_000\ntraining_tokens = 5_000\n"
+    )
+    document = json.loads(plan("--provider", "cpu", "--verbose", "--format", "json"))
+    models = {model["id"]: model for model in document["models"]}
+    assert list(models) == ["alone", "giant", "tiny"]
+    assert models["giant"]["training_flops"] == 6 * 1_000 * 5_000
+    assert models["alone"]["parameters"] == models["tiny"]["parameters"] == 51
+    batches = models["tiny"]["batches"]
+    assert [(batch["mode"], batch["batch_size"]) for batch in batches] == [
+        ("training", 2),
+        ("training", 4),
+        ("inference", 1),
+    ]
+    assert all(batch["fits"]["cpu"] for batch in batches)
+    text = plan("--provider", "cpu", "--verbose")
+    assert "giant: no graph; 3.00e7 FLOPs train it, 6 for each parameter and token" in text
+
+
+def test_verbose_says_why_a_model_is_not_counted() -> None:
+    """A graph that is no graph has no figures, and the others have theirs."""
+    spec = Path("specs/models/tiny.toml").read_text()
+    Path("specs/models/broken.toml").write_text(
+        spec.replace('"tiny"', '"broken"', 1).replace("tiny.onnx", "broken.onnx")
+    )
+    Path("models/broken.onnx").write_bytes(b"no graph at all")
+    text = plan("--provider", "cpu", "--verbose")
+    assert "\nbroken: not counted: models/broken.onnx" in text
+    assert "\ntiny training cpu: " in text
+
+
 def test_planning_twice_gives_the_same_ids() -> None:
     """A plan has no hidden input: neither time nor chance."""
     assert plan("--format", "json") == plan("--format", "json")

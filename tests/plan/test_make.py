@@ -17,6 +17,7 @@ from epochcost.plan.make import (
     LeftOut,
     Plan,
     Selection,
+    leave_out_oversized,
     merge_plans,
     plan_study,
 )
@@ -174,6 +175,28 @@ def test_two_studies_share_their_work() -> None:
     """The same trial named by two studies is done once."""
     one, two = (plan_study(BOTH, study(id=name), HOST, graphs=GRAPHS) for name in ("one", "two"))
     assert merge_plans([one, two]) == one
+
+
+def test_a_trial_without_room_is_left_out_with_what_it_needs() -> None:
+    """Only what exceeds the machine goes; the largest batch that fits is still run."""
+    plan = plan_study(BOTH, study(models=["mlp"], modes=["training"]), HOST, graphs=GRAPHS)
+    needed = {trial.id: trial.batch_size * 2**28 for trial in plan.trials}
+    fitting = leave_out_oversized(plan, needed, {"cpu": 8 * 2**30, "cuda": 40 * 2**30})
+    assert titles(fitting) == [
+        "mlp training cpu batch 32",
+        "mlp training cuda batch 32",
+        "mlp training cuda batch 128",
+    ]
+    assert fitting.left_out == (
+        LeftOut("mlp training cpu batch 128", "needs about 32.0 GiB; this machine has 8.0 GiB"),
+    )
+
+
+def test_what_is_not_known_is_not_left_out() -> None:
+    """A model that cannot be counted and a GPU whose memory nobody reads are tried."""
+    plan = plan_study(BOTH, study(models=["mlp"], modes=["training"]), HOST, graphs=GRAPHS)
+    assert leave_out_oversized(plan, {}, {"cpu": 1, "cuda": 1}) == plan
+    assert leave_out_oversized(plan, {trial.id: 2 for trial in plan.trials}, {}) == plan
 
 
 @given(st.permutations(["mlp", "cnn"]), st.permutations([1, 8, 64]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from epochcost.cli.sizes import Sized, show_sizes, sizes_as_json
 from epochcost.cli.tables import print_table
 from epochcost.errors import CapabilityError
 from epochcost.specs.study import Provider
@@ -48,14 +49,19 @@ def plan(
     provider: ProviderName = None,
     hardware: HardwareId = "local",
     quick: Quick = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
+    ] = False,
     output: OutputFormat = "text",
 ) -> None:
     """Show the trials that a run would do here, and why others are left out."""
-    _, planned = plan_for(study, model, provider, hardware=hardware, quick=quick)
+    catalogue, planned = plan_for(study, model, provider, hardware=hardware, quick=quick)
+    sized = _sized(catalogue, model or catalogue.models) if verbose else ()
     if output == "json":
-        typer.echo(json.dumps(_as_json(planned, hardware), indent=1))
+        typer.echo(json.dumps(_as_json(planned, hardware) | _sizes_as_json(sized), indent=1))
     else:
         _show(planned, hardware)
+        _show_sizes(sized)
 
 
 def plan_for(
@@ -76,6 +82,27 @@ def plan_for(
     catalogue = load_catalogue(Path())
     request = Request(tuple(studies or ()), tuple(models or ()), wanted, hardware, quick)
     return catalogue, plan_here(catalogue, request)
+
+
+def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[Sized]:
+    """Every model with its size, those without a study too."""
+    from epochcost.execute.inventory import sizes
+
+    counted = sizes(catalogue, models)
+    return [(catalogue.model(name), counted.get(name)) for name in sorted(set(models))]
+
+
+def _show_sizes(sized: Sequence[Sized]) -> None:
+    from epochcost.execute.room import room_bytes
+
+    if sized:
+        show_sizes(sized, room_bytes())
+
+
+def _sizes_as_json(sized: Sequence[Sized]) -> dict[str, Any]:
+    from epochcost.execute.room import room_bytes
+
+    return sizes_as_json(sized, room_bytes()) if sized else {}
 
 
 @contextlib.contextmanager

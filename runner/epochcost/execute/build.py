@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
+from epochcost.autodiff import TrainingStep, evaluation_graph
 from epochcost.errors import ModelError
 from epochcost.execute.arrays import (
     save_arrays,
@@ -24,7 +24,7 @@ from epochcost.execute.arrays import (
 )
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.losses import loss_terms
-from epochcost.execute.optimizers import update_rule
+from epochcost.execute.step import step_of
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.measure.job import Carried, Evaluation, Job, Sampling
@@ -95,7 +95,7 @@ def _inference_job(work: _Work) -> Job:
 def _training_job(work: _Work, training: Training) -> Job:
     trial, folder = work.trial, work.folder
     fields = example_fields(work.graph, work.model, trial.batch_size)
-    step = _step(work, training)
+    step = step_of(work.graph, work.model, training, trial.provider, trial.seed)
     targets = step_targets(step, work.graph, work.model, training, trial.batch_size)
     teacher = Teacher(fields, targets, trial.seed)
     return Job(
@@ -111,20 +111,6 @@ def _training_job(work: _Work, training: Training) -> Job:
         evaluation=_evaluation(work, training, teacher),
         sampling=_sampling(trial),
         **_rates(work, training, step),
-    )
-
-
-def _step(work: _Work, training: Training) -> TrainingStep:
-    return training_step(
-        work.graph,
-        loss=loss_terms(training),
-        optimizer=update_rule(training.optimizer),
-        freeze=training.freeze,
-        no_weight_decay=training.no_weight_decay,
-        seed=work.trial.seed,
-        clip_norm=None if training.clip_norm is None else float(training.clip_norm),
-        provider=work.trial.provider,
-        carry={carried.input: carried.output for carried in work.carried},
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.plausibility import require_plausible
+from epochcost.execute.room import with_room
 from epochcost.measure.environment import detect, runtime_name
 from epochcost.measure.session import require_provider
 from epochcost.plan.digests import graph_digests
@@ -36,7 +37,7 @@ def require_providers(providers: Iterable[Provider]) -> None:
 
 
 def plan_here(catalogue: Catalogue, request: Request) -> Plan:
-    """The trials that a run on this machine would do.
+    """The trials that a run on this machine would do; those that it has no memory for are left out.
 
     Raises InputError for an unknown study, model or machine, for a machine that this one cannot
     be, and for models that no chosen study measures.
@@ -52,9 +53,10 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         quick=request.quick,
     )
     graphs = graph_digests(catalogue, _models(studies, request))
-    return merge_plans(
+    asked = merge_plans(
         plan_study(catalogue, study, host, graphs=graphs, selection=selection) for study in studies
     )
+    return with_room(catalogue, asked)
 
 
 def _studies(catalogue: Catalogue, request: Request) -> tuple[Study, ...]:

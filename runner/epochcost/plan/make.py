@@ -15,6 +15,7 @@ from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode, Provider, Sampling, Study
+from epochcost.units import memory
 
 # A quick run answers "does it work, and roughly how fast": seconds per trial, a wider interval.
 QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
@@ -97,6 +98,33 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
     trials = {trial.id: trial for plan in every for trial in plan.trials}
     left_out = dict.fromkeys(left for plan in every for left in plan.left_out)
     return Plan(tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out))
+
+
+def leave_out_oversized(
+    plan: Plan, needed_bytes: Mapping[str, int], room_bytes: Mapping[Provider, int]
+) -> Plan:
+    """The plan without the trials that need more memory than the machine has.
+
+    ``needed_bytes`` is by trial's id; a trial without an entry stays, as do those of a provider
+    whose memory is not known.
+    """
+    oversized = [
+        trial
+        for trial in plan.trials
+        if trial.provider in room_bytes
+        and needed_bytes.get(trial.id, 0) > room_bytes[trial.provider]
+    ]
+    reasons = (
+        LeftOut(trial.title, _no_room(trial, needed_bytes[trial.id], room_bytes[trial.provider]))
+        for trial in oversized
+    )
+    kept = tuple(trial for trial in plan.trials if trial not in oversized)
+    return Plan(kept, (*plan.left_out, *reasons))
+
+
+def _no_room(trial: Trial, needed_bytes: int, room_bytes: int) -> str:
+    owner = "this machine" if trial.provider == "cpu" else "its GPU"
+    return f"needs about {memory(needed_bytes)}; {owner} has {memory(room_bytes)}"
 
 
 def _cost_rank(trial: Trial) -> tuple[int, int, int, str, str]:

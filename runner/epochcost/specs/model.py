@@ -121,6 +121,11 @@ class Declared(Spec):
     parameters: PositiveInt
     training_tokens: PositiveInt
 
+    @property
+    def training_flops(self) -> int:
+        """Of the whole training."""
+        return 6 * self.parameters * self.training_tokens
+
 
 class Model(NamedSpec):
     """One model; ``graph`` is a file in the folder ``models/``.

@@ -1,0 +1,69 @@
+"""Which planned trials this machine has no memory for.
+
+What a trial needs is counted in ``sizing``. A model that cannot be counted is not left out here:
+its trial says itself what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from epochcost.errors import ModelError
+from epochcost.execute.sizing import size_of
+from epochcost.graphs.loading import load_model
+from epochcost.measure.environment import detect
+from epochcost.measure.memory import memory_limit_bytes
+from epochcost.plan.make import Plan, leave_out_oversized
+from epochcost.plan.trial import Trial
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.study import Mode, Provider
+
+
+def room_bytes() -> dict[Provider, int]:
+    """The memory that a trial may take of this machine, by provider; no entry: not known."""
+    room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
+    gpus = detect().gpus
+    if gpus:
+        room["cuda"] = gpus[0].memory_bytes
+    return room
+
+
+def with_room(catalogue: Catalogue, plan: Plan) -> Plan:
+    """The plan without the trials that need more memory than there is."""
+    room = room_bytes()
+    return leave_out_oversized(plan, dict(_needed_bytes(catalogue, plan.trials, room)), room)
+
+
+def _needed_bytes(
+    catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
+) -> Iterator[tuple[str, int]]:
+    """By trial's id, of each sweep; where the largest batch fits, the others are not counted."""
+    ordered = sorted(trials, key=lambda trial: (*_work(trial), trial.batch_size))
+    for (model, mode, provider), swept in groupby(ordered, key=_work):
+        sweep = list(swept)
+        counted = _memory_bytes(catalogue, model, mode, provider, sweep[-1:])
+        if any(needed > room.get(provider, needed) for needed in counted.values()):
+            counted = _memory_bytes(catalogue, model, mode, provider, sweep)
+        yield from counted.items()
+
+
+def _work(trial: Trial) -> tuple[str, Mode, Provider]:
+    return trial.model, trial.mode, trial.provider
+
+
+def _memory_bytes(
+    catalogue: Catalogue, name: str, mode: Mode, provider: Provider, trials: Sequence[Trial]
+) -> dict[str, int]:
+    model = catalogue.model(name)
+    wanted = {mode: {trial.batch_size for trial in trials}}
+    try:
+        size = size_of(model, load_model(catalogue.graph_path(model)), wanted, provider)
+    except ModelError:
+        return {}
+    found = {trial.id: size.footprint(mode, trial.batch_size) for trial in trials}
+    return {
+        identifier: footprint.memory_bytes(provider)
+        for identifier, footprint in found.items()
+        if footprint is not None
+    }

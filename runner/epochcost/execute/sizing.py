@@ -1,0 +1,187 @@
+"""The size of a model, from its graph: arithmetic and memory at each batch size, without a run.
+
+Graphs are built at the smallest and the largest batch size and interpolated between. No weight is
+ever drawn. What the figures mean is said in ``plan.size``; counting is left to ``graphs.counting``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from epochcost.autodiff import Carried
+from epochcost.autodiff.choices import matching
+from epochcost.errors import ModelError
+from epochcost.execute.binding import bound, carried_state
+from epochcost.execute.optimizers import update_rule
+from epochcost.execute.step import step_of
+from epochcost.graphs.counting import Shapes, flops, peak_activation_bytes, static_shapes
+from epochcost.graphs.parameters import Parameter, parameters, state
+from epochcost.graphs.scaling import Interpolation
+from epochcost.graphs.tensors import item_bytes
+from epochcost.plan.size import Footprint, ModelSize, Uncounted
+from epochcost.specs.model import CarriedState, Model, Training
+from epochcost.specs.study import Mode, Provider
+from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
+
+BatchSizes = Mapping[Mode, Collection[int]]
+
+
+def declared_batch_sizes(model: Model) -> BatchSizes:
+    """What a model's spec sweeps, by mode."""
+    swept: dict[Mode, Collection[int]] = {}
+    if model.training is not None:
+        swept["training"] = model.training.batch_sizes
+    if model.inference is not None:
+        swept["inference"] = model.inference.batch_sizes
+    return swept
+
+
+def size_of(
+    model: Model, graph: onnx.ModelProto, wanted: BatchSizes, provider: Provider = "cpu"
+) -> ModelSize:
+    """Count a model at the batch sizes that are wanted of each mode.
+
+    A mode that cannot be built is listed with its reason, never estimated. Raises ModelError where
+    the parameters of the graph cannot be read or ``freeze`` names none of them.
+    """
+    footprints: list[Footprint] = []
+    uncounted: list[Uncounted] = []
+    for mode, batch_sizes in wanted.items():
+        try:
+            footprints += _footprints(_Work(model, graph, mode, provider), sorted(batch_sizes))
+        except ModelError as error:
+            uncounted.append(Uncounted(mode, str(error)))
+    every, trained = parameters(graph), _trainable(model, graph)
+    return ModelSize(
+        model=model.id,
+        parameters=_elements(every),
+        trainable_parameters=_elements(trained),
+        parameter_bytes=_bytes(every),
+        gradient_bytes=_bytes(trained),
+        optimizer_bytes=_states(model.training) * _bytes(trained),
+        footprints=tuple(footprints),
+        uncounted=tuple(uncounted),
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    model: Model
+    graph: onnx.ModelProto
+    mode: Mode
+    provider: Provider
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The graph that a trial runs, and what of it a step carries on."""
+
+    graph: onnx.ModelProto
+    carried: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """Runs at the smallest and the largest batch size, and what lies between."""
+
+    build: Callable[[int], _Run]
+    ends: Mapping[int, _Run]
+    between: Interpolation
+
+    def at(self, batch: int) -> tuple[_Run, Shapes]:
+        """The run and its shapes; a build of its own where the graph takes another form."""
+        if batch in self.ends:
+            return self.ends[batch], static_shapes(self.ends[batch].graph)
+        shapes = self.between.shapes(batch)
+        if shapes is not None:
+            return self.ends[max(self.ends)], shapes
+        run = self.build(batch)
+        return run, static_shapes(run.graph)
+
+
+def _sweep(build: Callable[[int], _Run], batch_sizes: Sequence[int]) -> _Sweep:
+    low, high = batch_sizes[0], batch_sizes[-1]
+    ends = {batch: build(batch) for batch in {low, high}}
+    return _Sweep(build, ends, Interpolation(ends[low].graph, low, ends[high].graph, high))
+
+
+def _footprints(work: _Work, batch_sizes: Sequence[int]) -> list[Footprint]:
+    @functools.cache
+    def forward_at(batch: int) -> _Run:
+        graph = bound(work.graph, work.model, batch)
+        return _Run(graph, _names(carried_state(graph, work.model)))
+
+    forward = _sweep(forward_at, batch_sizes)
+    training = work.model.training
+    if work.mode == "inference" or training is None:
+        return [_footprint(work, batch, forward, None) for batch in batch_sizes]
+
+    def step_at(batch: int) -> _Run:
+        graph = forward_at(batch).graph
+        step = step_of(graph, work.model, training, work.provider)
+        return _Run(step.model, _names(step.carried))
+
+    step = _sweep(step_at, batch_sizes)
+    return [_footprint(work, batch, forward, step) for batch in batch_sizes]
+
+
+def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
+    """Both ends of each value that one step leaves to the next."""
+    return frozenset(name for value in carried for name in (value.input, value.output))
+
+
+def _footprint(work: _Work, batch: int, forward: _Sweep, step: _Sweep | None) -> Footprint:
+    model, model_shapes = forward.at(batch)
+    run, shapes = (model, model_shapes) if step is None else step.at(batch)
+    weights = (*parameters(work.graph), *state(work.graph))
+    held = {tensor.name for tensor in weights}
+    ends = [value.name for value in (*run.graph.graph.input, *run.graph.graph.output)]
+    sizes = {
+        name: math.prod(shapes[name]) * width
+        for name, width in item_bytes(run.graph).items()
+        if name in ends
+    }
+    inputs = [value.name for value in run.graph.graph.input]
+    exchanged = [name for name in ends if name not in held | run.carried]
+    fed = sum(sizes[name] for name in exchanged if name in inputs)
+    return Footprint(
+        mode=work.mode,
+        batch_size=batch,
+        forward_flops=flops(model.graph, model_shapes),
+        step_flops=None if step is None else flops(run.graph, shapes),
+        weight_bytes=_bytes(weights),
+        fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried),
+        carried_bytes=sum(sizes[name] for name in inputs if name in run.carried),
+        activation_bytes=peak_activation_bytes(run.graph, shapes),
+        exchanged_bytes=sum(sizes[name] for name in exchanged),
+        pool_bytes=max(2 * fed, min(POOL_BYTES, POOL_BATCHES * fed)),
+    )
+
+
+def _trainable(model: Model, graph: onnx.ModelProto) -> tuple[Parameter, ...]:
+    """What training changes of the parameters; all of them where the model is not trained."""
+    every = parameters(graph)
+    names = [held.name for held in (*every, *state(graph))]
+    frozen = matching("freeze", model.training.freeze if model.training else (), names)
+    return tuple(held for held in every if held.name not in frozen)
+
+
+def _states(training: Training | None) -> int:
+    """How many numbers the optimizer keeps for each that it trains."""
+    return 0 if training is None else len(update_rule(training.optimizer).states)
+
+
+def _elements(tensors: Iterable[Parameter]) -> int:
+    return sum(math.prod(tensor.shape) for tensor in tensors)
+
+
+def _bytes(tensors: Iterable[Parameter]) -> int:
+    return sum(
+        math.prod(tensor.shape) * onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
+        for tensor in tensors
+    )

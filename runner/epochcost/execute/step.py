@@ -1,0 +1,35 @@
+"""The training step that a model's spec describes, on a graph that is bound to a batch size."""
+
+from __future__ import annotations
+
+import onnx
+
+from epochcost.autodiff import TrainingStep, training_step
+from epochcost.execute.losses import loss_terms
+from epochcost.execute.optimizers import update_rule
+from epochcost.specs.model import Model, Training
+from epochcost.specs.study import Provider
+
+
+def step_of(
+    graph: onnx.ModelProto,
+    model: Model,
+    training: Training,
+    provider: Provider,
+    seed: int | None = None,
+) -> TrainingStep:
+    """Differentiate as the spec says; ``seed`` makes Dropout repeatable.
+
+    Raises ModelError for names that the graph does not have, and for what has no gradient.
+    """
+    return training_step(
+        graph,
+        loss=loss_terms(training),
+        optimizer=update_rule(training.optimizer),
+        freeze=training.freeze,
+        no_weight_decay=training.no_weight_decay,
+        seed=seed,
+        clip_norm=None if training.clip_norm is None else float(training.clip_norm),
+        provider=provider,
+        carry={carried.input: carried.output for carried in model.carried},
+    )

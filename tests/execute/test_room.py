@@ -1,0 +1,47 @@
+"""Trials that this machine has no memory for are planned nowhere, and said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.execute import room
+from epochcost.execute.planning import Request, plan_here
+from epochcost.plan.size import PROCESS_BYTES
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+CPU = Request(providers=("cpu",))
+
+
+def test_the_machine_has_room_of_its_own() -> None:
+    """The process's limit, and a GPU only where there is one."""
+    assert room.room_bytes()["cpu"] == room.memory_limit_bytes()
+
+
+def test_the_largest_batch_that_fits_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine with room for a batch of two, that of four is left out with its need."""
+    project = write_tiny_project(tmp_path)
+    spec = project / "specs/models/tiny.toml"
+    spec.write_text(spec.read_text().replace("[2, 4]", "[2, 400]"))
+    catalogue = load_catalogue(project)
+    everything = plan_here(catalogue, CPU)
+    assert [trial.batch_size for trial in everything.trials] == [1, 2, 400]
+    # 400 examples of 72 bytes wait 512 deep; two of them take less than a twentieth of that.
+    limit = PROCESS_BYTES + 2**20
+    monkeypatch.setattr(room, "memory_limit_bytes", lambda: limit)
+    fitting = plan_here(catalogue, CPU)
+    assert [trial.batch_size for trial in fitting.trials] == [1, 2]
+    (left,) = fitting.left_out
+    assert left.what == "tiny training cpu batch 400"
+    assert left.reason == "needs about 118.1 MiB; this machine has 105.0 MiB"
+
+
+def test_a_graph_that_cannot_be_read_is_left_to_its_trial(tmp_path: Path) -> None:
+    """The plan stands: the trial itself says what is wrong with the file."""
+    project = write_tiny_project(tmp_path)
+    (project / "models/tiny.onnx").write_bytes(b"no graph at all")
+    assert len(plan_here(load_catalogue(project), CPU).trials) == 3

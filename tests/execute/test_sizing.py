@@ -1,0 +1,177 @@
+"""The size of a model: arithmetic against published counts, memory against what must be held."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from epochcost.errors import ModelError
+from epochcost.execute.sizing import declared_batch_sizes, size_of
+from epochcost.graphs.loading import load_model
+from epochcost.plan.size import PROCESS_BYTES, Footprint, ModelSize
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+from graph_text import model_of_text
+from tiny_project import linear_model, write_tiny_project
+
+# By id of a model and batch size: floating-point operations of a training step as the literature
+# counts them, three times the forward pass. Derived from the layers of the sources' scripts.
+LITERATURE = [
+    ("cifar10-cnn", 32, 3.982e9),
+    ("cifar10-resnet44", 128, 128 * 5.830e8),
+    ("cifar10-resnet50", 128, 128 * 6.680e8),
+    ("imdb-bidirectional-lstm", 32, 1.887e9),
+    ("lstm-char-cnn", 20, 8.630e10),
+    ("lstm-char-cnn", 100, 4.315e11),
+    ("lstm-char-cnn-small", 20, 2 * 3 * 20 * 35 * 5.85e6),
+    ("lstm-text-generation", 128, 2.915e9),
+    ("mnist-cnn", 128, 9.210e9),
+    ("mnist-mlp", 128, 0.5135e9),
+]
+# The step as it runs here, over the forward pass: below 3 where no gradient of the data is taken,
+# above 3 where the gates of a recurrence are computed again.
+EXACT_OVER_FORWARD = [
+    ("cifar10-cnn", 32, 2.957),
+    ("lstm-text-generation", 128, 3.684),
+    ("mnist-cnn", 128, 2.984),
+    ("mnist-mlp", 128, 2.400),
+]
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    """The specs of this repository."""
+    return load_catalogue(Path(__file__).parents[2])
+
+
+def counted(model_id: str, **wanted: list[int]) -> ModelSize:
+    """The size of a model of the catalogue at batch sizes by mode."""
+    model = catalogue().model(model_id)
+    return size_of(model, load_model(catalogue().graph_path(model)), wanted)  # type: ignore[arg-type]
+
+
+def tiny(**changes: Any) -> Model:
+    """A spec of the linear model of sixteen inputs and three classes."""
+    training = {
+        "loss": "softmax_cross_entropy",
+        "output": "logits",
+        "target": {"classes": 3},
+        "optimizer": {"name": "adam"},
+        "batch_sizes": [2, 4, 8],
+        "examples_per_epoch": 100,
+        "epochs": 1,
+    }
+    document = {
+        "id": "tiny",
+        "name": "Tiny",
+        "task": "tests",
+        "example": "sixteen numbers",
+        "graph": "tiny.onnx",
+        "inputs": [{"name": "x"}],
+        "training": training | changes,
+        "inference": {"batch_sizes": [1]},
+        "source": "made up",
+    }
+    return Model.model_validate(document)
+
+
+def footprint(size: ModelSize, mode: Any, batch_size: int) -> Footprint:
+    """The footprint of a batch size, which must be there."""
+    found = size.footprint(mode, batch_size)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("model_id", "batch_size", "expected"), LITERATURE)
+def test_three_forward_passes_are_the_literatures_step(
+    model_id: str, batch_size: int, expected: float
+) -> None:
+    """Within one percent of the figure that follows from the source."""
+    forward = footprint(counted(model_id, inference=[batch_size]), "inference", batch_size)
+    assert 3 * forward.forward_flops == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize(("model_id", "batch_size", "ratio"), EXACT_OVER_FORWARD)
+def test_the_step_itself_is_counted_exactly(model_id: str, batch_size: int, ratio: float) -> None:
+    """What runs here beside what the literature counts."""
+    step = footprint(counted(model_id, training=[batch_size]), "training", batch_size)
+    assert step.step_flops is not None
+    assert step.step_flops / step.forward_flops == pytest.approx(ratio, abs=5e-4)
+
+
+def test_parts_of_a_linear_model() -> None:
+    """51 parameters of four bytes, two moments of each, and one step count of eight bytes."""
+    size = size_of(tiny(), linear_model(), {"training": [4], "inference": [1]})
+    assert (size.parameters, size.trainable_parameters) == (51, 51)
+    assert (size.parameter_bytes, size.gradient_bytes, size.optimizer_bytes) == (204, 204, 408)
+    step = footprint(size, "training", 4)
+    assert step.forward_flops == 2 * 4 * 16 * 3
+    assert step.step_flops == 2 * step.forward_flops
+    assert (step.weight_bytes, step.fixed_bytes, step.carried_bytes) == (204, 0, 3 * 204 + 8)
+    fed = 4 * 16 * 4 + 4 * 8
+    assert step.exchanged_bytes == fed + 4 + 4  # the learning rate goes in, the loss comes out
+    device = 2 * step.carried_bytes + step.activation_bytes + step.exchanged_bytes
+    assert step.memory_bytes("cuda") == device
+    assert step.memory_bytes("cpu") == device + 204 + step.pool_bytes + PROCESS_BYTES
+
+
+def test_a_sweep_is_that_of_its_batches_one_by_one() -> None:
+    """Between the smallest and the largest nothing is built, and nothing differs."""
+    sweep = size_of(tiny(), linear_model(), {"training": [2, 4, 8]})
+    alone = size_of(tiny(), linear_model(), {"training": [4]})
+    assert footprint(sweep, "training", 4) == footprint(alone, "training", 4)
+
+
+def test_what_is_frozen_is_held_once() -> None:
+    """No gradient, no state, and no second copy."""
+    size = size_of(tiny(freeze=["w*"]), linear_model(), {"training": [4]})
+    assert (size.parameters, size.trainable_parameters) == (51, 3)
+    assert (size.gradient_bytes, size.optimizer_bytes) == (12, 24)
+    step = footprint(size, "training", 4)
+    assert (step.fixed_bytes, step.carried_bytes) == (192, 3 * 12 + 8)
+
+
+def test_a_mode_that_cannot_be_built_is_said() -> None:
+    """A model that cannot be differentiated is still served, and nothing is guessed."""
+    stepped = model_of_text(
+        "g (float[batch,16] x) => (float[batch,3] logits) <float[16,3] w = {"
+        + ", ".join(["1.0"] * 48)
+        + "}> { p = MatMul(x, w) logits = Sign(p) }"
+    )
+    size = size_of(tiny(), stepped, {"training": [4], "inference": [1]})
+    assert [missing.mode for missing in size.uncounted] == ["training"]
+    assert footprint(size, "inference", 1).forward_flops == 2 * 16 * 3
+    assert size.step_flops_per_example is None
+
+
+def test_a_pattern_that_freezes_nothing_is_refused() -> None:
+    """A slip in the spec is an error and not another size."""
+    with pytest.raises(ModelError, match="freeze 'encoder"):
+        size_of(tiny(freeze=["encoder.*"]), linear_model(), {"inference": [1]})
+
+
+def test_weights_are_never_allocated() -> None:
+    """A terabyte of parameters is counted like any other."""
+    graph = linear_model()
+    wide = 2**37
+    dims = [
+        (graph.graph.input[0].type.tensor_type.shape.dim[1], wide),
+        (graph.graph.input[1].type.tensor_type.shape.dim[1], wide),
+    ]
+    for dim, extent in dims:
+        dim.dim_value = extent
+    onnx.checker.check_model(graph)
+    size = size_of(tiny(), graph, {"training": [1]})
+    assert size.parameters == 3 * wide + 3
+    assert footprint(size, "training", 1).memory_bytes("cuda") > 6 * 4 * 3 * wide
+
+
+def test_declared_batch_sizes_are_those_of_the_spec(tmp_path: Path) -> None:
+    """A model that is only served has no training to count."""
+    model = load_catalogue(write_tiny_project(tmp_path)).model("tiny")
+    assert declared_batch_sizes(model) == {"training": (2, 4), "inference": (1,)}
