@@ -107,7 +107,7 @@ def test_the_range_is_used() -> None:
 
 
 def test_some_tokens_are_frequent_and_most_are_rare() -> None:
-    """As in any text: a tenth of the vocabulary makes up nearly half of it, and all of it is used."""
+    """As in any text: a tenth of the vocabulary makes up nearly half, and all is used."""
     words = Teacher((WORDS,), (), 1).draw(0, 0, 1000).inputs["words"]
     counts = np.bincount(words.ravel(), minlength=500)
     assert np.sort(counts)[::-1][:50].sum() > 0.4 * counts.sum()

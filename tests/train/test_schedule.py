@@ -1,0 +1,158 @@
+"""Learning rates: hand-computed values of each schedule, and what holds for all settings."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from epochcost.specs.schedule import OnPlateau, Schedule
+from epochcost.train.schedule import Horizon, Plateau, learning_rates
+
+HORIZON = Horizon(epoch_steps=10, total_steps=21)
+SCHEDULE: TypeAdapter[Schedule] = TypeAdapter(Schedule)
+NAMES = st.sampled_from(["constant", "step", "cosine", "linear", "inverse-square-root"])
+
+
+def schedule(**settings: Any) -> Schedule:
+    """A schedule as a spec declares it."""
+    return SCHEDULE.validate_python({key: _exact(value) for key, value in settings.items()})
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_exact, value))
+    return Decimal(str(value)) if isinstance(value, float) else value
+
+
+def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np.ndarray:
+    """The rates of the first steps of an optimizer whose own rate is 2."""
+    return learning_rates(declared, Decimal(2), horizon, count)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"name": "constant"}, {0: 2, 20: 2, 29: 2}),
+        ({"name": "constant", "warm_up_steps": 4}, {0: 0.5, 1: 1, 2: 1.5, 3: 2, 4: 2}),
+        (
+            {"name": "step", "epochs": (1, 2), "factors": (0.1, 0.01)},
+            {0: 2, 9: 2, 10: 0.2, 19: 0.2, 20: 0.02, 29: 0.02},
+        ),
+        # An epoch and a quarter are twelve steps and a half: the next step is the first beyond.
+        ({"name": "step", "epochs": (1.25,), "factors": (0.5,)}, {12: 2, 13: 1}),
+        (
+            {"name": "step", "epochs": (1,), "factors": (0.5,), "warm_up_steps": 2},
+            {0: 1, 1: 2, 10: 1},
+        ),
+        ({"name": "cosine"}, {0: 2, 10: 1, 20: 0, 29: 0}),
+        ({"name": "cosine", "final_factor": 0.1}, {0: 2, 10: 1.1, 20: 0.2}),
+        # Growth to step 0, 1, …, 4; then sixteen intervals, half of them at step 12.
+        ({"name": "cosine", "warm_up_steps": 5}, {0: 0.4, 4: 2, 12: 1, 20: 0}),
+        ({"name": "linear"}, {0: 2, 5: 1.5, 10: 1, 20: 0, 29: 0}),
+        (
+            {"name": "linear", "warm_up_steps": 5, "final_factor": 0.5},
+            {1: 0.8, 4: 2, 12: 1.5, 20: 1, 29: 1},
+        ),
+        # min(n / 4, sqrt(4 / n)) at n = step + 1.
+        (
+            {"name": "inverse-square-root", "warm_up_steps": 4},
+            {0: 0.5, 3: 2, 8: 2 * 2 / 3, 15: 1},
+        ),
+        ({"name": "inverse-time", "decay": 0.5}, {0: 2, 2: 1, 6: 0.5}),
+        ({"name": "on-plateau"}, {0: 2, 29: 2}),
+    ],
+)
+def test_hand_computed_rates(settings: dict[str, Any], expected: dict[int, float]) -> None:
+    """Each formula at steps where it can be worked out in the head; beyond the end, the last."""
+    got = rates(schedule(**settings))
+    assert got.dtype == np.float32
+    assert {step: float(got[step]) for step in expected} == pytest.approx(expected, abs=1e-6)
+
+
+def made(name: str, warm_up_steps: int) -> Schedule:
+    """A schedule with settings that fit its name."""
+    settings: dict[str, Any] = {"name": name, "warm_up_steps": warm_up_steps}
+    if name == "step":
+        settings |= {"epochs": (1, 3), "factors": (0.5, 0.1)}
+    return schedule(**settings)
+
+
+@given(NAMES, st.integers(1, 50), st.integers(1, 30), st.integers(1, 40))
+def test_rates_rise_while_they_warm_up_and_fall_after(
+    name: str, warm_up_steps: int, epoch_steps: int, epochs: int
+) -> None:
+    """Positive at first, never above the optimizer's own, and never rising after the warm-up."""
+    horizon = Horizon(epoch_steps, epoch_steps * epochs)
+    got = rates(made(name, warm_up_steps), horizon.total_steps + 5, horizon)
+    assert got[0] > 0
+    assert got.min() >= 0
+    assert got.max() <= 2 + 1e-6
+    assert np.all(np.diff(got[warm_up_steps - 1 :]) <= 1e-6)
+    if name != "step":
+        assert np.all(np.diff(got[: min(warm_up_steps, horizon.total_steps)]) >= 0)
+    assert np.all(got[horizon.total_steps - 1 :] == got[horizon.total_steps - 1])
+
+
+@given(st.sampled_from(["cosine", "linear"]), st.integers(2, 500), st.integers(0, 100))
+def test_annealed_rates_end_where_they_should(name: str, steps: int, share: int) -> None:
+    """The last step has the final factor, whatever the length."""
+    final = Decimal(share) / 100
+    declared = schedule(name=name, final_factor=final)
+    got = rates(declared, steps, Horizon(steps, steps))
+    assert float(got[-1]) == pytest.approx(2 * float(final), abs=1e-6)
+
+
+@given(NAMES, st.integers(0, 20), st.integers(1, 60))
+def test_fewer_steps_are_the_first_of_more(name: str, warm_up_steps: int, count: int) -> None:
+    """The rate of a step does not depend on how many are asked for."""
+    declared = made(name, max(1, warm_up_steps))
+    assert np.array_equal(rates(declared, count), rates(declared, 60)[:count])
+
+
+HALVING = OnPlateau(name="on-plateau", threshold=Decimal(1), measure="perplexity")
+
+
+def test_a_rate_halves_on_plateaus() -> None:
+    """Perplexities of seven epochs: falls by more than one pass, all others halve the rate."""
+    state, factors = Plateau(), []
+    for perplexity in (200, 150, 149, 149.5, 140, 139.5, 100):
+        state = state.after(HALVING, perplexity)
+        factors.append(state.factor)
+    assert factors == [1, 1, 0.5, 0.25, 0.25, 0.125, 0.125]
+    assert state.best == 100
+
+
+def test_accuracy_is_better_when_higher() -> None:
+    """A rise of the accuracy is no plateau, a fall is one."""
+    declared = OnPlateau(name="on-plateau", measure="accuracy")
+    risen = Plateau().after(declared, 0.5).after(declared, 0.6)
+    assert risen == Plateau(1.0, 0.6)
+    assert risen.after(declared, 0.55) == Plateau(0.5, 0.6)
+    assert risen.after(declared, 0.6).factor == 0.5
+
+
+def test_training_ends_below_the_least_rate() -> None:
+    """Three halvings of 1 are above a tenth, four are below it."""
+    declared = HALVING.model_copy(update={"minimum_rate": Decimal("0.1")})
+    assert not Plateau(0.125).ended(declared, Decimal(1))
+    assert Plateau(0.0625).ended(declared, Decimal(1))
+
+
+@given(st.lists(st.floats(0, 100), max_size=20), st.floats(0, 5))
+def test_a_plateau_never_raises_the_rate(losses: list[float], threshold: float) -> None:
+    """Factors never grow, and the best never gets worse, whatever is measured."""
+    declared = OnPlateau(name="on-plateau", threshold=Decimal(threshold))
+    state = Plateau()
+    for loss in losses:
+        after = state.after(declared, loss)
+        assert after.factor <= state.factor
+        assert after.best is not None
+        assert state.best is None or after.best <= state.best
+        assert (after.factor < state.factor) or after.best == loss
+        state = after
