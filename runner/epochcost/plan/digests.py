@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from epochcost.errors import ModelError
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.model import Model
+from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Mode
 from epochcost.units import plain
 
-_WORKING_TRAINING_FIELDS = {"loss", "output", "target", "optimizer"}
+# All else in [training] is work: a key added later counts until it is named here.
+_LENGTH_OF_TRAINING = {"batch_sizes", "examples_per_epoch", "epochs"}
 
 
 def graph_digests(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, str]:
@@ -38,10 +40,23 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of what the spec says about the work itself.
 
-    Names, notes, sources, the list of batch sizes and the length of an epoch are left out, and 1 is
-    1.0: editing them leaves stored measurements valid.
+    Names, notes, sources, the list of batch sizes and the length of epoch and training are left
+    out, as is the order of what has none, and 1 is 1.0: editing them leaves stored measurements
+    valid.
     """
-    work = model.model_dump(include={"inputs"})
+    work: dict[str, Any] = {
+        "inputs": {declared.name: declared.model_dump() for declared in model.inputs},
+        "dimensions": dict(model.dimensions),
+        "carried": {state.input: state.output for state in model.carried},
+    }
     if mode == "training" and model.training is not None:
-        work["training"] = model.training.model_dump(include=_WORKING_TRAINING_FIELDS)
+        work["training"] = _training(model.training)
     return hashlib.sha256(json.dumps(work, sort_keys=True, default=plain).encode()).hexdigest()
+
+
+def _training(training: Training) -> dict[str, Any]:
+    patterns = {
+        "no_weight_decay": sorted(training.no_weight_decay),
+        "freeze": sorted(training.freeze),
+    }
+    return training.model_dump(exclude=_LENGTH_OF_TRAINING) | patterns
