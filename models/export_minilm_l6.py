@@ -60,8 +60,8 @@ class PairScorer(nn.Module):
         token_ids = torch.cat((first_ids, second_ids))
         mask = torch.cat((first_mask, second_mask))
         tokens = self.bert.rows(token_ids, torch.zeros_like(token_ids), mask)
-        first, second = pooled(tokens, mask).chunk(2)
-        return (first * second).sum(1)
+        vectors = pooled(tokens, mask).reshape(2, -1, WIDTH)
+        return (vectors[0] * vectors[1]).sum(1)
 
 
 def networks() -> Networks:

@@ -53,11 +53,14 @@ def export(
     0 of each is "batch"). ``initial`` gives, by shell pattern of parameter names, distributions
     that replace the defaults of ``weightless``. A module on the meta device is exported without
     its weights ever taking memory, and its outputs are not compared.
-    Raises AssertionError when the file and the module compute different outputs.
+    Raises AssertionError when the file and the module compute different outputs, and when the
+    exporter fixed a symbolic dimension.
     """
+    symbolic = dynamic or {key: {0: "batch"} for key in inputs}
     trainable = [name for name, _ in module.named_parameters()]
-    program = _export(module, inputs, outputs, dynamic or {key: {0: "batch"} for key in inputs})
+    program = _export(module, inputs, outputs, symbolic)
     model = weightless.weightless(_hollow(program, trainable), name, trainable, initial or {})
+    _check_dimensions(model, symbolic)
     if not _abstract(module):
         _check_forward(module, model, inputs, outputs)
     path = folder / f"{name}.onnx"
@@ -119,6 +122,14 @@ def _hollow(model: ir.Model, trainable: Collection[str]) -> onnx.ModelProto:
         for value in taken
     )
     return proto
+
+
+def _check_dimensions(model: onnx.ModelProto, symbolic: Mapping[str, Mapping[int, str]]) -> None:
+    """What a module does with a size can make the exporter take the example's for the only one."""
+    for value in model.graph.input:
+        for axis, name in symbolic.get(value.name, {}).items():
+            dim = value.type.tensor_type.shape.dim[axis]
+            assert dim.dim_param == name, f"{value.name}[{axis}] became {dim}"
 
 
 def _check_forward(
