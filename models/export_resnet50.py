@@ -82,13 +82,19 @@ class ResNet50(nn.Module):
 def first_values(network: nn.Module) -> dict[str, dict[str, str | float]]:
     """Normal kernels of variance 2 / (k² · filters), so that gradients keep their size.
 
-    He et al. 2015, "Delving Deep into Rectifiers" (arXiv 1502.01852), equation 14.
+    He et al. 2015, "Delving Deep into Rectifiers" (arXiv 1502.01852), equation 14. A block begins
+    as its shortcut alone, by a last gain of 0 (Goyal et al. 2017, arXiv 1706.02677, section 5.1):
+    so the features are of a moderate size even where all but the classifier stays as it is.
     """
-    return {
-        name: {"distribution": "normal", "scale": math.sqrt(2 / (kernel[0] * kernel[2:].numel()))}
+    kernels = {
+        name: math.sqrt(2 / (kernel[0] * kernel[2:].numel()))
         for name, kernel in ((name, value.shape) for name, value in network.named_parameters())
         if len(kernel) == 4
     }
+    values: dict[str, dict[str, str | float]] = {
+        name: {"distribution": "normal", "scale": scale} for name, scale in kernels.items()
+    }
+    return values | {"*.widen.norm.weight": {"distribution": "constant", "scale": 0.0}}
 
 
 def networks() -> Networks:
