@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pytest
 
 from epochcost.measure.evaluation import held_out_loss, require_finite
 from epochcost.measure.failures import JobError
-from epochcost.measure.job import Job
+from epochcost.measure.job import Carried, Evaluation, Job
 
 
 def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:
@@ -46,3 +49,24 @@ def test_what_a_model_serves_may_be_infinite(counting: Job) -> None:
     """A served score of minus infinity is a mask, and no one's learning rate."""
     served = counting.model_copy(update={"mode": "inference"})
     require_finite(served, lambda _: np.float32([-np.inf]))
+
+
+def test_carried_state_starts_at_zero_and_goes_on(
+    counting: Job, counter: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """Whatever training left in a state, evaluation begins anew and hands it from batch to batch.
+
+    With w carried and a rate of -1, w is the sum of the batches so far: 4, then 12 in all.
+    """
+    onnx.save(counter, tmp_path / "stateful.onnx")
+    held_out = np.stack([np.full(4, 1, "f4"), np.full(4, 2, "f4")])
+    np.savez(tmp_path / "held-out.npz", g=held_out)
+    evaluation = Evaluation(
+        graph=tmp_path / "stateful.onnx",
+        batches=tmp_path / "held-out.npz",
+        loss="loss",
+        carried=(Carried(input="w", output="w_next"), Carried(input="v", output="v_next")),
+    )
+    job = counting.model_copy(update={"evaluation": evaluation})
+    trained = {"w": np.full(4, 7, "f4"), "lr": np.array(-1, "f4")}
+    assert held_out_loss(job, trained) == pytest.approx((4 + 12) / 2)

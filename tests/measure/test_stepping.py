@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -111,3 +112,64 @@ def test_an_unreadable_archive_is_refused(counting: Job) -> None:
     counting.batches.write_bytes(b"no archive")
     with pytest.raises(JobError, match=r"batches.npz: demanded an .npz"):
         stepper_of(counting)
+
+
+def test_a_series_is_fed_step_by_step_and_its_last_value_is_kept(
+    job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """The rate of step t is the t-th of the series; after the last the rate stays."""
+    rates = np.array([0.5, 0.25, 0.1], np.float32)
+    np.savez(tmp_path / "series.npz", lr=rates)
+    ones = np.ones(4, np.float32)
+    job = job_of(
+        counter,
+        {"g": np.stack([ones, ones])},
+        {"w": ones},
+        series=tmp_path / "series.npz",
+        carried=(Carried(input="w", output="w_next"), Carried(input="v", output="v_next")),
+    )
+    step, expected = stepper_of(job), 1.0
+    for index in range(6):
+        step()
+        expected -= rates[min(index, 2)]
+        np.testing.assert_allclose(step.carried_values()["w"], expected * ones, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("series", "words"),
+    [
+        ({"rate": np.ones(3, "f4")}, r"series.npz: no input of .* is called 'rate'"),
+        ({"lr": np.ones((3, 1), "f4")}, r"'lr': demanded float32 \[\] for one step"),
+        ({"lr": np.ones(0, "f4")}, r"series: demanded one length of at least 1; got \[0\]"),
+        ({"lr": np.ones(2, "f4"), "g": np.ones((3, 4), "f4")}, r"one length .*; got \[2, 3\]"),
+    ],
+)
+def test_a_series_that_does_not_fit_is_refused(
+    job_of: Callable[..., Job],
+    counter: onnx.ModelProto,
+    tmp_path: Path,
+    series: dict[str, np.ndarray],
+    words: str,
+) -> None:
+    """The message names the file and the input."""
+    np.savez(tmp_path / "series.npz", **series)
+    batches = {} if "g" in series else {"g": POOL}
+    job = job_of(counter, batches, {"w": np.ones(4, "f4")}, scalars={"lr": 1.0})
+    job = job.model_copy(update={"series": tmp_path / "series.npz"})
+    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    with pytest.raises(JobError, match=words):
+        stepper_of(job.model_copy(update={"carried": carried}))
+
+
+def test_inference_carries_state_from_call_to_call(
+    job_of: Callable[..., Job], counter: onnx.ModelProto
+) -> None:
+    """A served model's state starts at zero and goes on; it is not among the outputs."""
+    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    job = job_of(counter, {"g": POOL}, {}, mode="inference", scalars={"lr": -1.0}, carried=carried)
+    step = stepper_of(job)
+    for _ in range(3):
+        step()
+    np.testing.assert_allclose(step.carried_values()["w"], POOL.sum(axis=0), rtol=1e-5)
+    with pytest.raises(JobError, match="no output that is not carried is called 'w_next'"):
+        step.output("w_next")
