@@ -57,12 +57,12 @@ def kept(value: Decimal) -> Decimal:
     raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
 
 
-def kept_rate(rate: Decimal) -> Decimal:
-    """Keep 18 decimals of what a unit costs; raises InputError where that leaves nothing.
+def kept_positive(value: Decimal, name: str = "rate") -> Decimal:
+    """Keep 18 decimals of what must not vanish; raises InputError where that leaves nothing.
 
     To be called inside `exact_arithmetic`.
     """
-    value = kept(rate)
-    if value <= 0:
-        raise InputError(f"rate: demanded an amount above 0, at least 1e-18; got {rate:.6g}")
-    return value
+    quantity = kept(value)
+    if quantity <= 0:
+        raise InputError(f"{name}: demanded an amount above 0, at least 1e-18; got {value:.6g}")
+    return quantity

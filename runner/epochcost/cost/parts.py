@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.cost.money import kept, kept_rate
+from epochcost.cost.money import kept, kept_positive
 from epochcost.specs.price import Price
 from epochcost.specs.terms import COMMITTED, COMPUTE, Commitment, Component
 from epochcost.units import SECONDS_PER_HOUR, plain
@@ -44,7 +44,7 @@ class Part:
 
 def compute_part(rate_per_hour: Decimal) -> Part:
     """The part that a bare hourly rate is; raises InputError below 1e-18 and where not finite."""
-    return Part(COMPUTE, f"{COMPUTE}, used", kept_rate(rate_per_hour))
+    return Part(COMPUTE, f"{COMPUTE}, used", kept_positive(rate_per_hour))
 
 
 def hourly_parts(price: Price) -> tuple[Part, ...]:
@@ -56,7 +56,7 @@ def hourly_parts(price: Price) -> tuple[Part, ...]:
     if price.commitment is not None:
         parts.extend(_commitment_parts(price.commitment))
     parts.extend(
-        Part(part.label, part.label, kept_rate(part.amount), kept(part.count))
+        Part(part.label, part.label, kept_positive(part.amount), kept(part.count))
         for part in price.components
         if part.amount is not None and part.per == "hour"
     )
@@ -71,7 +71,7 @@ def _commitment_parts(terms: Commitment) -> Iterator[Part]:
     """
     by_the_hour = terms.upfront / (terms.term_months * HOURS_PER_MONTH)
     paid = [
-        Part(COMMITTED, label, kept_rate(rate))
+        Part(COMMITTED, label, kept_positive(rate))
         for label, rate in (("upfront, by the hour", by_the_hour), ("commitment", terms.hourly))
         if rate > 0
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from epochcost.cost.lines import Line, Usage
-from epochcost.cost.money import kept, kept_rate
+from epochcost.cost.money import kept, kept_positive
 from epochcost.cost.parts import HOURS_PER_MONTH, Part
 from epochcost.cost.starts import Schedule
 from epochcost.specs.price import Price
@@ -57,7 +57,9 @@ def run_lines(price: Price, usage: Usage) -> Iterator[Line]:
     """What is charged for each run, whatever it lasts."""
     for part in price.components:
         if part.per == "run" and part.amount is not None:
-            yield _line(part.label, kept(part.count), "run", part.amount, usage.runs)
+            yield _line(
+                part.label, kept_positive(part.count, "count"), "run", part.amount, usage.runs
+            )
 
 
 def failure_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:
@@ -68,7 +70,7 @@ def failure_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[L
 
 
 def _line(label: str, quantity: Decimal, unit: str, rate: Decimal, times: int = 1) -> Line:
-    rate = kept_rate(rate)
+    rate = kept_positive(rate)
     return Line(label, quantity * times, unit, rate, kept(quantity * rate) * times)
 
 
