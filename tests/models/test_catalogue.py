@@ -32,15 +32,20 @@ PARAMETER_COUNTS = [
     ("text-generator-keras", 456_894, "summed over the layers of the source's script"),
     ("vit-s16", 22_050_664, "summed over the layers; 22 million in Touvron et al. 2020"),
 ]
-# By id of a model: the multiplications of its forward pass of one image, and where they come from.
+# By id of a model: the multiplications of its forward pass of one example, and where they come from.
 FORWARD_MULTIPLICATIONS = [
     ("cifar10-cnn", 20_741_120, "summed over the layers of Keras's cifar10_cnn.py"),
     ("cifar10-resnet44", 97_174_208, "summed over the layers of the source's script"),
     ("cifar10-resnet50", 111_329_984, "summed over the layers of the source's script"),
     ("efficientnet-b0", 385_814_752, "0.39 billion in torchvision's documentation"),
+    ("imdb-bidirectional-lstm", 9_830_528, "summed over the layers of the source's script"),
+    ("lstm-char-cnn", 35 * 20_548_000, "summed over the layers, for each of 35 words"),
+    ("lstm-char-cnn-small", 35 * 5_846_625, "summed over the layers, for each of 35 words"),
+    ("lstm-text-generation", 3_796_096, "summed over the layers of the source's script"),
     ("mnist-cnn", 11_992_448, "summed over the layers of Keras's mnist_cnn.py"),
     ("mnist-mlp", 668_672, "summed over the layers of Keras's mnist_mlp.py"),
     ("resnet50", 4_089_184_256, "4.09 billion in torchvision's documentation"),
+    ("text-generator-keras", 8_983_936, "summed over the layers of the source's script"),
     ("vit-s16", 4_598_882_304, "summed over the layers, attention included"),
 ]
 
@@ -57,7 +62,7 @@ def test_parameter_count_is_that_of_the_source(model_id: str, expected: int, sou
 def test_forward_pass_multiplies_as_often_as_the_source(
     model_id: str, expected: int, source: str
 ) -> None:
-    """A multiply and an add are two operations, so the graph of one image has twice as many."""
+    """A multiply and an add are two operations, so the graph of one example has twice as many."""
     catalogue = load_catalogue(ROOT)
     graph = load_model(catalogue.graph_path(catalogue.model(model_id)))
     assert flops(bind_dimensions(graph, {"batch": 1})) == 2 * expected, source
