@@ -15,8 +15,7 @@ from torch import nn
 class CharacterCnn(nn.Module):
     """[words, characters] indices to [words, sum(maps)].
 
-    A convolution of each width over the padded word without further padding, then tanh, then the
-    maximum over all places.
+    A convolution of each width over the padded word without further padding, then ``pool``.
     """
 
     def __init__(
@@ -31,8 +30,11 @@ class CharacterCnn(nn.Module):
     def forward(self, words: torch.Tensor) -> torch.Tensor:
         """The features of each word."""
         embedded = self.characters(words).transpose(1, 2)
-        features = [torch.tanh(layer(embedded)).amax(2) for layer in self.convolutions]
-        return torch.cat(features, dim=1)
+        return torch.cat([self.pool(layer(embedded)) for layer in self.convolutions], dim=1)
+
+    def pool(self, convolved: torch.Tensor) -> torch.Tensor:
+        """[words, maps, places] to [words, maps]: tanh, then the maximum over all places."""
+        return torch.tanh(convolved).amax(2)
 
 
 class Highway(nn.Module):

@@ -19,6 +19,7 @@ PARAMETER_COUNTS = [
     ("cifar10-resnet44", 658_651, "summed over the layers of the source's script"),
     ("cifar10-resnet50", 755_867, "summed over the layers of the source's script"),
     ("efficientnet-b0", 5_288_548, "torchvision's documentation; 5.3 million in Tan and Le 2019"),
+    ("elmo", 93_600_848 + 8_193 * 513, "93.6 million in Peters et al., and the candidates"),
     ("imdb-bidirectional-lstm", 2_658_945, "summed over the layers of the source's script"),
     ("imdb-fasttext", 60_000_051, "50 V + 51 for the vocabulary V that the spec assumes"),
     ("lstm-char-cnn", 19_367_965, "summed over the source's variables; 19 million in Kim et al."),
@@ -32,12 +33,13 @@ PARAMETER_COUNTS = [
     ("text-generator-keras", 456_894, "summed over the layers of the source's script"),
     ("vit-s16", 22_050_664, "summed over the layers; 22 million in Touvron et al. 2020"),
 ]
-# By id of a model: the multiplications of its forward pass of one example, and where they come from.
+# By id of a model: the multiplications of one example forward, and where they come from.
 FORWARD_MULTIPLICATIONS = [
     ("cifar10-cnn", 20_741_120, "summed over the layers of Keras's cifar10_cnn.py"),
     ("cifar10-resnet44", 97_174_208, "summed over the layers of the source's script"),
     ("cifar10-resnet50", 111_329_984, "summed over the layers of the source's script"),
     ("efficientnet-b0", 385_814_752, "0.39 billion in torchvision's documentation"),
+    ("elmo", 40 * 68_577_792, "summed over the layers, for each of 20 words in 2 directions"),
     ("imdb-bidirectional-lstm", 9_830_528, "summed over the layers of the source's script"),
     ("lstm-char-cnn", 35 * 20_548_000, "summed over the layers, for each of 35 words"),
     ("lstm-char-cnn-small", 35 * 5_846_625, "summed over the layers, for each of 35 words"),
