@@ -7,11 +7,13 @@ from typing import get_args
 
 import pytest
 
+from epochcost.cost import recompute
 from epochcost.report.claim_words import formula_words
 from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report
-from epochcost.report.pages.sources import pages
+from epochcost.report.pages.sources import SourceTable, pages
 from epochcost.report.site import Site, build
+from epochcost.report.tables import Table
 from epochcost.specs.formula import Bill, Formula, NotGiven, StepTime
 from report_project import HOSTILE, REPOSITORY
 
@@ -65,6 +67,23 @@ def test_a_source_has_one_line_and_one_page(site: Site, inputs: Inputs) -> None:
     assert cells(index, "[A paper](paper.md)")[-5:] == ["5", "2", "1", "1", "1"]
     uris = [page.uri for page in pages(Report(inputs))]
     assert uris == ["sources/index.md", "sources/paper.md", "sources/paper-net.md"]
+
+
+def test_a_figure_of_few_rows_is_no_column(inputs: Inputs) -> None:
+    """It stands in the list below, with its row."""
+    spec = inputs.catalogue.published["paper"]
+    usual = spec.timings[0].model_copy(update={"claims": spec.timings[0].claims[:1]})
+    rows = (spec.timings[0], *(usual.model_copy(update={"id": str(n)}) for n in range(2)))
+    table = SourceTable(
+        spec=spec,
+        rows=recompute(spec.model_copy(update={"timings": rows}), inputs.catalogue.prices),
+        inputs=Table((), ()),
+        subject=None,
+        measured=0,
+    )
+    assert [column.label for column in table.columns] == ["one epoch"]
+    assert [one.claim.label for row, one in table.others if row] == ["25 epochs", "alone"]
+    assert [len(cells) for _, cells in table.grid] == [1, 1, 1]
 
 
 def test_inputs_stand_below(paper: str) -> None:

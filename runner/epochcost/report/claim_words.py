@@ -76,9 +76,9 @@ def _(_formula: StepTime) -> str:
 @formula_words.register
 def _(formula: Against) -> str:
     if formula.name == "speed-up":
-        return f"time of {formula.to} ÷ this time"
+        return "time of the row compared with ÷ the row's time"
     what = "time" if formula.name == "relative-time" else "prorated cost"
-    return f"this {what} ÷ that of {formula.to}"
+    return f"the row's {what} ÷ that of the row compared with"
 
 
 @formula_words.register

@@ -57,23 +57,17 @@ class SourceTable:
         return [row for row in self.rows if row.timing]
 
     @property
-    def loose(self) -> list[ClaimCheck]:
-        """Figures of no row."""
-        return [check for row in self.rows if row.timing is None for check in row.checks]
-
-    @property
     def batched(self) -> bool:
         """Whether rows have a batch size."""
         return any(row.batch_size for row in self.spec.timings)
 
     @cached_property
     def columns(self) -> list[Claim]:
-        """The first claim of each label, in the order in which labels come."""
-        first: dict[str, Claim] = {}
-        for row in self.timed:
-            for check in row.checks:
-                first.setdefault(check.claim.label, check.claim)
-        return list(first.values())
+        """The first claim of each label that at least half of the rows have, in their order."""
+        claims = [check.claim for row in self.timed for check in row.checks]
+        counts = Counter(claim.label for claim in claims)
+        first = {claim.label: claim for claim in reversed(claims)}
+        return [first[label] for label in counts if 2 * counts[label] >= len(self.timed)]
 
     @property
     def grid(self) -> Iterator[tuple[Timing, list[ClaimCheck | None]]]:
@@ -82,6 +76,13 @@ class SourceTable:
             if row.timing and row.checks:
                 by_label = {check.claim.label: check for check in row.checks}
                 yield row.timing, [by_label.get(column.label) for column in self.columns]
+
+    @property
+    def others(self) -> list[tuple[Timing | None, ClaimCheck]]:
+        """The figures that stand in no column, with their row where they have one."""
+        labels = {column.label for column in self.columns}
+        checks = [(row.timing, check) for row in self.rows for check in row.checks]
+        return [(row, one) for row, one in checks if row is None or one.claim.label not in labels]
 
     @property
     def differences(self) -> list[Difference]:

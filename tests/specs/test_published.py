@@ -1,0 +1,120 @@
+"""Published tables: what the schema demands of rows and figures, and what it works out of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from epochcost.specs.findings import judge
+from epochcost.specs.kinds import KINDS
+from epochcost.specs.published import Published, Timing
+
+BILL = {"name": "bill"}
+ROW = {"id": "one", "hardware": "box", "price": "box-2026", "hours": Decimal("1.00")}
+
+
+def faults(row: dict[str, Any], *claims: dict[str, Any], loose: Any = ()) -> list[str]:
+    """What is wrong with a table of one row with these figures, and of these without a row."""
+    table = {
+        "id": "paper",
+        "title": "A paper",
+        "authors": "An author",
+        "year": 2016,
+        "workload": "training",
+        "source": "a journal",
+        "as_of": dt.date(2016, 11, 1),
+        "timings": [{**row, "claims": list(claims)}],
+        "claims": list(loose),
+    }
+    found = judge(KINDS["published"], table)
+    return [] if isinstance(found, Published) else [str(fault) for fault in found]
+
+
+def claim(unit: str = "USD", formula: Any = BILL, printed: str = "1.5", **fields: Any) -> Any:
+    """One figure."""
+    return {"label": "figure", "printed": printed, "unit": unit, "formula": formula, **fields}
+
+
+@pytest.mark.parametrize("printed", ["7", "0.35", "12,571", "3,201,722", "1,000.5"])
+def test_printed_digits(printed: str) -> None:
+    """With or without a point and separators of thousands."""
+    assert faults(ROW, claim(printed=printed)) == []
+
+
+@pytest.mark.parametrize("printed", ["", "1,23", "12,5711", "$5", "-1", "1e3", ".5", "5."])
+def test_what_is_no_printed_digits(printed: str) -> None:
+    """Signs, currencies and misplaced separators are told."""
+    (fault,) = faults(ROW, claim(printed=printed))
+    assert "printed digits in quotes" in fault
+
+
+def test_a_formula_answers_in_its_units() -> None:
+    """Dollars are no energy."""
+    (fault,) = faults(ROW, claim("kWh"))
+    assert fault.startswith("timings[0].claims[0]: should be in")
+    assert fault.endswith("which bill makes, got kWh")
+
+
+def test_an_unknown_formula_is_told_the_known_ones() -> None:
+    """At the formula's name."""
+    (fault,) = faults(ROW, claim(formula={"name": "guess"}))
+    assert fault.startswith("timings[0].claims[0].formula.name: should be one of")
+    assert '"bill"' in fault
+
+
+@pytest.mark.parametrize(
+    ("change", "demand"),
+    [
+        ({"seconds": 5}, "should have one of seconds_per_epoch, seconds or hours"),
+        ({"hours": None}, "should have one of seconds_per_epoch, seconds or hours"),
+        ({"hours": None, "seconds_per_epoch": 5}, "should have epochs with seconds_per_epoch"),
+        ({"price": None}, "should have a price, or one in the formula of each bill"),
+    ],
+    ids=["two times", "no time", "no epochs", "no price"],
+)
+def test_a_row_has_one_time_and_its_price(change: dict[str, Any], demand: str) -> None:
+    """Named by its number."""
+    row = {key: value for key, value in {**ROW, **change}.items() if value is not None}
+    assert faults(row, claim()) == [f"timings[0]: {demand}"]
+
+
+def test_a_bill_may_name_its_price() -> None:
+    """A row of two prices has none of its own."""
+    row = {key: value for key, value in ROW.items() if key != "price"}
+    assert faults(row, claim(formula={**BILL, "price": "box-2026"})) == []
+
+
+def test_rows_are_compared_within_their_table() -> None:
+    """A row that is not there cannot be compared with."""
+    against = {"name": "speed-up", "to": "two"}
+    (fault,) = faults(ROW, claim("ratio", against))
+    assert fault == "should compare rows of this table, got two in figure"
+
+
+def test_figures_of_no_row_have_formulas_that_need_none() -> None:
+    """A bill needs a time."""
+    (fault,) = faults(ROW, loose=[claim()])
+    assert fault.startswith("should have claims outside of timings by")
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds", "low", "high"),
+    [
+        ({"hours": Decimal("0.49")}, 1764, 1746, 1782),
+        ({"hours": Decimal("1.00")}, 3600, 3582, 3618),
+        ({"seconds": Decimal("65.097")}, Decimal("65.097"), "65.0965", "65.0975"),
+        ({"seconds_per_epoch": Decimal(428), "epochs": Decimal(25)}, 10_700, "10687.5", "10712.5"),
+        ({"hours": Decimal(79)}, 284_400, 282_600, 286_200),
+    ],
+    ids=["hours", "zeros count", "seconds", "an epoch", "whole hours"],
+)
+def test_a_time_is_rounded_to_its_last_digit(
+    fields: dict[str, Decimal], seconds: Any, low: Any, high: Any
+) -> None:
+    """Half of it on either side."""
+    timing = Timing(id="one", hardware="box", **fields)  # type: ignore[arg-type]
+    assert timing.total_seconds == seconds
+    assert timing.total_seconds_range == (Decimal(low), Decimal(high))
