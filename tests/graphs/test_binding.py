@@ -84,7 +84,7 @@ def test_nested_graphs_are_bound_too() -> None:
     assert [b.output[0].type.tensor_type.shape.dim[0].dim_value for b in branches] == [6, 6]
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in MODELS.glob("*.onnx")))
+@pytest.mark.parametrize("name", ["mnist_cnn", "mnist_mlp"])
 @settings(max_examples=10, deadline=None)
 @given(batch=st.integers(1, 4096))
 def test_models_of_this_project_bind_at_any_batch(name: str, batch: int) -> None:
@@ -153,7 +153,7 @@ def test_shape_that_depends_on_data_is_named() -> None:
 
 
 def test_float_values_are_not_taken_for_shapes() -> None:
-    """onnx's inference by value refuses this sum, whose operands broadcast."""
+    """Inference by value in onnx refuses this sum, whose operands broadcast."""
     model = parsed(
         "g (double[2] x) => (double[2, 4] y)"
         "{ one = Constant <value_ints = [1]> () column = Unsqueeze(x, one)"

@@ -19,7 +19,10 @@ from epochcost.graphs.loading import load_model, load_model_bytes
 from epochcost.graphs.parameters import parameter_count
 
 MODELS = Path(__file__).parents[2] / "models"
-FILES = {path.name: path.read_bytes() for path in sorted(MODELS.glob("*.onnx"))}
+FILES = {
+    name: (MODELS / name).read_bytes()
+    for name in ("cifar10_cnn.onnx", "mnist_mlp.onnx", "text_generator_keras.onnx")
+}
 TEXT = """
 <ir_version: 10, opset_import: ["" : 18]>
 scale (float[batch, 4] x) => (float[batch, 4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w) }

@@ -100,7 +100,7 @@ def test_starter_study_is_short(catalogue: Catalogue) -> None:
     study = catalogue.study("starter")
     sizes = [*(study.training_batch_sizes or ()), *(study.inference_batch_sizes or ())]
     assert len(study.models) * len(sizes) * study.sampling.budget_seconds <= 120
-    assert set(study.models) == set(catalogue.models)
+    assert set(study.models) < set(catalogue.models)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
