@@ -178,13 +178,25 @@ def test_words_of_letters_have_classes_too() -> None:
     assert right.mean() > 0.85
 
 
-def test_flattened_positions_are_positions() -> None:
+def test_merged_positions_are_positions() -> None:
     """Scores [batch * sequence, classes] ask for the same classes as [batch, sequence, classes]."""
-    flat, square = (
-        Teacher((LETTERS,), (classes(50, shape),), 5).draw(0, 0, 4).targets["target"]
-        for shape in ((20,), (4, 5))
+    apart = classes(50, (20,))
+    rows, merged = (
+        Teacher((LETTERS,), (target,), 5).draw(0, 0, 4).targets["target"]
+        for target in (apart, replace(apart, merged=True))
     )
-    assert np.array_equal(flat.reshape(-1), square.reshape(-1))
+    assert rows.shape == (4, 20)
+    assert merged.shape == (80,)
+    assert np.array_equal(rows.reshape(-1), merged)
+
+
+def test_one_of_many_classes_of_a_text_follows_from_its_last_token() -> None:
+    """As the next letter of a text does; a text cannot tell of as many topics."""
+    teacher = Teacher((WORDS,), (classes(57),), 5)
+    learnt, asked = teacher.draw(0, 0, 20_000), teacher.draw(1, 0, 2000)
+    guess = _majority(learnt.inputs["words"][:, -1], learnt.targets["target"], 57)
+    right = guess[asked.inputs["words"][:, -1]] == asked.targets["target"]
+    assert 0.85 < right.mean() < 0.95
 
 
 def test_numbers_at_positions_have_classes() -> None:

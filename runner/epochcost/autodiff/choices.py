@@ -10,6 +10,7 @@ from typing import TypeVar
 from epochcost.errors import ModelError
 
 T = TypeVar("T")
+_MOST_LISTED, _NEAREST = 16, 6
 
 
 def chosen(kind: str, table: Mapping[str, T], name: str) -> T:
@@ -39,4 +40,12 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> ModelError:
     known = list(choices)
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return ModelError(f"{kind} {name!r} is unknown; choices are {', '.join(known)}{hint}")
+    return ModelError(f"{kind} {name!r} is unknown; choices are {_listed(name, known)}{hint}")
+
+
+def _listed(name: str, known: list[str]) -> str:
+    """All choices, or the nearest of many."""
+    if len(known) <= _MOST_LISTED:
+        return ", ".join(known)
+    nearest = get_close_matches(name, known, n=_NEAREST, cutoff=0.0)
+    return f"{', '.join(nearest)} and {len(known) - len(nearest)} more"

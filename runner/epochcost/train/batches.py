@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -130,12 +129,13 @@ def _target(
     whole = shape[0] == batch_size
     return Target(
         name=name,
-        shape=shape[1:] if whole else (math.prod(shape) // batch_size,),
+        shape=shape[1:] if whole else (shape[0] // batch_size, *shape[1:]),
         dtype=np.dtype(np.float32 if binary or declared.classes is None else np.int64),
         classes=declared.classes,
         low=float(declared.low or 0),
         high=float(1 if declared.high is None else declared.high),
         ignored_share=float(declared.ignored_share),
+        merged=not whole,
     )
 
 

@@ -44,6 +44,7 @@ class Target:
 
     ``classes`` are indices in an integer array, 0 or 1 in an array of floats; without them the
     values are numbers in ``[low, high)``. ``ignored_share`` of the positions hold ``IGNORED``.
+    Where it is ``merged``, the graph takes the batch and the first axis of an example as one.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Target:
     low: float = 0.0
     high: float = 1.0
     ignored_share: float = 0.0
+    merged: bool = False
 
     @property
     def positions(self) -> int:

@@ -1,7 +1,8 @@
 """Drawing targets that can be learnt: from an example's latent factors, or from its positions.
 
-A target with a value for each position of an input (a language model's tokens) follows from what
-the input holds there; any other follows from the latent factors, which the inputs tell of. The
+A target with a class for each position of an input (a language model's tokens) follows from what
+the input holds there, one of many classes for a whole text from its last token; any other follows
+from the latent factors, which the inputs tell of. The
 random maps are fixed by the seed, the number of classes and the shape alone, so that two targets of
 the same kind agree.
 """
@@ -15,13 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.train.examples import Arrays, Field, Target
+from epochcost.train.examples import Field, Target
 from epochcost.train.inputs import Floats, layer, squashed
 
 # PyTorch's ``ignore_index``: a position that has no class and does not count.
 IGNORED = -100
 # Above this many classes readouts share directions: memory is 4 bytes for each class and direction.
 MOST_DIRECTIONS = 64
+# The least number of directions: enough that classes are not told apart by one feature. A text has
+# room to tell of no more, so that more classes of a text follow from its last token.
+MOST_TOPICS = 16
 # This share of the labels of positions is arbitrary, as no text can be foretold for sure.
 _ARBITRARY_SHARE = 0.1
 # Scores of so many classes and examples are held at once.
@@ -48,15 +52,17 @@ def from_latent(target: Target, latent: Floats, seed: int) -> NDArray[Any]:
 
 
 def from_positions(
-    target: Target, field: Field, inputs: Arrays, seed: int, rng: np.random.Generator
+    target: Target, field: Field, held: NDArray[Any], seed: int, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Classes [examples, ...] that follow from what ``field`` holds at the same positions.
+    """Classes [examples, ...] that follow from what the ``field`` holds at the same positions.
 
     Of several tokens at a position (the letters of a word) the largest counts, of numbers the
     largest of a random readout. A fixed random map gives each such key its class.
     """
     assert target.classes is not None, "only classes follow from positions"
-    held = inputs[field.name].reshape(len(inputs[field.name]), target.positions, -1)
+    if target.positions == 1:
+        held = held[:, -1:]
+    held = held.reshape(len(held), target.positions, -1)
     if field.kind == "tokens":
         keys, count = held.max(axis=2).astype(np.int64), int(field.high)
     else:
@@ -77,13 +83,14 @@ def without_ignored(target: Target, values: NDArray[Any], rng: np.random.Generat
     return np.where(ignored, np.array(IGNORED, values.dtype), values)
 
 
-def aligned(target: Target, fields: Sequence[Field]) -> Field | None:
-    """The input whose leading axes are the target's positions; None where there is none.
+def followed(target: Target, fields: Sequence[Field]) -> Field | None:
+    """The input that the target's classes follow from; None where it is the latent factors.
 
-    Tokens before numbers, large vocabularies before small ones, later inputs before earlier ones (a
-    decoder's follow its encoder's).
+    It is one whose leading axes are the target's positions: tokens before numbers, large
+    vocabularies before small ones, later inputs before earlier ones (a decoder's follow its
+    encoder's).
     """
-    if target.classes is None or target.positions == 1:
+    if target.classes is None:
         return None
     fitting = [field for field in fields if field.kind != "constant" and _fits(target, field)]
     ranks = [(field.kind == "tokens", field.kind == "tokens" and field.high) for field in fitting]
@@ -103,6 +110,8 @@ def readout(directions: int, classes: int, seed: int) -> Floats:
 
 
 def _fits(target: Target, field: Field) -> bool:
+    if target.positions == 1:
+        return field.kind == "tokens" and field.shape != () and (target.classes or 0) > MOST_TOPICS
     sizes = {math.prod(field.shape[:axes]) for axes in range(1, len(field.shape) + 1)}
     return target.positions in sizes
 

@@ -20,14 +20,13 @@ from epochcost.train.examples import Arrays, Batch, Field, Target
 from epochcost.train.inputs import Floats, constant, layer, numbers, tokens
 from epochcost.train.targets import (
     MOST_DIRECTIONS,
-    aligned,
+    MOST_TOPICS,
+    followed,
     from_latent,
     from_positions,
     without_ignored,
 )
 
-# Directions of variation: enough that classes are not told apart by one feature.
-_LATENT = 16
 _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 
@@ -64,17 +63,19 @@ class Teacher:
     def _target(
         self, target: Target, inputs: Arrays, latent: Floats, rng: np.random.Generator
     ) -> NDArray[Any]:
-        field = aligned(target, self.fields)
+        field = followed(target, self.fields)
         if field is None:
             values = from_latent(target, latent, self.seed)
         else:
-            values = from_positions(target, field, inputs, self.seed, rng)
-        return without_ignored(target, values, rng)
+            values = from_positions(target, field, inputs[field.name], self.seed, rng)
+        values = without_ignored(target, values, rng)
+        return values.reshape(-1, *target.shape[1:]) if target.merged else values
 
     @property
     def _latent(self) -> int:
-        most = max((target.classes or 0 for target in self.targets), default=0)
-        return min(max(_LATENT, most), MOST_DIRECTIONS)
+        free = [target for target in self.targets if followed(target, self.fields) is None]
+        most = max((target.classes or 0 for target in free), default=0)
+        return min(max(MOST_TOPICS, most), MOST_DIRECTIONS)
 
     @cached_property
     def _layers(self) -> dict[int, Floats]:

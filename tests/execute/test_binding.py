@@ -1,0 +1,138 @@
+"""Dimensions get their sizes and carried state its partners, or one line says what to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+
+from epochcost.errors import ModelError
+from epochcost.execute.binding import bound, carried_state
+from epochcost.graphs.binding import symbolic_dimensions
+from epochcost.specs.model import Input, Model
+from graph_text import model_of_text
+
+RECURRENT = """g (int64[batch, sequence] x, float[batch, 4] h)
+    => (float[batch, sequence, 4] y, float[batch, 4] h_after, float[4] other)
+    <float[9, 4] w = {@}, int64[1] axis = {1}>
+    { e = Gather(w, x) s = ReduceSum <keepdims = 0> (e, axis) t = Add(s, h) h_after = Tanh(t)
+      u = Unsqueeze(h, axis) y = Add(e, u) other = ReduceSum <keepdims = 0> (w, zero) }"""
+
+
+def recurrent() -> onnx.ModelProto:
+    """Tokens and a state in, scores and the next state out."""
+    text = RECURRENT.replace("@", ",".join(["0.1"] * 36)).replace(
+        "int64[1] axis = {1}", "int64[1] axis = {1}, int64[1] zero = {0}"
+    )
+    return model_of_text(text)
+
+
+def spec(**changes: Any) -> Model:
+    """A spec of the graph, changed."""
+    document = {
+        "id": "net",
+        "name": "Net",
+        "task": "words",
+        "example": "a sentence",
+        "graph": "net.onnx",
+        "inputs": [Input(name="x", vocabulary=9)],
+        "dimensions": {"sequence": 6},
+        "source": "a paper",
+    }
+    return Model.model_validate(document | changes)
+
+
+def test_the_batch_and_the_specs_dimensions_are_bound() -> None:
+    """Every symbolic dimension has the size that trial or spec gives it."""
+    graph = bound(recurrent(), spec(), 3)
+    assert symbolic_dimensions(graph) == ()
+    shapes = {
+        v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in graph.graph.input
+    }
+    assert shapes == {"x": [3, 6], "h": [3, 4]}
+
+
+def test_a_lone_dimension_is_the_batch_whatever_its_name() -> None:
+    """Files of other exporters call it N, or batch_size."""
+    model = model_of_text("g (float[N, 4] x) => (float[N, 4] y) { y = Neg(x) }")
+    graph = bound(model, spec(dimensions={}), 5)
+    assert graph.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
+
+
+def test_a_graph_of_fixed_shapes_needs_nothing() -> None:
+    """Nothing is bound where nothing is open."""
+    model = model_of_text("g (float[2, 4] x) => (float[2, 4] y) { y = Neg(x) }")
+    assert symbolic_dimensions(bound(model, spec(dimensions={}), 2)) == ()
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "words"),
+    [
+        (
+            {},
+            r"^model net: demanded a size for the dimension 'sequence' of net\.onnx; got none: "
+            r"write it in the spec's table \[dimensions\], such as sequence = 128$",
+        ),
+        (
+            {"sequense": 6},
+            r"model net: \[dimensions\]: dimension 'sequense' is unknown; choices are batch, "
+            "sequence; did you mean 'sequence'",
+        ),
+    ],
+)
+def test_a_dimension_without_a_size_is_one_line(dimensions: dict[str, int], words: str) -> None:
+    """The line names the dimension, the table and the key."""
+    with pytest.raises(ModelError, match=words):
+        bound(recurrent(), spec(dimensions=dimensions), 3)
+
+
+def test_a_size_that_does_not_fit_is_one_line() -> None:
+    """A shape that contradicts the graph is named with the sizes that were asked for."""
+    model = model_of_text(
+        "g (float[batch, n] x) => (float[batch, 2] y) <float[4, 2] w = {1,2,3,4,5,6,7,8}> "
+        "{ y = MatMul(x, w) }"
+    )
+    with pytest.raises(ModelError, match=r"^models/net\.onnx with n = 5, batch = 3: .*") as caught:
+        bound(model, spec(dimensions={"n": 5}), 3)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_batch_of_zero_is_one_line() -> None:
+    """The schema refuses it; so does the graph."""
+    with pytest.raises(ModelError, match="'batch': demanded a positive integer; got 0"):
+        bound(recurrent(), spec(), 0)
+
+
+def test_carried_state_is_what_the_spec_says() -> None:
+    """An input and an output of one shape and type."""
+    model = spec(carried=[{"input": "h", "output": "h_after"}])
+    assert carried_state(bound(recurrent(), model, 3), model) == model.carried
+
+
+@pytest.mark.parametrize(
+    ("carried", "words"),
+    [
+        ([("g", "h_after")], r"model net: \[\[carried\]\]: input 'g' is unknown; choices are x, h"),
+        ([("h", "h_afte")], r"output 'h_afte' is unknown; .* did you mean 'h_after'\?"),
+        ([("h", "other")], r"one shape and type of 'h' and 'other'; got \[3, 4\] and \[4\]"),
+        ([("x", "h_after")], r"one shape and type of 'x' and 'h_after'"),
+    ],
+)
+def test_state_that_cannot_be_carried_is_one_line(
+    carried: list[tuple[str, str]], words: str
+) -> None:
+    """Both ends must exist and have one shape."""
+    pairs = [{"input": before, "output": after} for before, after in carried]
+    model = spec(carried=pairs)
+    with pytest.raises(ModelError, match=words):
+        carried_state(bound(recurrent(), model, 3), model)
+
+
+def test_an_output_is_carried_once() -> None:
+    """Two inputs from one output would share its memory."""
+    model = model_of_text("g (float[2] a, float[2] b) => (float[2] y) { y = Add(a, b) }")
+    pairs = [{"input": "a", "output": "y"}, {"input": "b", "output": "y"}]
+    declared = spec(dimensions={}, carried=pairs)
+    with pytest.raises(ModelError, match="demanded each output once; got 'y' twice"):
+        carried_state(model, declared)
