@@ -15,7 +15,9 @@ _SHAPES = {
     "measured, price assumed": "square",
     "published": "diamond",
     "published, price assumed": "triangle-up",
-    "list price": "diamond",
+    "on-demand": "diamond",
+    "spot": "circle",
+    "list price": "square",
     "assumed price": "triangle-up",
 }
 

@@ -97,7 +97,7 @@ def _table(by: str, currency: str, best: Mapping[str, tuple[Row, Estimate]]) -> 
 def hourly_prices(
     prices: Sequence[tuple[str, Price]], *, identifier: str, colours: Colours
 ) -> Figure | None:
-    """The price of an hour of each plan in US dollars; None below two plans."""
+    """The price of an hour of each machine's plans in US dollars; None below two plans."""
     found = [
         (machine, price, hour)
         for machine, price in prices
@@ -108,23 +108,29 @@ def hourly_prices(
     found.sort(key=lambda one: one[2])
     dots = tuple(
         Dot(
-            f"{one_line(machine)}\n{price.plan}, {price.as_of:%Y-%m}",
             one_line(machine),
-            "assumed price" if price.assumed else "list price",
+            one_line(machine),
+            _plan_mark(price),
             (float(hour),) * 3,
         )
         for machine, price, hour in found
     )
     return Figure(
         id=identifier,
-        title="Price of an hour, by plan",
-        description="List prices at their dates, before any billing step; assumed ones are marked.",
+        title="Price of an hour, by machine",
+        description="Current prices, before any billing step; each at its date in the table.",
         chart=Dots("price of one hour", "$", dots, used(colours, dots)),
         table=Table(
             (MACHINE, PLAN, Column("as_of", "Date"), Column("hour_USD", "One hour", "money")),
             tuple((machine, price.plan, str(price.as_of), hour) for machine, price, hour in found),
         ),
     )
+
+
+def _plan_mark(price: Price) -> str:
+    if price.assumed:
+        return "assumed price"
+    return price.plan if price.plan in {"on-demand", "spot"} else "list price"
 
 
 def hourly(price: Price) -> Decimal | None:

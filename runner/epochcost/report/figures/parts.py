@@ -25,9 +25,13 @@ _SYMBOLS: Mapping[str, str] = {"USD": "$", "EUR": "€", "GBP": "£"}
 
 
 def machine_colours(hardware: Iterable[Hardware], observations: Iterable[Observation]) -> Colours:
-    """Each machine's number of colour, timed or not: the same on every page."""
+    """Each machine's number of colour, timed or not: the same on every page.
+
+    Timed machines come first: there are fewer colours than machines, and only they share charts.
+    """
     known = {one_line(one.name) for one in hardware if not one.detected}
-    names = sorted(known | {machine_name(one) for one in observations})
+    timed = {machine_name(one) for one in observations}
+    names = sorted(known | timed, key=lambda name: (name not in timed, name))
     return tuple((name, at) for at, name in enumerate(names))
 
 

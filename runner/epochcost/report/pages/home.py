@@ -44,12 +44,19 @@ def overview(report: Report, subject: Subject) -> Overview:
 
 def pages(report: Report) -> Iterator[Page]:
     """The first page."""
-    overviews = [overview(report, subject) for subject in report.subjects]
+    subjects = [overview(report, subject) for subject in report.subjects]
+    overviews = [one for one in subjects if one.answers]
+    timed = {one.machine.hardware for one in report.observations}
     yield Page(
         uri="index.md",
         title="Which machine is cheapest, and how sure is that?",
         template="home.md.jinja",
         description="What models cost to train and to serve, by machine and price plan.",
-        context={"overviews": overviews, "report": report},
+        context={
+            "overviews": overviews,
+            "untimed": [one.subject for one in subjects if not one.answers],
+            "machines": len(timed),
+            "report": report,
+        },
         figures={one.subject.id: one.figure for one in overviews},
     )

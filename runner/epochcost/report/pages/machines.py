@@ -36,11 +36,15 @@ class Standing:
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every machine's page."""
     machines = list(report.catalogue.hardware.values())
+    counted = [(one, _counts(report, one)) for one in machines]
     yield Page(
         uri="machines/index.md",
         title="Machines",
         template="machines.md.jinja",
-        context={"listed": [(one, _counts(report, one)) for one in machines]},
+        context={
+            "timed": [(one, counts) for one, counts in counted if _figures(counts)],
+            "untimed": [(one, counts) for one, counts in counted if not _figures(counts)],
+        },
         description="Every machine, what it is made of, and how many figures it has.",
     )
     for hardware in machines:
@@ -52,6 +56,10 @@ def _counts(report: Report, hardware: Hardware) -> dict[str, int]:
     measured = sum(one.kind == "measured" for one in mine)
     prices = len(report.catalogue.prices_of(hardware.id))
     return {"measured": measured, "published": len(mine) - measured, "prices": prices}
+
+
+def _figures(counts: dict[str, int]) -> int:
+    return counts["measured"] + counts["published"]
 
 
 def _page(report: Report, hardware: Hardware) -> Page:

@@ -1,12 +1,29 @@
-"""The page of prices: every plan with its source and date."""
+"""The page of prices: every plan of each provider with its source and date."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from epochcost.report.figures.dots import hourly_prices
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.rows import current_prices
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
+
+Priced = tuple[Hardware, Price]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider's current prices, and those that they supersede; ``id`` is fit for addresses."""
+
+    id: str
+    name: str
+    current: tuple[Priced, ...]
+    earlier: tuple[Priced, ...]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -17,23 +34,44 @@ def pages(report: Report) -> Iterator[Page]:
         for hardware in catalogue.hardware.values()
         for price in catalogue.prices_of(hardware.id)
     ]
+    providers = _providers(priced)
     yield Page(
         uri="prices.md",
         title="Prices",
         template="prices.md.jinja",
         description="Every price plan that the report uses, with its source and date.",
         context={
-            "prices": priced,
-            "current": current_prices(price for _, price in priced),
+            "providers": providers,
+            "current": [price for one in providers for _, price in one.current],
             "unpriced": [
                 one for one in catalogue.hardware.values() if not catalogue.prices_of(one.id)
             ],
         },
         figures={
-            "hourly": hourly_prices(
-                [(hardware.name, price) for hardware, price in priced],
-                identifier="prices-hourly",
+            one.id: hourly_prices(
+                [(hardware.name, price) for hardware, price in one.current],
+                identifier=f"prices-hourly-{one.id}",
                 colours=report.colours,
             )
+            for one in providers
         },
     )
+
+
+def _providers(priced: Sequence[Priced]) -> list[Provider]:
+    """The prices by provider, in the order of their names; names that differ in signs are one."""
+    current = {price.id for price in current_prices(price for _, price in priced)}
+    found: dict[str, list[Priced]] = defaultdict(list)
+    for hardware, price in priced:
+        found[re.sub(r"[^a-z0-9]+", "-", price.provider.lower()).strip("-") or "other"].append(
+            (hardware, price)
+        )
+    return [
+        Provider(
+            identifier,
+            prices[0][1].provider,
+            tuple(one for one in prices if one[1].id in current),
+            tuple(one for one in prices if one[1].id not in current),
+        )
+        for identifier, prices in sorted(found.items())
+    ]

@@ -1,0 +1,103 @@
+"""Pages of a catalogue in which most machines and models have no figure: none hides the others."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pytest
+
+from epochcost.report.charts.palette import LIGHT_SERIES
+from epochcost.report.figures.parts import machine_colours, machine_name
+from epochcost.report.inputs import Inputs
+from epochcost.report.pages.page import Report
+from epochcost.report.site import Site, build
+from report_project import REPOSITORY, inputs_of, write_project
+
+MACHINE = """
+id = "idle-{number}"
+name = "An idle machine, {number}"
+provider = "Others"
+vcpus = 4
+source = "made up for a test"
+"""
+PRICE = """
+id = "idle-{number}-on-demand-{year}"
+hardware = "idle-{number}"
+plan = "on-demand"
+provider = "{provider}"
+amount = {number}
+source = "made up for a test"
+as_of = {year}-07-01
+"""
+
+
+@pytest.fixture(scope="module", name="broad")
+def broad_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    """The usual project and 20 priced machines on which nothing was timed, some priced twice."""
+    project = write_project(tmp_path_factory.mktemp("broad"))
+    for number in range(1, 21):
+        write(project, f"hardware/idle-{number}", MACHINE.format(number=number))
+        for year in (2025, 2026) if number == 1 else (2026,):
+            provider = "Others" if number < 20 else "others!"
+            text = PRICE.format(number=number, year=year, provider=provider)
+            write(project, f"prices/idle-{number}-on-demand-{year}", text)
+    return inputs_of(project)
+
+
+def write(project: Path, name: str, text: str) -> None:
+    """A spec of the project."""
+    (project / "specs" / f"{name}.toml").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module", name="site")
+def site_fixture(broad: Inputs) -> Site:
+    """Its site."""
+    return build(broad, REPOSITORY / "site_templates")
+
+
+def test_home_has_no_section_without_a_figure(site: Site) -> None:
+    """What was never timed is one list at the end, and a machine without figures is not named."""
+    page = html.unescape(site.pages["index.md"])
+    timed, _, untimed = page.partition("## Not timed yet")
+    assert "idle" not in page
+    assert "silent" not in timed
+    assert "(models/silent.md)" in untimed
+    assert page.count("Nothing has been timed") == 1
+
+
+def test_home_counts_the_machines_that_have_figures(site: Site, broad: Inputs) -> None:
+    """The first sentence tells how many of the machines are compared."""
+    report = Report(broad)
+    timed = {one.machine.hardware for one in report.observations}
+    assert f"{len(timed)} of {len(broad.catalogue.hardware)} machines" in site.pages["index.md"]
+
+
+def test_machines_without_figures_stand_apart(site: Site) -> None:
+    """The list begins with the machines that have figures; every machine is in it."""
+    timed, _, untimed = site.pages["machines/index.md"].partition("## Known by their prices only")
+    assert "idle" not in timed
+    assert untimed.count("An idle machine") == 20
+
+
+def test_prices_stand_by_provider(site: Site) -> None:
+    """Each provider has a section with a chart of its current prices; earlier ones are folded.
+
+    Names that differ in signs only share one, for their addresses would meet.
+    """
+    section = site.pages["prices.md"].partition("## Others")[2].partition("\n## ")[0]
+    current, _, earlier = section.partition('<details markdown="1">')
+    assert current.count("(machines/idle-") == 20
+    assert "1 earlier price</summary>" in earlier
+    assert earlier.count("(machines/idle-") == 1
+    figure = site.figures["prices-hourly-others"]
+    assert len(figure.table.rows) == 20
+
+
+def test_timed_machines_have_the_first_colours(broad: Inputs) -> None:
+    """There are fewer colours than machines: those that share charts differ."""
+    report = Report(broad)
+    timed = {machine_name(one) for one in report.observations}
+    numbers = dict(machine_colours(broad.catalogue.hardware.values(), report.observations))
+    assert len(numbers) > len(LIGHT_SERIES) >= len(timed)
+    assert {numbers[name] for name in timed} == set(range(len(timed)))
