@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from epochcost.cost.credit import credited
+from epochcost.cost.credit import paid_from
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
@@ -46,11 +46,30 @@ def quote(
             return _owned(price, usage)
         rule = billing or price.billing_rule
         schedule = uninterrupted(price, usage.duration_seconds, rule)
-        bill = _quoted(price, scheduled_lines(price, schedule, usage), schedule, usage)
-        left = credit if credit is not None or price.credit is None else price.credit.amount
-        if left is None:
-            return bill
-        return credited(bill, price.credit.label if price.credit else "free credit", left)
+        return quote_scheduled(price, schedule, usage, credit)
+
+
+def quote_scheduled(
+    price: Price, schedule: Schedule, usage: Usage, credit: Decimal | None = None
+) -> Quote:
+    """Bill a rented plan's machines that run by a schedule, whatever laid it out.
+
+    To be called inside `exact_arithmetic`; ``credit`` and errors are as of ``quote``.
+    """
+    lines = (
+        *hourly_lines(hourly_parts(price), schedule, usage.machines),
+        *storage_lines(price, schedule, usage.machines),
+        *egress_lines(price, usage),
+        *run_lines(price, usage),
+        *failure_lines(price, schedule, usage.machines),
+    )
+    given = price.credit
+    left = given.amount if credit is None and given is not None else credit
+    used = Decimal(0)
+    if left is not None:
+        lines, used, left = paid_from(left, given.label if given else "free credit", lines)
+    elapsed = schedule.elapsed_seconds * usage.runs
+    return _quote_of(price, lines, elapsed, used, left)
 
 
 def share(price: Price, usage: Usage) -> Quote:
@@ -73,21 +92,7 @@ def share(price: Price, usage: Usage) -> Quote:
             *storage_lines(price, schedule, usage.machines),
             *egress_lines(price, usage),
         )
-        return _quoted(price, lines, schedule, usage)
-
-
-def scheduled_lines(price: Price, schedule: Schedule, usage: Usage) -> tuple[Line, ...]:
-    """All lines of a rented plan for machines that run by a schedule, before any credit.
-
-    To be called inside `exact_arithmetic`.
-    """
-    return (
-        *hourly_lines(hourly_parts(price), schedule, usage.machines),
-        *storage_lines(price, schedule, usage.machines),
-        *egress_lines(price, usage),
-        *run_lines(price, usage),
-        *failure_lines(price, schedule, usage.machines),
-    )
+        return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
 
 
 def quotes_in_a_row(price: Price, usages: Iterable[Usage]) -> tuple[Quote, ...]:
@@ -129,12 +134,26 @@ def _owned(price: Price, usage: Usage) -> Quote:
     elapsed = usage.duration_seconds * usage.runs
     whole = replace(usage, duration_seconds=elapsed, runs=1)
     lines = owned_lines(price.owned, whole, price.id)
-    return Quote(lines, price.currency, price.id, price.assumed, elapsed, price.as_of)
+    return _quote_of(price, lines, elapsed)
 
 
-def _quoted(price: Price, lines: tuple[Line, ...], schedule: Schedule, usage: Usage) -> Quote:
-    elapsed = schedule.elapsed_seconds * usage.runs
-    return Quote(lines, price.currency, price.id, price.assumed, elapsed, price.as_of)
+def _quote_of(
+    price: Price,
+    lines: tuple[Line, ...],
+    elapsed_seconds: Decimal,
+    credit_used: Decimal = Decimal(0),
+    credit_left: Decimal | None = None,
+) -> Quote:
+    return Quote(
+        lines,
+        price.currency,
+        price.id,
+        price.assumed,
+        elapsed_seconds,
+        price.as_of,
+        credit_used,
+        credit_left,
+    )
 
 
 def _refuse_unpriced_egress(price: Price, usage: Usage) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import ROUND_DOWN, Decimal
 
-from epochcost.cost.lines import Line, Quote
+from epochcost.cost.lines import Line
 from epochcost.cost.money import LARGEST, QUANTUM
 from epochcost.errors import InputError
 
 
-def credited(bill: Quote, label: str, left: Decimal) -> Quote:
-    """Pay a bill from what is left of a credit, as far as it goes: one negative line.
+def paid_from(
+    left: Decimal, label: str, lines: tuple[Line, ...]
+) -> tuple[tuple[Line, ...], Decimal, Decimal]:
+    """Pay a bill from what is left of a credit: all lines, what was used, and what is left then.
 
     To be called inside `exact_arithmetic`. Raises InputError where ``left`` is negative or not
     finite.
@@ -19,8 +20,7 @@ def credited(bill: Quote, label: str, left: Decimal) -> Quote:
     if not left.is_finite() or not 0 <= left <= LARGEST:
         raise InputError(f"credit: demanded an amount of at least 0, finite; got {left:.6g}")
     left = left.quantize(QUANTUM, rounding=ROUND_DOWN)
-    paid = min(left, bill.total)
-    lines = bill.lines
-    if paid > 0:
-        lines = (*lines, Line(label, Decimal(1), "credit", -paid, -paid))
-    return replace(bill, lines=lines, credit_used=paid, credit_left=left - paid)
+    used = min(left, sum((line.amount for line in lines), Decimal(0)))
+    if used > 0:
+        lines = (*lines, Line(label, Decimal(1), "credit", -used, -used))
+    return lines, used, left - used

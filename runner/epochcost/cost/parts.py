@@ -35,7 +35,7 @@ class Part:
     @property
     def hourly(self) -> Decimal:
         """What the part costs in an hour, kept to 18 decimals."""
-        return kept(self.rate * self.units)
+        return self.rate if self.units == 1 else kept(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
         """What it costs for so long; never less for longer, to the last decimal."""

@@ -25,12 +25,12 @@ def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> It
     for part, amount in zip(parts, amounts, strict=True):
         quantity = _hours(so_far * part.units)
         yield Line(part.label, quantity * machines, part.unit, part.rate, amount * machines)
+    rate = sum((part.hourly for part in parts), Decimal(0))
     for label, until in (
         ("compute, starting", so_far + schedule.starting_seconds),
         ("compute, billed but unused", schedule.billed_seconds),
     ):
         if until > so_far:
-            rate = sum((part.hourly for part in parts), Decimal(0))
             hours, later = _hours(until) - _hours(so_far), _amounts(parts, until)
             amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
             yield Line(label, hours * machines, "hour", rate, amount * machines)
