@@ -29,10 +29,34 @@ RATE = Decimal("0.5")
             spec.Adadelta(name="adadelta", rho=Decimal("0.8"), epsilon=Decimal("1e-3")),
             autodiff.Adadelta(rho=0.8, epsilon=1e-3),
         ),
+        (
+            spec.Sgd(
+                name="sgd",
+                learning_rate=RATE,
+                momentum=Decimal("0.9"),
+                nesterov=True,
+                weight_decay=Decimal("1e-4"),
+            ),
+            autodiff.Momentum(0.9, nesterov=True, weight_decay=1e-4),
+        ),
+        (
+            spec.Sgd(name="sgd", learning_rate=RATE, weight_decay=Decimal("1e-4")),
+            autodiff.Sgd(weight_decay=1e-4),
+        ),
+        (
+            spec.Adagrad(name="adagrad", epsilon=Decimal("1e-3"), weight_decay=Decimal("0.1")),
+            autodiff.Adagrad(epsilon=1e-3, weight_decay=0.1),
+        ),
+        (
+            spec.Adam(name="adam", beta1=Decimal("0.5"), beta2=Decimal("0.9")),
+            autodiff.Adam(beta1=0.5, beta2=0.9),
+        ),
+        (
+            spec.Adam(name="adamw", epsilon=Decimal("1e-6"), weight_decay=Decimal("0.1")),
+            autodiff.Adam(epsilon=1e-6, weight_decay=0.1, decoupled=True),
+        ),
     ],
 )
-def test_every_setting_is_carried_over(
-    declared: spec.Sgd | spec.RmsProp | spec.Adadelta, rule: object
-) -> None:
+def test_every_setting_is_carried_over(declared: spec.Optimizer, rule: object) -> None:
     """The rule has the spec's settings and not its own defaults."""
     assert update_rule(declared) == rule

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from epochcost.specs.kinds import KINDS
+
 if TYPE_CHECKING:
     from conftest import Project
 
@@ -16,17 +18,16 @@ MISPLACED = [
     ),
     (
         "specs/x/x.toml",
-        'specs/x:1:1: unknown folder or file "x"; known: "hardware", "models", "prices", '
-        '"published", "studies"',
+        'specs/x:1:1: unknown folder or file "x"; known: '
+        + ", ".join(f'"{kind}"' for kind in sorted(KINDS)),
     ),
     (
-        "specs/grids/x.toml",
-        "specs/grids:1:1: grids: not yet supported by this version of epochcost",
+        "specs/targets/x.toml",
+        "specs/targets:1:1: targets: not yet supported by this version of epochcost",
     ),
     (
         "specs/x.toml",
-        "specs/x.toml:1:1: should stand in the folder of its kind: hardware, prices, models, "
-        "studies, published",
+        f"specs/x.toml:1:1: should stand in the folder of its kind: {', '.join(KINDS)}",
     ),
     ("specs/prices/x.tml", 'specs/prices/x.tml:1:1: should be a .toml file, got the file "x.tml"'),
     (

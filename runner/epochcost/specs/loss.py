@@ -57,6 +57,8 @@ class LossTerm(Spec):
             raise ValueError(f"should have a target, which {self.loss} compares the output with")
         if self.loss in _OF_CLASSES and target.classes is None:
             raise ValueError(f"should have a target with classes: {self.loss} demands indices")
+        if target.ignored_share and self.loss != "softmax_cross_entropy":
+            raise ValueError("should have no ignored_share: only softmax_cross_entropy passes over")
         if self.loss == "sigmoid_cross_entropy" and target.classes != 2:
             raise ValueError("should have classes = 2: sigmoid_cross_entropy demands 0 or 1")
         if self.loss in _OF_NUMBERS and target.classes is not None:

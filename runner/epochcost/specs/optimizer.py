@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from epochcost.specs.base import NonNegative, Positive, Share, Spec
 
@@ -20,6 +20,12 @@ class Sgd(Spec):
     momentum: Below1 = Decimal(0)
     nesterov: bool = False
     weight_decay: NonNegative = Decimal(0)
+
+    @model_validator(mode="after")
+    def _momentum_to_look_ahead(self) -> Sgd:
+        if self.nesterov and not self.momentum:
+            raise ValueError("should have a momentum above 0 with nesterov")
+        return self
 
 
 class RmsProp(Spec):
