@@ -16,6 +16,7 @@ from epochcost.units import (
     parse_decimal,
     parse_duration_seconds,
     plain,
+    scientific,
     seconds,
     significant_places,
 )
@@ -148,3 +149,11 @@ def test_times_for_people(value: float, expected: str) -> None:
 def test_memory_for_people(size_bytes: float, expected: str) -> None:
     """Powers of 1024, as memory is sold."""
     assert memory(size_bytes) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(8.63e10, "8.63e10"), (96, "9.60e1"), (0, "0.00e0"), (0.5, "5.00e-1")]
+)
+def test_counts_of_operations(value: float, expected: str) -> None:
+    """A power of ten without sign or padding."""
+    assert scientific(value) == expected

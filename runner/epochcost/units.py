@@ -106,6 +106,12 @@ def seconds(value: float) -> str:
     return f"{_three_digits(value / SECONDS_PER_HOUR)} h"
 
 
+def scientific(value: float) -> str:
+    """Three digits and a power of ten, as the literature writes counts of operations: 8.63e10."""
+    digits, _, power = f"{value:.2e}".partition("e")
+    return f"{digits}e{int(power)}"
+
+
 def memory(size_bytes: float) -> str:
     """An amount of memory for people, with one decimal from a mebibyte on."""
     for limit, unit in ((2**30, "GiB"), (2**20, "MiB")):

@@ -102,6 +102,14 @@ def test_pieces_of_sentences_keep_their_blanks(site: Site) -> None:
     assert not re.search(r"[a-z],[a-z]", re.sub(r"<[^>]*>|\([^)]*\)", "", site.pages["index.md"]))
 
 
+def test_a_models_page_says_how_large_it_is(site: Site) -> None:
+    """Forward pass, the literature's training step and the parameters, counted from the graph."""
+    text = html.unescape(site.pages["models/net.md"])
+    assert "| Forward pass of one example | 1.34e6 floating-point operations |" in text
+    assert "4.01e6 floating-point operations as the literature counts them" in text
+    assert "| Memory of one copy of the parameters | 2.6 MiB;" in text
+
+
 def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: Inputs) -> None:
     """The template is named; nothing is left out silently."""
     for path in (REPOSITORY / "site_templates").rglob("*.jinja"):

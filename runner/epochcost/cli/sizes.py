@@ -11,7 +11,7 @@ import typer
 
 from epochcost.cli.tables import print_table
 from epochcost.errors import ModelError
-from epochcost.units import memory
+from epochcost.units import memory, scientific
 
 if TYPE_CHECKING:
     from epochcost.plan.size import Footprint, ModelSize
@@ -102,8 +102,7 @@ def _row(model: Model, size: ModelSize | ModelError | None) -> tuple[str, ...]:
 
 
 def _flops(value: float | None) -> str:
-    """Three digits and a power of ten, as the literature writes them."""
-    return "-" if value is None else f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
+    return "-" if value is None else scientific(value)
 
 
 def _memory_lines(model: Model, size: ModelSize | ModelError | None, room: Room) -> Iterator[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from epochcost.report.arithmetic import forward_flops
 from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.batch import cost_by_batch, time_by_batch
 from epochcost.report.figures.cost_time import cost_against_time
@@ -13,7 +15,12 @@ from epochcost.report.pages.page import Page, Report, subject_uri
 from epochcost.report.rows import Row
 from epochcost.report.subjects import Subject
 from epochcost.report.wording import full_training_words
+from epochcost.specs.model import Model
 from epochcost.specs.published import Published
+from epochcost.units import memory, scientific
+
+# Single precision, in which everything here runs.
+_BYTES_PER_PARAMETER = 4
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -43,6 +50,7 @@ def _page(report: Report, subject: Subject) -> Page:
             "subject": subject,
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
+            "size": _size(report, model),
             "answers": answers_of(rows),
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
@@ -53,6 +61,27 @@ def _page(report: Report, subject: Subject) -> Page:
         },
         figures=_figures(report, subject, rows, observed),
     )
+
+
+@dataclass(frozen=True)
+class _Size:
+    """A model's size in words."""
+
+    forward: str
+    training: str
+    weights: str
+
+
+def _size(report: Report, model: Model | None) -> _Size | None:
+    """None where the graph is not there or cannot be counted."""
+    facts = report.inputs.graphs.get(model.graph) if model and model.graph else None
+    if model is None or facts is None:
+        return None
+    forward = forward_flops(report.catalogue.graph_path(model), dict(model.dimensions))
+    if forward is None:
+        return None
+    weights_bytes = facts.parameter_count * _BYTES_PER_PARAMETER
+    return _Size(scientific(forward), scientific(3 * forward), memory(weights_bytes))
 
 
 def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
