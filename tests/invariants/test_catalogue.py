@@ -104,7 +104,7 @@ def test_file_is_pleasant_to_copy(path: Path) -> None:
 
 
 def _names_of_price(table: Mapping[str, Any]) -> set[str]:
-    """Machine, plan and month; the region where there are several, the day where a month has two."""
+    """Machine, plan and month; the region where there are several, the day where there are two."""
     stem, as_of = f"{table['hardware']}-{table['plan']}", table["as_of"]
     stems = {stem, f"{stem}-{table.get('region', '')}"}
     return {f"{one}-{day}" for one in stems for day in (f"{as_of:%Y-%m}", f"{as_of}")}
