@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 
-from epochcost.report.arithmetic import forward_flops
+from epochcost.report.arithmetic import Arithmetic, arithmetic_of
 from tiny_project import linear_model
 
 
@@ -16,20 +16,20 @@ def test_one_example_is_counted(tmp_path: Path) -> None:
     model = linear_model()
     path = tmp_path / "tiny.onnx"
     onnx.save(model, path)
-    assert forward_flops(path, {}) == 2 * 16 * 3
+    assert arithmetic_of(path, {}) == Arithmetic(51, 2 * 16 * 3)
     for value in (model.graph.input[0], model.graph.output[0]):
         value.type.tensor_type.shape.dim[0].dim_value = 5
     onnx.save(model, path)
     os.utime(path, ns=(0, 0))  # another file, whatever the clock's resolution
-    assert forward_flops(path, {}) == 2 * 16 * 3
+    assert arithmetic_of(path, {}) == Arithmetic(51, 2 * 16 * 3)
 
 
 def test_what_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
     """No file, no graph, no such dimension: the page leaves the row out."""
     path = tmp_path / "tiny.onnx"
-    assert forward_flops(path, {}) is None
+    assert arithmetic_of(path, {}) is None
     path.write_bytes(b"no graph")
-    assert forward_flops(path, {}) is None
+    assert arithmetic_of(path, {}) is None
     good = tmp_path / "good.onnx"
     onnx.save(linear_model(), good)
-    assert forward_flops(good, {"time": 3}) is None
+    assert arithmetic_of(good, {"time": 3}) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from epochcost.report.arithmetic import forward_flops
+from epochcost.report.arithmetic import arithmetic_of
 from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.batch import cost_by_batch, time_by_batch
 from epochcost.report.figures.cost_time import cost_against_time
@@ -65,8 +65,9 @@ def _page(report: Report, subject: Subject) -> Page:
 
 @dataclass(frozen=True)
 class _Size:
-    """A model's size in words."""
+    """A model's size in words, and its parameters in number."""
 
+    parameters: int
     forward: str
     training: str
     weights: str
@@ -74,14 +75,17 @@ class _Size:
 
 def _size(report: Report, model: Model | None) -> _Size | None:
     """None where the graph is not there or cannot be counted."""
-    facts = report.inputs.graphs.get(model.graph) if model and model.graph else None
-    if model is None or facts is None:
+    if model is None or model.graph is None:
         return None
-    forward = forward_flops(report.catalogue.graph_path(model), dict(model.dimensions))
-    if forward is None:
+    counted = arithmetic_of(report.catalogue.graph_path(model), model.dimensions)
+    if counted is None:
         return None
-    weights_bytes = facts.parameter_count * _BYTES_PER_PARAMETER
-    return _Size(scientific(forward), scientific(3 * forward), memory(weights_bytes))
+    return _Size(
+        counted.parameters,
+        scientific(counted.forward_flops),
+        scientific(3 * counted.forward_flops),
+        memory(counted.parameters * _BYTES_PER_PARAMETER),
+    )
 
 
 def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
