@@ -117,7 +117,7 @@ def test_carried_inputs_are_not_data() -> None:
     with pytest.raises(ModelError, match="got 'other'"):
         example_fields(bound(4), carried, 4)
     both = spec("image", carried=[{"input": "image", "output": "logits"}])
-    with pytest.raises(ModelError, match=r"got 'image' in \[\[inputs\]\]"):
+    with pytest.raises(ModelError, match=r"'image' there, which \[\[carried\]\] starts at zero"):
         example_fields(bound(4), both, 4)
 
 

@@ -35,6 +35,11 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
     """
     carried = {state.input for state in model.carried}
     wanted = [data for data in data_inputs(graph) if data.name not in carried]
+    for name in (declared.name for declared in model.inputs if declared.name in carried):
+        raise ModelError(
+            f"model {model.id}: demanded values in [[inputs]] for data; got {name!r} there, which "
+            "[[carried]] starts at zero: leave it out of [[inputs]]"
+        )
     _require_same_names(model, [data.name for data in wanted])
     ranges = {declared.name: declared for declared in model.inputs}
     return tuple(_field(model, data, ranges[data.name], batch_size) for data in wanted)
