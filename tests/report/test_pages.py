@@ -95,6 +95,13 @@ def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
         assert f"data/figures/{identifier}.json" in site.files
 
 
+def test_tables_are_tables(site: Site) -> None:
+    """No line between head and body was escaped into text."""
+    lines = "\n".join(site.pages.values()).splitlines()
+    assert any(line.startswith("| --- |") for line in lines)
+    assert [line for line in lines if line.startswith("|") and "&#45;&#45;&#45;" in line] == []
+
+
 def test_pieces_of_sentences_keep_their_blanks(site: Site) -> None:
     """Words and class names of templates do not run into each other."""
     pages = "\n".join(site.pages.values())
