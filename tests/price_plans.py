@@ -41,8 +41,12 @@ def owned(
     years: str = "4",
     *,
     per_vcpu: bool = False,
+    **upkeep: str,
 ) -> Price:
-    """A machine of 100 dollars that draws 10 W, in a room of PUE 1.1, electricity at 20 cents."""
+    """A machine of 100 dollars that draws 10 W, in a room of PUE 1.1, electricity at 20 cents.
+
+    ``upkeep`` is idle power, rack and maintenance, by key.
+    """
     table = Owned(
         purchase=Decimal(100),
         residual=Decimal(residual),
@@ -52,6 +56,7 @@ def owned(
         pue=Decimal("1.1"),
         electricity_per_kwh=Decimal("0.20"),
         per_vcpu=per_vcpu,
+        **{key: Decimal(value) for key, value in upkeep.items()},
     )
     return Price(
         id="bought",

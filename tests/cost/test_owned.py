@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Usage, quote
+from epochcost.cost.owned import HOURS_PER_MONTH, Ownership
 from epochcost.errors import InputError
-from price_plans import durations, owned
+from price_plans import durations, figures, owned
 
 HOUR = Decimal(3600)
 
@@ -61,3 +62,39 @@ def test_half_the_use_doubles_depreciation(used: Decimal) -> None:
     """An hour of use carries the idle hours, so depreciation goes with one over utilisation."""
     always, half = (quote(owned("0", share, "2"), Usage(used)).lines[0] for share in ("1", "0.5"))
     assert abs(half.amount - 2 * always.amount) <= Decimal("1e-12")
+
+
+UPKEEP = {"rack_per_month": "73.05", "maintenance_per_year": "87.66", "idle_watts": "2"}
+
+
+def test_upkeep_and_idle_energy_are_spread_over_the_used_hours() -> None:
+    """A quarter in use: rack 0.1, maintenance 0.01 and 2 W an hour, each four or three times."""
+    lines = {line.label: line for line in quote(owned(**UPKEEP), Usage(HOUR)).lines}
+    assert list(lines) == [
+        "depreciation",
+        "rack",
+        "maintenance",
+        "idle energy, from declared power",
+        "energy, from declared power",
+    ]
+    assert lines["rack"].amount == Decimal("0.4")
+    assert lines["maintenance"].amount == Decimal("0.04")
+    idle = lines["idle energy, from declared power"]
+    assert (idle.quantity, idle.unit) == (Decimal("0.0066"), "kWh")
+
+
+def test_a_machine_always_in_use_idles_never() -> None:
+    """At 100 % there is no line of idle energy, whatever the machine would draw."""
+    labels = [line.label for line in quote(owned("0", "1", **UPKEEP), Usage(HOUR)).lines]
+    assert "idle energy, from declared power" not in labels
+
+
+@given(figures("0.01", "1"), figures("0", "10"))
+def test_use_as_assumed_costs_what_the_months_do(share: Decimal, idle_watts: Decimal) -> None:
+    """The bill of all used hours of a month is the month's cost of owning, for any use."""
+    upkeep = {**UPKEEP, "idle_watts": str(idle_watts)}
+    price = owned("10", str(share), **upkeep)
+    assert price.owned is not None
+    used = HOURS_PER_MONTH * share
+    month = Ownership.of(price.owned).per_month(used)
+    assert abs(quote(price, Usage(used * HOUR)).total - month) <= Decimal("1e-9")

@@ -1,7 +1,12 @@
-"""Owned machines: what an hour of use takes off their value, and the energy that it burns."""
+"""Owned machines: what an hour of use takes off their value, of their upkeep, and of energy.
+
+All that is paid whether the machine is used or not is spread over the hours that it is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.lines import Line, Usage
@@ -10,35 +15,82 @@ from epochcost.errors import InputError
 from epochcost.specs.owned import Owned
 from epochcost.units import SECONDS_PER_HOUR
 
-# The Julian year of 365.25 days.
+# The Julian year of 365.25 days; a month is a twelfth. Terms of rent have months of 730 hours.
 HOURS_PER_YEAR = 8766
+MONTHS_PER_YEAR = 12
+HOURS_PER_MONTH = Decimal("730.5")
 WATTS_PER_KILOWATT = 1000
 
 
-def owned_lines(plan: Owned, usage: Usage, price_id: str) -> tuple[Line, ...]:
-    """Depreciation and energy of the used time, per vCPU where the plan says so.
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What an owned machine, or one vCPU of it, costs in a month, in its currency.
 
-    Raises InputError where the plan is per vCPU and the usage does not say how many there are, or
-    is of an accelerator, whose price is not in it.
+    ``fixed_per_month`` is paid at any use: loss of value, rack, maintenance, and the energy of a
+    month that the machine idles through. ``energy_per_hour`` is what an hour of use adds.
+    """
+
+    fixed_per_month: Decimal
+    energy_per_hour: Decimal
+
+    @classmethod
+    def of(cls, plan: Owned) -> Ownership:
+        """From the plan's table, whatever utilisation it assumes."""
+        loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
+        running = running_per_month(plan)
+        per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
+        return cls(loss + running, (plan.power_watts - plan.idle_watts) * per_watt)
+
+    def per_month(self, used_hours: Decimal) -> Decimal:
+        """What a month costs with so many hours of use."""
+        return self.fixed_per_month + used_hours * self.energy_per_hour
+
+
+def running_per_month(plan: Owned) -> Decimal:
+    """What an unused month costs beside the loss of value: rack, maintenance, idle energy."""
+    idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_MONTH / WATTS_PER_KILOWATT
+    upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
+    return upkeep + idle_kwh * plan.electricity_per_kwh
+
+
+def owned_lines(plan: Owned, usage: Usage, price_id: str) -> tuple[Line, ...]:
+    """Depreciation, upkeep and energy of the used time, per vCPU where the plan says so.
+
+    At utilisation u each used hour carries 1/u - 1 idle ones. A line that the plan gives no figure
+    for is left out. Raises InputError where the plan is per vCPU and the usage does not say how
+    many there are, or is of an accelerator, whose price is not in it.
     """
     units = usage.count * _units_per_machine(plan, usage, price_id)
     hours = kept(usage.duration_seconds / SECONDS_PER_HOUR)
-    energy_kwh = kept(hours * plan.power_watts * plan.pue / WATTS_PER_KILOWATT)
-    hourly = depreciation_per_hour(plan)
-    return (
-        _line("depreciation", hours, units, "vCPU-hour" if plan.per_vcpu else "hour", hourly),
-        _line("energy, from declared power", energy_kwh, units, "kWh", plan.electricity_per_kwh),
+    return tuple(
+        Line(label, quantity * units, unit, rate, kept(quantity * rate) * units)
+        for label, quantity, unit, rate in _parts(plan, hours)
     )
+
+
+def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
+    """Label, quantity, its unit, and the rate for one."""
+    unit = "vCPU-hour" if plan.per_vcpu else "hour"
+    yield "depreciation", hours, unit, depreciation_per_hour(plan)
+    for label, yearly in (
+        ("rack", plan.rack_per_month * MONTHS_PER_YEAR),
+        ("maintenance", plan.maintenance_per_year),
+    ):
+        if yearly > 0:
+            yield label, hours, unit, kept(yearly / (HOURS_PER_YEAR * plan.utilisation))
+    idle_hours = hours * (1 / plan.utilisation - 1)
+    idle_kwh = kept(idle_hours * plan.idle_watts * plan.pue / WATTS_PER_KILOWATT)
+    if idle_kwh > 0:
+        label = "idle energy, from declared power"
+        yield label, idle_kwh, "kWh", plan.electricity_per_kwh
+    energy_kwh = kept(hours * plan.power_watts * plan.pue / WATTS_PER_KILOWATT)
+    yield "energy, from declared power", energy_kwh, "kWh", plan.electricity_per_kwh
 
 
 def depreciation_per_hour(plan: Owned) -> Decimal:
     """Loss of value per hour of use: (purchase - residual) / (years x 8766 h x utilisation)."""
     used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
     return kept((plan.purchase - plan.residual) / used_hours)
-
-
-def _line(label: str, quantity: Decimal, units: int, unit: str, rate: Decimal) -> Line:
-    return Line(label, quantity * units, unit, rate, kept(quantity * rate) * units)
 
 
 def _units_per_machine(plan: Owned, usage: Usage, price_id: str) -> int:
