@@ -209,3 +209,22 @@ def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str)
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
+
+
+def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
+    """Running statistics far from the batch's change nothing, unless they are frozen."""
+    values, x, labels = drawn()
+    model = network()
+    feeds = {"x": x, "target": labels, **values}
+    far = {name: np.full_like(values[name], 50.0) for name in RUNNING}
+
+    def loss(freeze: tuple[str, ...] = (), **changed: Array) -> float:
+        graph = evaluation_graph(model, batch_statistics=True, freeze=freeze)
+        typed = {
+            name: value if name == "target" else value.astype(np.float32)
+            for name, value in {**feeds, **changed}.items()
+        }
+        return float(run(graph, typed)["loss"])
+
+    assert loss(**far) == loss()
+    assert loss(("*_running_*",), **far) != loss(("*_running_*",))

@@ -164,13 +164,21 @@ def evaluation_graph(
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy",
     output: str | None = None,
     dimensions: Mapping[str, int] | None = None,
+    batch_statistics: bool = False,
+    freeze: Collection[str] = (),
 ) -> onnx.ModelProto:
     """The model in inference form with its loss, for held-out batches.
 
     Inputs are the model's own, the step's targets, and whatever a step carries: weights held in the
     file become inputs, so that trained values can be fed. Outputs are the model's own and ``loss``.
+    With ``batch_statistics`` BatchNormalization goes by the batch that it is given, except where
+    ``freeze`` names its running statistics: these need some hundred steps to be worth anything.
     """
     forward = open_model(in_inference_mode(respelled(model)), dimensions)
+    if batch_statistics:
+        held = [statistic.name for statistic in state(model)]
+        everything = [*(parameter.name for parameter in parameters(model)), *held]
+        train_on_batches(forward.op, held, matching("freeze", freeze, everything))
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
     held = [entry.name for entry in (*parameters(model), *state(model))]

@@ -130,7 +130,9 @@ def _rates(work: _Work, training: Training, step: TrainingStep) -> dict[str, Any
 
 
 def _evaluation(work: _Work, training: Training, teacher: Teacher) -> Evaluation:
-    with_loss = evaluation_graph(work.graph, loss=loss_terms(training))
+    with_loss = evaluation_graph(
+        work.graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
+    )
     batches = held_out_batches(teacher, work.trial.batch_size, flops(with_loss))
     return Evaluation(
         graph=save_graph(with_loss, work.folder / "evaluation.onnx"),
