@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from epochcost import __version__
-from epochcost.cli import build, check, plan, prices, quote, run, train_graph
+from epochcost.cli import break_even, build, check, plan, prices, quote, run, train_graph
 from epochcost.errors import CapabilityError, EpochcostError
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ def _options(
     """What a model costs to train and to serve, on which machine, at which price."""
 
 
+app.command("break-even")(break_even.break_even)
 app.command("build")(build.build)
 app.command("check")(check.check)
 app.command("plan")(plan.plan)

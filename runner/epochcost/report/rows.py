@@ -23,6 +23,7 @@ from epochcost.cost import (
 from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.current import current_prices
 from epochcost.specs.price import Price
 
 Goal = Literal["epoch", "full", "million"]
@@ -100,28 +101,6 @@ def _plans(catalogue: Catalogue, observed: Observation) -> Iterable[Price | None
     if own is not None and own not in plans:
         plans = (own, *plans)
     return plans or (None,)
-
-
-def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
-    """Those that no newer price of the same plan supersedes."""
-    known = tuple(prices)
-    return tuple(one for one in known if not any(_supersedes(other, one) for other in known))
-
-
-def _supersedes(newer: Price, older: Price) -> bool:
-    """Whether both are dates of one plan; an older price that names no region is of any."""
-    same = (newer.hardware, newer.provider, newer.plan, newer.currency) == (
-        older.hardware,
-        older.provider,
-        older.plan,
-        older.currency,
-    )
-    return (
-        same
-        and newer.as_of > older.as_of
-        and older.region in {None, newer.region}
-        and older.sku in {None, newer.sku}
-    )
 
 
 def _is_current(catalogue: Catalogue, price: Price | None) -> bool:

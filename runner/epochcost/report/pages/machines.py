@@ -9,9 +9,10 @@ from epochcost.report.answers import answer
 from epochcost.report.figures.batch import time_by_batch_on_machine
 from epochcost.report.figures.dots import workloads_compared
 from epochcost.report.pages.page import Page, Report, machine_uri
-from epochcost.report.rows import GOALS, Goal, Row, current_prices
+from epochcost.report.rows import GOALS, Goal, Row
 from epochcost.report.subjects import Subject
 from epochcost.results.records import Environment
+from epochcost.specs.current import current_prices
 from epochcost.specs.hardware import Hardware
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from epochcost.report.figures.dots import hourly_prices
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.rows import current_prices
+from epochcost.specs.current import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 

@@ -1,0 +1,187 @@
+"""Rent or buy: after how many hours of use a month an owned machine is the cheaper one.
+
+Both are straight lines over the hours: an owned machine costs most of its money unused, a rented
+one none, and one under a commitment all of it. Work is counted in hours of the owned machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.cost.bill import share
+from epochcost.cost.lines import Usage
+from epochcost.cost.money import CONTEXT, exact_arithmetic, kept
+from epochcost.cost.owned import HOURS_PER_MONTH, MONTHS_PER_YEAR, Ownership, running_per_month
+from epochcost.cost.parts import HOURS_PER_MONTH as HOURS_PER_TERM_MONTH
+from epochcost.errors import InputError
+from epochcost.specs.owned import Owned
+from epochcost.specs.price import Price
+from epochcost.units import SECONDS_PER_HOUR, plain
+
+Outcome = Literal["always", "never", "above", "below"]
+
+
+@dataclass(frozen=True, slots=True)
+class MonthlyCost:
+    """``fixed`` is paid for any month, ``per_hour`` for each hour of the owned machine's work."""
+
+    fixed: Decimal
+    per_hour: Decimal
+
+    def at(self, hours: Decimal) -> Decimal:
+        """What a month with so many hours costs."""
+        with exact_arithmetic():
+            return kept(self.fixed + hours * self.per_hour)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """Where buying is cheaper, within a month of 730.5 hours.
+
+    ``hours`` is where both cost the same, exact to 18 decimals; None where buying is cheaper (or no
+    dearer) always, or never.
+    """
+
+    outcome: Outcome
+    hours: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Payback:
+    """Money spent over a machine's life at a number of hours a month, cumulated.
+
+    ``years`` is when renting has cost what buying and running have: within the life; None where
+    only the machine's sale at its end makes buying cheaper (``by_resale``), or nothing does.
+    """
+
+    years: Decimal | None
+    by_resale: bool
+    owned_in_all: Decimal
+    rented_in_all: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Rent:
+    """A rented plan as the owned machine's substitute.
+
+    ``speed`` is how fast the rented machine is, the owned one being 1; ``why`` says how that is
+    known, in words.
+    """
+
+    price: Price
+    speed: Decimal = Decimal(1)
+    why: str = "the same kind of machine"
+
+
+def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
+    """A month of an owned machine; raises InputError where the plan rents, or lacks its vCPUs."""
+    with exact_arithmetic():
+        plan, units = _owned(price), _units(price, vcpus)
+        month = Ownership.of(plan)
+        return MonthlyCost(month.fixed_per_month * units, month.energy_per_hour * units)
+
+
+def monthly_rented(rent: Rent) -> MonthlyCost:
+    """A month of a rented machine that does the same work, without starts, rounding or credit.
+
+    A commitment costs the same at any use: its upfront payment by the month, and 730 hours of its
+    hourly one. Raises InputError where the plan has no price by the hour, or speed is not positive.
+    """
+    price, speed = rent.price, rent.speed
+    if price.owned is not None:
+        raise InputError(f"{price.id}: demanded a rented plan to compare with; got an owned one")
+    if not speed.is_finite() or speed <= 0:
+        raise InputError(f"speed: demanded a finite number above 0; got {speed:.6g}")
+    with exact_arithmetic():
+        hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
+        terms = price.commitment
+        if terms is None:
+            return MonthlyCost(Decimal(0), hour / speed)
+        paid = terms.upfront / terms.term_months + terms.hourly * HOURS_PER_TERM_MONTH
+        beside = hour - paid / HOURS_PER_TERM_MONTH / terms.utilisation
+        return MonthlyCost(paid / speed, max(beside, Decimal(0)) / speed)
+
+
+def break_even(own: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
+    """The hours a month at which both cost the same; raises InputError on mixed currencies."""
+    _demand_one_currency(own, rent.price)
+    return crossing(monthly_owned(own, vcpus), monthly_rented(rent))
+
+
+def crossing(own: MonthlyCost, rent: MonthlyCost) -> BreakEven:
+    """Where the two lines meet between no use and a whole month; equal lines: buying, always."""
+    with exact_arithmetic():
+        unused = own.fixed - rent.fixed
+        whole = unused + HOURS_PER_MONTH * (own.per_hour - rent.per_hour)
+        if unused <= 0 and whole <= 0:
+            return BreakEven("always")
+        if unused >= 0 and whole >= 0:
+            return BreakEven("never")
+        hours = kept(unused / (rent.per_hour - own.per_hour))
+        return BreakEven("above" if unused > 0 else "below", hours)
+
+
+def payback(own: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None) -> Payback:
+    """After how many years buying has paid, at so many hours of use a month.
+
+    The purchase is paid on the first day and the residual comes back at the end of the machine's
+    life. Raises InputError where hours are not within a month, and as ``break_even`` does.
+    """
+    check_hours(hours_per_month)
+    _demand_one_currency(own, rent.price)
+    renting = monthly_rented(rent)
+    with exact_arithmetic():
+        plan, units = _owned(own), _units(own, vcpus)
+        energy = hours_per_month * Ownership.of(plan).energy_per_hour
+        running = (running_per_month(plan) + energy) * units
+        rented = renting.fixed + hours_per_month * renting.per_hour
+        months = plan.years * MONTHS_PER_YEAR
+        purchase, residual = plan.purchase * units, plan.residual * units
+        owned_in_all = kept(purchase - residual + months * running)
+        rented_in_all = kept(months * rented)
+        saved = rented - running
+        years = purchase / saved / MONTHS_PER_YEAR if saved > 0 else None
+    if years is not None and years <= plan.years:
+        return Payback(CONTEXT.create_decimal(years), False, owned_in_all, rented_in_all)
+    return Payback(None, owned_in_all <= rented_in_all, owned_in_all, rented_in_all)
+
+
+def check_hours(hours: Decimal) -> None:
+    """Refuse hours that no month has."""
+    if not hours.is_finite() or not 0 <= hours <= HOURS_PER_MONTH:
+        raise InputError(
+            f"hours per month: demanded at least 0 and at most {plain(HOURS_PER_MONTH)}, those of "
+            f"a month; got {hours:.6g}"
+        )
+
+
+def same_kind(accelerators: Sequence[tuple[str, int]], others: Sequence[tuple[str, int]]) -> bool:
+    """Whether both machines have the same accelerators, by name and number, and have some."""
+    return bool(accelerators) and sorted(accelerators) == sorted(others)
+
+
+def _owned(price: Price) -> Owned:
+    if price.owned is None:
+        raise InputError(f"{price.id}: demanded an owned plan; got one of plan {price.plan!r}")
+    return price.owned
+
+
+def _units(price: Price, vcpus: int | None) -> int:
+    if not _owned(price).per_vcpu:
+        return 1
+    if vcpus is None:
+        raise InputError(
+            f"{price.id}: this plan is per vCPU; say how many vCPUs the machine has (--vcpus)"
+        )
+    return vcpus
+
+
+def _demand_one_currency(own: Price, rented: Price) -> None:
+    if own.currency != rented.currency:
+        raise InputError(
+            f"{rented.id}: demanded a plan in {own.currency}, the currency of {own.id}; got "
+            f"{rented.currency}"
+        )

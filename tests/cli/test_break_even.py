@@ -1,0 +1,98 @@
+"""`epochcost break-even` as a person runs it: an answer, exact JSON, one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from epochcost.cli.app import main
+
+HEAD = 'source = "a test"\nas_of = 2026-01-01\n'
+GPU = '[[accelerators]]\nname = "H9"\n'
+PRICES = {
+    "mine": 'hardware = "desk"\nplan = "owned"\nprovider = "me"\nassumed = true\n'
+    + HEAD
+    + "[owned]\npurchase = 1200\nyears = 1\nutilisation = 0.5\npower_watts = 1000\n"
+    "electricity_per_kwh = 0.2\n",
+    "theirs": 'hardware = "cloud"\nplan = "on-demand"\nprovider = "A"\namount = 0.7\n' + HEAD,
+    "other": 'hardware = "plain"\nplan = "on-demand"\nprovider = "A"\namount = 0.1\n' + HEAD,
+}
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """The command in a folder with an owned machine, a rented one of its kind, and another."""
+    for name, more in {"desk": GPU, "cloud": GPU, "plain": ""}.items():
+        text = f'id = "{name}"\nname = "{name}"\nprovider = "A"\nvcpus = 8\nsource = "a test"\n'
+        _write(tmp_path / f"specs/hardware/{name}.toml", text + more)
+    for name, text in PRICES.items():
+        _write(tmp_path / f"specs/prices/{name}.toml", f'id = "{name}"\n{text}')
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["epochcost", "break-even", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return printed.err if ended.value.code else printed.out
+
+    return command
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_an_answer_in_words(run: Callable[..., str]) -> None:
+    """100 dollars a month unused, 20 cents an hour of energy, 70 rented: 200 hours."""
+    text = run("--own", "mine")
+    assert "mine (me, 2026-01-01, assumed figures): $100.00 a month unused" in text
+    assert (
+        "Against theirs (2026-01-01; the same kind of machine), "
+        "buying is cheaper above 200 hours a month." in text
+    )
+    assert "other" not in text
+
+
+def test_exact_json(run: Callable[..., str]) -> None:
+    """The figures as strings of digits, the hours of use as asked."""
+    found = json.loads(run("--own", "mine", "--hours-per-month", "400", "--format", "json"))
+    assert found["at_these_hours"] == "180"
+    (rented,) = found["rented"]
+    assert (rented["buying_is_cheaper"], rented["break_even_hours_per_month"]) == ("above", "200")
+    assert (rented["at_these_hours"], rented["payback_years"]) == ("280", "0.5")
+
+
+def test_another_kind_of_machine_by_its_speed(run: Callable[..., str]) -> None:
+    """Half as fast at 10 cents an hour: 20 cents for an hour of the owned machine's work."""
+    text = run("--own", "mine", "--rent", "other", "--speed", "0.5")
+    assert "declared as 0.5 times as fast), buying is cheaper at no use of a month." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--own", "mine", "--rent", "other"), "other: demanded the speed of its machine beside"),
+        (("--own", "theirs"), "theirs: demanded an owned plan; got one of plan 'on-demand'"),
+        (("--own", "mime"), "unknown price"),
+        (("--own", "mine", "--speed", "2"), "break-even: --speed demands --rent"),
+        (("--own", "mine", "--rent", "theirs", "--speed", "nan"), "speed: demanded a finite"),
+        (("--own", "mine", "--rent", "theirs", "--speed", "0"), "speed: demanded a finite number"),
+        (("--own", "mine", "--hours-per-month", "800"), "hours per month: demanded at least 0"),
+        (("--own", "mine", "--hours-per-month", "x"), "hours-per-month: demanded a decimal"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    run: Callable[..., str], arguments: tuple[str, ...], message: str
+) -> None:
+    """What was demanded and what was got, without a traceback."""
+    printed = run(*arguments)
+    assert printed.startswith(message)
+    assert printed.count("\n") == 1

@@ -1,0 +1,176 @@
+"""Rent or buy: the crossing of two lines, and the years until a purchase has paid."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import assume, given
+
+from epochcost.cost.break_even import (
+    BreakEven,
+    MonthlyCost,
+    Rent,
+    break_even,
+    crossing,
+    monthly_owned,
+    monthly_rented,
+    payback,
+)
+from epochcost.cost.buying_words import buying_words, payback_words
+from epochcost.cost.owned import HOURS_PER_MONTH
+from epochcost.errors import InputError
+from epochcost.specs.price import Price
+from epochcost.specs.terms import Commitment
+from price_plans import figures, owned, plan, rented
+
+ZERO = Decimal(0)
+monthly = figures("0", "5000")
+hourly = figures("0", "50")
+# 90 dollars over 48 months, and 11 Wh for an hour of use at 20 cents a kWh.
+FIXED, HOURLY = Decimal("1.875"), Decimal("0.0022")
+
+
+def reserved(utilisation: str) -> Price:
+    """A machine for 73 dollars a month, used or not."""
+    terms = Commitment(
+        term_months=Decimal(12),
+        payment="no-upfront",
+        hourly=Decimal("0.1"),
+        utilisation=Decimal(utilisation),
+    )
+    return plan(id="kept", plan="reserved", commitment=terms)
+
+
+def test_the_month_of_an_owned_machine() -> None:
+    """The loss of value is paid unused, the energy by the hour."""
+    assert monthly_owned(owned()) == MonthlyCost(FIXED, HOURLY)
+
+
+def test_the_exact_crossing() -> None:
+    """A rented hour at 0.0772 saves 0.075 for each of 25 hours, which is what a month costs."""
+    assert break_even(owned(), Rent(rented("0.0772"))) == BreakEven("above", Decimal(25))
+
+
+def test_a_faster_rented_machine_is_worth_more_hours() -> None:
+    """At twice the speed the same work takes half the rented hours."""
+    twice = Rent(rented("0.1544"), Decimal(2))
+    assert break_even(owned(), twice).hours == 25
+
+
+def test_renting_below_the_price_of_electricity_is_never_beaten() -> None:
+    """A rented hour cheaper than the owned machine's energy leaves nothing to cross."""
+    assert break_even(owned(), Rent(rented("0.002"))) == BreakEven("never")
+
+
+def test_a_machine_sold_for_its_price_is_always_cheaper() -> None:
+    """With nothing lost and an hour below the rented one, buying is cheaper at any use."""
+    assert break_even(owned("100"), Rent(rented())) == BreakEven("always")
+
+
+@pytest.mark.parametrize("utilisation", ["1", "0.25"])
+def test_a_commitment_costs_the_same_at_any_use(utilisation: str) -> None:
+    """730 hours at 10 cents, whatever share of them its spec expects to be used."""
+    month = monthly_rented(Rent(reserved(utilisation)))
+    assert month.at(ZERO) == month.at(HOURS_PER_MONTH) == 73
+
+
+def test_against_a_commitment_buying_may_be_cheaper_below() -> None:
+    """A machine of 72 a month whose hours cost 10 cents is the cheaper one for ten hours."""
+    found = crossing(MonthlyCost(Decimal(72), Decimal("0.1")), MonthlyCost(Decimal(73), ZERO))
+    assert found == BreakEven("below", Decimal(10))
+
+
+@given(monthly, hourly, monthly, hourly)
+def test_the_outcome_is_what_the_lines_say(
+    fixed: Decimal, per_hour: Decimal, rent_fixed: Decimal, rent_per_hour: Decimal
+) -> None:
+    """On either side of the crossing, or at both ends of the month, the cheaper one is named."""
+    own, rent = MonthlyCost(fixed, per_hour), MonthlyCost(rent_fixed, rent_per_hour)
+    found = crossing(own, rent)
+    if found.hours is None:
+        for hours in (ZERO, HOURS_PER_MONTH):
+            saved = rent.at(hours) - own.at(hours)
+            assert saved >= 0 if found.outcome == "always" else saved <= 0
+        return
+    assert 0 < found.hours < HOURS_PER_MONTH
+    assert abs(own.at(found.hours) - rent.at(found.hours)) < Decimal("1e-12")
+    at_the_end = own.at(HOURS_PER_MONTH) < rent.at(HOURS_PER_MONTH)
+    assert at_the_end == (found.outcome == "above")
+
+
+@given(figures("0.01", "1"))
+def test_dearer_rent_breaks_even_sooner(rate: Decimal) -> None:
+    """The hours of the crossing fall as the rented hour's price rises."""
+    cheap, dear = (break_even(owned(), Rent(rented(price))) for price in (rate, rate * 2))
+    assume(cheap.hours is not None)
+    assert cheap.hours is not None
+    assert dear.hours is not None
+    assert dear.hours < cheap.hours
+
+
+def test_the_purchase_has_paid_after_years() -> None:
+    """100 dollars, of which each month with 100 hours at 10 cents saves 10 less 22 cents."""
+    found = payback(owned(), Rent(rented("0.10")), Decimal(100))
+    assert found.years is not None
+    assert abs(found.years * 12 * Decimal("9.78") - 100) < Decimal("1e-9")
+    assert found.owned_in_all == 90 + 48 * Decimal("0.22")
+    assert found.rented_in_all == 480
+
+
+def test_a_purchase_that_only_its_resale_pays() -> None:
+    """Saving 95 of 100 dollars within the life, with 10 more for the machine at its end."""
+    found = payback(owned(), Rent(rented("0.0219916666666667")), Decimal(100))
+    assert (found.years, found.by_resale) == (None, True)
+    assert payback_words(found) == "with its resale only"
+
+
+def test_a_purchase_that_never_pays() -> None:
+    """An idle machine saves nothing."""
+    found = payback(owned(), Rent(rented()), ZERO)
+    assert (found.years, found.by_resale, found.rented_in_all) == (None, False, 0)
+    assert payback_words(found) == "not in its life"
+
+
+@given(figures("0.01", "730"), figures("0.001", "1"))
+def test_payback_within_life_agrees_with_the_months(hours: Decimal, rate: Decimal) -> None:
+    """Without a resale, a purchase pays within its life if and only if its months are cheaper."""
+    own, rent = owned("0"), Rent(rented(rate))
+    saved = monthly_rented(rent).at(hours) - monthly_owned(own).at(hours)
+    assume(abs(saved) > Decimal("1e-12"))
+    assert (payback(own, rent, hours).years is not None) == (saved > 0)
+
+
+@pytest.mark.parametrize("hours", ["-1", "731", "NaN", "Infinity"])
+def test_hours_that_no_month_has(hours: str) -> None:
+    """They are refused in one line."""
+    with pytest.raises(InputError, match=r"^hours per month: demanded at least 0 and at most"):
+        payback(owned(), Rent(rented()), Decimal(hours))
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "NaN", "Infinity"])
+def test_speeds_that_no_machine_has(speed: str) -> None:
+    """They are refused in one line."""
+    with pytest.raises(InputError, match=r"^speed: demanded a finite number above 0; got"):
+        monthly_rented(Rent(rented(), Decimal(speed)))
+
+
+def test_what_cannot_be_compared() -> None:
+    """Two rented plans, two owned ones, two currencies, and vCPUs that nobody counted."""
+    with pytest.raises(InputError, match="demanded an owned plan; got one of plan 'on-demand'"):
+        monthly_owned(rented())
+    with pytest.raises(InputError, match="demanded a rented plan to compare with"):
+        break_even(owned(), Rent(owned()))
+    with pytest.raises(InputError, match="demanded a plan in USD, the currency of bought; got EUR"):
+        break_even(owned(), Rent(rented(currency="EUR")))
+    with pytest.raises(InputError, match="this plan is per vCPU"):
+        monthly_owned(owned(per_vcpu=True))
+    assert monthly_owned(owned(per_vcpu=True), 8).at(ZERO) == 8 * FIXED
+
+
+def test_words() -> None:
+    """Always, never and a number, each as the end of a sentence."""
+    assert buying_words(BreakEven("always")) == "at any use"
+    assert buying_words(BreakEven("never")) == "at no use of a month"
+    assert buying_words(BreakEven("above", Decimal("299.7"))) == "above 300 hours a month"
+    assert buying_words(BreakEven("below", Decimal("9.96"))) == "below 10.0 hours a month"
