@@ -49,6 +49,16 @@ def external(folder: Path, location: str, **entries: int) -> Path:
     return path
 
 
+def whole_lengths(data: bytes) -> set[int]:
+    """The lengths at which a file of this project would be a model with less metadata."""
+    model = onnx.load_model_from_string(data)
+    lengths = set()
+    while model.metadata_props:
+        del model.metadata_props[-1]
+        lengths.add(len(model.SerializeToString(deterministic=True)))
+    return lengths
+
+
 def refused(path: Path) -> str:
     """The one line with which a file is refused."""
     with pytest.raises(ModelError) as caught:
@@ -99,10 +109,10 @@ def test_file_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_truncation_is_refused(name: str, tmp_path: Path) -> None:
-    """No prefix of a model is a model."""
+    """No prefix of a model is a model, but for one that ends with a whole entry of metadata."""
     data = FILES[name]
     path = tmp_path / "short.onnx"
-    for length in range(0, len(data), 37):
+    for length in sorted({*range(0, len(data), 37)} - whole_lengths(data)):
         path.write_bytes(data[:length])
         refused(path)
 
