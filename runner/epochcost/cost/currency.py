@@ -1,0 +1,98 @@
+"""Amounts in another currency, by a dated rate that the answer names.
+
+A rate serves both ways, but never two rates in a row: what one rate's day and source say of a pair
+holds for that pair only.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.cost.estimate import Estimate
+from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.errors import InputError
+from epochcost.specs.currency import ISO_4217, ExchangeRate
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """One unit of ``base`` is worth ``factor`` of ``quote`` by ``rate``, None where they are one.
+
+    ``inverse`` says that the rate was divided by and not multiplied with.
+    """
+
+    base: str
+    quote: str
+    rate: ExchangeRate | None = None
+    inverse: bool = False
+
+    @property
+    def words(self) -> str:
+        """The rate with its day, for people."""
+        if self.rate is None:
+            return f"no conversion: amounts are in {self.base}"
+        one = f"1 {self.rate.base} = {self.rate.rate.normalize():f} {self.rate.quote}"
+        assumed = ", assumed" if self.rate.assumed else ""
+        return f"{one} on {self.rate.as_of}{assumed} ({self.rate.id})"
+
+    def amount(self, amount: Decimal) -> Decimal:
+        """An amount of ``base`` in ``quote``, kept to 18 decimals."""
+        with exact_arithmetic():
+            if self.rate is None:
+                return kept(amount)
+            rate = self.rate.rate
+            return kept(amount / rate if self.inverse else amount * rate)
+
+    def estimate(self, cost: Estimate) -> Estimate:
+        """An estimate in ``quote``; raises InputError where it is not in ``base``.
+
+        It is assumed where its price or the rate is.
+        """
+        if cost.currency != self.base:
+            raise InputError(
+                f"conversion: demanded a cost in {self.base}; got one in {cost.currency}"
+            )
+        low, mean, high = map(self.amount, (cost.low, cost.mean, cost.high))
+        assumed = cost.assumed or (self.rate is not None and self.rate.assumed)
+        return Estimate(low, mean, high, self.quote, cost.price_id, assumed)
+
+
+def conversion(base: str, quote: str, rates: Iterable[ExchangeRate], day: dt.date) -> Conversion:
+    """The newest rate between two currencies on or before a day; of one day the direct one.
+
+    Raises InputError where a currency is unknown, and where there is no such rate.
+    """
+    for code in (base, quote):
+        _check(code)
+    if base == quote:
+        return Conversion(base, quote)
+    between = [rate for rate in rates if {rate.base, rate.quote} == {base, quote}]
+    known = [rate for rate in between if rate.as_of <= day]
+    if not known:
+        raise InputError(_missing(base, quote, between, day))
+    newest = max(known, key=lambda rate: (rate.as_of, rate.base == base, rate.id))
+    return Conversion(base, quote, newest, inverse=newest.base != base)
+
+
+def in_one_currency(
+    costs: Iterable[Estimate], currency: str, rates: Iterable[ExchangeRate], day: dt.date
+) -> tuple[Estimate, ...]:
+    """Costs of several currencies made comparable; raises InputError as ``conversion`` does."""
+    known = tuple(rates)
+    return tuple(conversion(cost.currency, currency, known, day).estimate(cost) for cost in costs)
+
+
+def _check(code: str) -> None:
+    if code not in ISO_4217:
+        raise InputError(f"currency: demanded a code of ISO 4217, such as USD; got {code!r:.40}")
+
+
+def _missing(base: str, quote: str, between: list[ExchangeRate], day: dt.date) -> str:
+    demanded = f"demanded a rate between {base} and {quote} on or before {day}"
+    if between:
+        oldest = min(rate.as_of for rate in between)
+        return f"currency: {demanded}; the oldest is of {oldest}"
+    return f"currency: {demanded}; got none: add one to specs/currencies/"
