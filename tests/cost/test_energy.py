@@ -6,8 +6,21 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.cost.energy import STRUBELL_2019, emissions_pounds, energy_kwh
+from epochcost.cost import Unpriced
+from epochcost.cost.energy import (
+    STRUBELL_2019,
+    Declared,
+    Metered,
+    declared_power,
+    emissions_pounds,
+    energy_kwh,
+    energy_of,
+    owned_power,
+)
 from epochcost.errors import InputError
+from epochcost.specs.grid import Grid
+from epochcost.specs.hardware import Accelerator, Hardware
+from price_plans import owned
 
 HOUR = 3600
 
@@ -32,3 +45,99 @@ def test_figures_beyond_reason_are_refused() -> None:
     """What is not finite is an input error, not a traceback."""
     with pytest.raises(InputError, match=r"^cost: demanded finite"):
         energy_kwh(Decimal("Infinity"), Decimal(HOUR), Decimal(1))
+
+
+GRID = Grid(id="here", name="Here", kg_co2e_per_kwh=Decimal("0.5"), year=2023, source="a test")
+
+
+def test_declared_power_over_time() -> None:
+    """Two kilowatts at a load of 0.7 for ten machine-hours: 14 kWh, half as many kilograms."""
+    found = energy_of(Declared(Decimal(2000), Decimal("0.7")), Decimal(36_000), GRID)
+    assert (found.machines_kwh, found.building_kwh, found.kg_co2e) == (14, 14, 7)
+    assert found.power.words == "from declared power: 2000 W of the machine at a load of 0.7"
+    assert found.pue_source == "not known, the machines alone"
+
+
+def test_what_a_meter_read_is_said_to_be_measured() -> None:
+    """7.2 megajoules are 2 kWh, however long the machines took."""
+    for seconds in (1, 10_000):
+        found = energy_of(Metered(Decimal(7_200_000), "NVML"), Decimal(seconds), GRID)
+        assert found.machines_kwh == 2
+    assert found.power.words == "measured by NVML"
+
+
+def test_the_building_takes_its_share() -> None:
+    """A declared PUE before the grid's, the grid's before none."""
+    grid = GRID.model_copy(update={"pue": Decimal("1.58")})
+    power = Declared(Decimal(1000))
+    assert energy_of(power, Decimal(HOUR), grid).building_kwh == Decimal("1.58")
+    assert energy_of(power, Decimal(HOUR), grid, Decimal(2)).building_kwh == 2
+
+
+def test_agrees_with_the_published_preset() -> None:
+    """The grid of specs that Strubell counted with gives the pounds of the preset."""
+    grid = GRID.model_copy(
+        update={"kg_co2e_per_kwh": Decimal("0.43272712098"), "pue": Decimal("1.58")}
+    )
+    found = energy_of(Declared(Decimal("1415.78")), Decimal(12 * HOUR), grid)
+    kwh = energy_kwh(Decimal("1415.78"), Decimal(12 * HOUR), STRUBELL_2019.pue)
+    assert found.building_kwh == kwh
+    assert abs(found.pounds_co2e - emissions_pounds(kwh, STRUBELL_2019.pounds_per_kwh)) < 1e-12
+
+
+def _machine(host_watts: int | None, *gpu_watts: int | None) -> Hardware:
+    gpus = [
+        Accelerator(
+            name=f"GPU {at}", count=2, power_watts=None if watts is None else Decimal(watts)
+        )
+        for at, watts in enumerate(gpu_watts)
+    ]
+    return Hardware(
+        id="box",
+        name="Box",
+        provider="here",
+        busy_watts=None if host_watts is None else Decimal(host_watts),
+        accelerators=tuple(gpus),
+        source="a test",
+    )
+
+
+def test_the_power_of_a_machine_by_its_spec() -> None:
+    """The host and all accelerators; the accelerators alone where the host says nothing."""
+    whole, alone = declared_power(_machine(500, 300)), declared_power(_machine(None, 300))
+    assert isinstance(whole, Declared)
+    assert isinstance(alone, Declared)
+    assert (whole.watts, alone.watts) == (1100, 600)
+    assert "the accelerators of box alone" in alone.words
+
+
+@pytest.mark.parametrize("machine", [_machine(None), _machine(500, None), _machine(500, 300, None)])
+def test_unknown_power_is_a_state(machine: Hardware) -> None:
+    """Where a part says nothing there is a reason and no zero."""
+    found = declared_power(machine)
+    assert isinstance(found, Unpriced)
+    assert "not known" in found.reason
+
+
+def test_the_power_of_an_owned_machine() -> None:
+    """By its plan, times the vCPUs where it is of one; without their number unknown."""
+    plan = owned(per_vcpu=True).owned
+    assert plan is not None
+    eight = owned_power(plan, 8)
+    assert isinstance(eight, Declared)
+    assert eight.watts == 80
+    assert isinstance(owned_power(plan, None), Unpriced)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "NaN", "Infinity"])
+def test_impossible_energies(value: str) -> None:
+    """Each is one line that names what is wrong."""
+    number = Decimal(value)
+    with pytest.raises(InputError, match=r"^power: demanded watts above 0"):
+        Declared(number)
+    with pytest.raises(InputError, match=r"^load: demanded a share above 0"):
+        Declared(Decimal(1), number)
+    with pytest.raises(InputError, match=r"^energy: demanded joules above 0"):
+        Metered(number, "a meter")
+    with pytest.raises(InputError, match=r"^PUE: demanded at least 1"):
+        energy_of(Declared(Decimal(1)), Decimal(1), GRID, number)

@@ -1,7 +1,7 @@
 """Energy and emissions of computing: power over time, the building's share, the grid's emissions.
 
 Sources differ in their assumptions more than in their formula, so an assumption set is a value
-with a name and a source.
+with a name and a source, and an energy says whether a meter read it or somebody declared its power.
 """
 
 from __future__ import annotations
@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 
+from epochcost.cost.estimate import Unpriced
 from epochcost.cost.money import exact_arithmetic, kept
-from epochcost.units import SECONDS_PER_HOUR
+from epochcost.errors import InputError
+from epochcost.specs.grid import Grid
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.owned import Owned
+from epochcost.units import SECONDS_PER_HOUR, plain
 
 WATTS_PER_KILOWATT = 1000
+JOULES_PER_KILOWATT_HOUR = WATTS_PER_KILOWATT * SECONDS_PER_HOUR
+# The international avoirdupois pound, exactly.
+KILOGRAMS_PER_POUND = Decimal("0.45359237")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,136 @@ class Assumptions:
 # 2018, and the average emissions of power in the United States (EPA). Power is of all machines.
 STRUBELL_2019 = Assumptions(pue=Decimal("1.58"), pounds_per_kwh=Decimal("0.954"))
 ASSUMPTIONS: Mapping[str, Assumptions] = MappingProxyType({"strubell-2019": STRUBELL_2019})
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """Joules that a meter read over the whole use, on all machines; ``meter`` is its name.
+
+    Raises InputError on joules that are not positive and finite.
+    """
+
+    joules: Decimal
+    meter: str
+
+    def __post_init__(self) -> None:
+        _demand_positive("energy", self.joules, "joules")
+
+    @property
+    def words(self) -> str:
+        """Where the energy is from, for people."""
+        return f"measured by {self.meter}"
+
+    def kwh(self, _machine_seconds: Decimal) -> Decimal:
+        """Kilowatt-hours of the machines; to be called inside `exact_arithmetic`."""
+        return kept(self.joules / JOULES_PER_KILOWATT_HOUR)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Watts that one machine is said to draw, of which it draws the share ``load``.
+
+    ``of`` says what draws them. Raises InputError on watts that are not positive and finite, and
+    on a load outside (0, 1].
+    """
+
+    watts: Decimal
+    load: Decimal = Decimal(1)
+    of: str = "the machine"
+
+    def __post_init__(self) -> None:
+        _demand_positive("power", self.watts, "watts")
+        if not self.load.is_finite() or not 0 < self.load <= 1:
+            raise InputError(f"load: demanded a share above 0 and at most 1; got {self.load:.6g}")
+
+    @property
+    def words(self) -> str:
+        """Where the energy is from, for people."""
+        load = "" if self.load == 1 else f" at a load of {plain(self.load)}"
+        return f"from declared power: {plain(self.watts)} W of {self.of}{load}"
+
+    def kwh(self, machine_seconds: Decimal) -> Decimal:
+        """Kilowatt-hours of the machines; to be called inside `exact_arithmetic`."""
+        hours = machine_seconds / SECONDS_PER_HOUR
+        return kept(self.watts * self.load * hours / WATTS_PER_KILOWATT)
+
+
+Power = Metered | Declared
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """What a use draws and emits: nothing of it is money.
+
+    ``machines_kwh`` is at the machines, ``building_kwh`` with the building's share ``pue``.
+    """
+
+    power: Power
+    pue: Decimal
+    pue_source: str
+    grid: Grid
+    machines_kwh: Decimal
+    building_kwh: Decimal
+    kg_co2e: Decimal
+
+    @property
+    def pounds_co2e(self) -> Decimal:
+        """The same emissions in pounds of 0.45359237 kg."""
+        with exact_arithmetic():
+            return kept(self.kg_co2e / KILOGRAMS_PER_POUND)
+
+
+def energy_of(
+    power: Power, machine_seconds: Decimal, grid: Grid, pue: Decimal | None = None
+) -> Energy:
+    """The energy and the emissions of machines running for so many seconds, all together.
+
+    Without ``pue`` the grid's stands in, where its source states one; else 1, and the energy is
+    that of the machines alone. Raises InputError on a PUE below 1.
+    """
+    if pue is not None:
+        source = "declared"
+    else:
+        source = f"of {grid.id}" if grid.pue is not None else "not known, the machines alone"
+        pue = grid.pue or Decimal(1)
+    if not pue.is_finite() or pue < 1:
+        raise InputError(f"PUE: demanded at least 1, finite; got {pue:.6g}")
+    with exact_arithmetic():
+        machines = power.kwh(machine_seconds)
+        building = kept(machines * pue)
+        return Energy(
+            power, pue, source, grid, machines, building, kept(building * grid.kg_co2e_per_kwh)
+        )
+
+
+def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> Declared | Unpriced:
+    """What a machine's spec says that it draws when busy, or why that is not known.
+
+    Without the host's power it is that of the accelerators alone, and says so.
+    """
+    unknown = [one.name for one in hardware.accelerators if one.power_watts is None]
+    if unknown:
+        return Unpriced(f"{hardware.id}: the power of {', '.join(unknown)} is not known")
+    drawn = [one.power_watts * one.count for one in hardware.accelerators if one.power_watts]
+    if hardware.busy_watts is not None:
+        return Declared(hardware.busy_watts + sum(drawn, Decimal(0)), load, hardware.id)
+    if not drawn:
+        return Unpriced(f"{hardware.id}: its power is not known")
+    return Declared(sum(drawn, Decimal(0)), load, f"the accelerators of {hardware.id} alone")
+
+
+def owned_power(plan: Owned, vcpus: int | None, load: Decimal = Decimal(1)) -> Declared | Unpriced:
+    """What an owned plan says that its machine draws in use, or why that is not known."""
+    if not plan.per_vcpu:
+        return Declared(plan.power_watts, load, "the owned machine")
+    if vcpus is None:
+        return Unpriced("the plan's power is per vCPU, and how many there are is not known")
+    return Declared(plan.power_watts * vcpus, load, f"{vcpus} vCPUs of the owned machine")
+
+
+def _demand_positive(name: str, value: Decimal, unit: str) -> None:
+    if not value.is_finite() or value <= 0:
+        raise InputError(f"{name}: demanded {unit} above 0, finite; got {value:.6g}")
 
 
 def energy_kwh(power_watts: Decimal, duration_seconds: Decimal, pue: Decimal) -> Decimal:

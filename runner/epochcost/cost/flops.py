@@ -1,0 +1,142 @@
+"""Time from arithmetic: what a training takes on machines that nobody timed it on. Always a range.
+
+A training of so many floating-point operations on a machine of some peak takes
+operations / (peak x utilisation), and nobody knows the utilisation of what was never run: it is
+declared as a range, or taken from a smaller model that was timed on the same machine.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.cost.estimate import Time
+from epochcost.cost.money import CONTEXT, exact_arithmetic
+from epochcost.errors import InputError
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.model import Model
+from epochcost.units import MAX_DURATION_SECONDS, parse_decimal, plain
+
+Precision = Literal["fp16", "fp32"]
+_OPERATIONS_PER_TERA = Decimal(10) ** 12
+_RANGE = re.compile(r"([0-9.]+)-([0-9.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Utilisation:
+    """The share of its peak that a machine achieves lies within [low, high]; ``source`` says why.
+
+    Raises InputError unless 0 < low <= high <= 1.
+    """
+
+    low: Decimal
+    high: Decimal
+    source: str
+
+    def __post_init__(self) -> None:
+        finite = self.low.is_finite() and self.high.is_finite()
+        if not finite or not 0 < self.low <= self.high <= 1:
+            raise InputError(
+                "utilisation: demanded shares of the peak, 0 < low <= high <= 1; "
+                f"got {self.low:.6g} to {self.high:.6g}"
+            )
+
+    @classmethod
+    def declared(cls, text: str) -> Utilisation:
+        """From text such as ``0.3-0.5``; raises InputError on a bare number: nobody knows it."""
+        found = _RANGE.fullmatch(text.replace(" ", ""))
+        if found is None:
+            raise InputError(
+                f"utilisation: demanded a range of shares, such as 0.3-0.5; got {text!r:.40}"
+            )
+        low, high = (parse_decimal(end, "utilisation") for end in found.groups())
+        return cls(low, high, "declared")
+
+    @property
+    def words(self) -> str:
+        """The range with its source, for people."""
+        return f"{float(self.low):.3g} to {float(self.high):.3g} of the peak ({self.source})"
+
+
+# Of large language models on GPUs and TPUs: GPT-3 21.3 %, Megatron-Turing 30.2 %, Gopher 32.5 %,
+# PaLM 46.2 % (Chowdhery et al. 2022, arXiv 2204.02311, table 3), rounded outward.
+OF_LARGE_MODELS = Utilisation(
+    Decimal("0.2"), Decimal("0.5"), "large language models, Chowdhery et al. 2022, table 3"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """``flops`` of work on one machine of ``peak_flops`` per second."""
+
+    flops: Decimal
+    peak_flops: Decimal
+    utilisation: Utilisation
+
+    def time(self, machines: int = 1) -> Time:
+        """The time on so many machines that share the work evenly.
+
+        ``mean`` is at the middle of the utilisations. Raises InputError beyond 100 years.
+        """
+        ends = self.utilisation.low, self.utilisation.high
+        with exact_arithmetic():
+            at = (ends[1], sum(ends, Decimal(0)) / 2, ends[0])
+            low, mean, high = (self.flops / (self.peak_flops * share * machines) for share in at)
+        if high > MAX_DURATION_SECONDS:
+            raise InputError(
+                f"time: demanded at most 100 years; got {high / MAX_DURATION_SECONDS * 100:,.0f}, "
+                "by FLOPs: name a faster machine or more of them"
+            )
+        return Time(low, mean, high)
+
+
+def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
+    """The operations of a model's whole training; None where they cannot be known.
+
+    6 for each parameter and token of a declared model; for a graph three forward passes for each
+    example, as the literature counts a training step.
+    """
+    if model.declared is not None:
+        return Decimal(model.declared.training_flops)
+    if model.training is None or forward_flops_per_example is None:
+        return None
+    examples = model.training.examples_per_epoch * model.training.epochs
+    return CONTEXT.multiply(3 * Decimal(forward_flops_per_example), Decimal(examples))
+
+
+def peak_flops(hardware: Hardware, precision: Precision) -> Decimal:
+    """Operations per second of all accelerators together, or of the CPU where there are none.
+
+    Raises InputError where the spec does not say them.
+    """
+    if hardware.accelerators:
+        peaks = [
+            (one.peak_fp16_tflops if precision == "fp16" else one.peak_fp32_tflops, one.count)
+            for one in hardware.accelerators
+        ]
+    else:
+        peaks = [(hardware.peak_fp32_tflops if precision == "fp32" else None, 1)]
+    if any(peak is None for peak, _ in peaks):
+        raise InputError(
+            f"{hardware.id}: demanded a machine whose spec says its {precision} peak; got none"
+        )
+    with exact_arithmetic():
+        total = sum((peak * count for peak, count in peaks if peak is not None), Decimal(0))
+        return total * _OPERATIONS_PER_TERA
+
+
+def achieved(flops: Decimal, time: Time, peak: Decimal, source: str) -> Utilisation:
+    """The utilisation of timed work of so many operations, over the interval of its time.
+
+    Raises InputError where it exceeds the peak, which then is not the machine's.
+    """
+    with exact_arithmetic():
+        low, high = (flops / (seconds * peak) for seconds in (time.high, time.low))
+    if high > 1:
+        raise InputError(
+            f"utilisation: demanded at most the peak of {plain(peak / _OPERATIONS_PER_TERA)} "
+            f"TFLOP/s; got {high:.3g} times it: the peak or the count is wrong"
+        )
+    return Utilisation(low, high, source)

@@ -1,0 +1,129 @@
+"""Time from arithmetic: ranges, peaks, and what is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.cost import Time
+from epochcost.cost.flops import (
+    OF_LARGE_MODELS,
+    Computation,
+    Utilisation,
+    achieved,
+    peak_flops,
+    training_flops,
+)
+from epochcost.errors import InputError
+from epochcost.specs.hardware import Accelerator, Hardware
+from epochcost.specs.model import Declared, Model
+from price_plans import figures
+
+PETA = Decimal(10) ** 15
+
+
+def machine(**fields: object) -> Hardware:
+    """A machine by the figures of its spec."""
+    named = {"id": "box", "name": "Box", "provider": "here", "source": "a test"}
+    return Hardware.model_validate({**named, **fields})
+
+
+def gpus(fp16: str | None, fp32: str | None) -> Hardware:
+    """A machine with four accelerators of one kind."""
+    peaks = {
+        key: Decimal(value)
+        for key, value in {"peak_fp16_tflops": fp16, "peak_fp32_tflops": fp32}.items()
+        if value is not None
+    }
+    return machine(accelerators=[Accelerator(name="GPU", count=4, **peaks)])
+
+
+def test_time_is_a_range() -> None:
+    """1e18 operations at half and at a fifth of a petaflop per second."""
+    time = Computation(1000 * PETA, PETA, Utilisation.declared("0.2-0.5")).time()
+    assert (time.low, time.high) == (2000, 5000)
+    assert abs(time.mean * Decimal("0.35") - 1000) < Decimal("1e-40")
+
+
+def test_machines_share_the_work() -> None:
+    """Ten machines take a tenth of the time."""
+    work = Computation(1000 * PETA, PETA, OF_LARGE_MODELS)
+    assert work.time(10).low == work.time().low / 10
+
+
+@given(figures("0.01", "0.5"), figures("0", "0.5"), st.integers(1, 1000))
+def test_better_use_is_never_slower(low: Decimal, more: Decimal, machines: int) -> None:
+    """The low end of the time is the high end of the utilisation, and the middle lies between."""
+    time = Computation(PETA, PETA, Utilisation(low, low + more, "drawn")).time(machines)
+    assert time.low <= time.mean <= time.high
+    assert (time.low < time.high) == (more > 0)
+
+
+def test_beyond_a_century() -> None:
+    """A petaflop of peak does not train a model of 1e27 operations."""
+    with pytest.raises(InputError, match=r"^time: demanded at most 100 years; got 158"):
+        Computation(Decimal(10) ** 27, PETA, OF_LARGE_MODELS).time()
+
+
+@pytest.mark.parametrize("text", ["0.4", "", "a-b", "0.3-0.5-0.7", "nan-1", "-0.3-0.5"])
+def test_a_range_is_demanded(text: str) -> None:
+    """A bare number would claim what nobody knows."""
+    with pytest.raises(InputError, match=r"^utilisation: demanded a range of shares, such as"):
+        Utilisation.declared(text)
+
+
+@pytest.mark.parametrize("text", ["0-0.5", "0-0", "0.5-0.3", "0.5-1.1"])
+def test_impossible_utilisations(text: str) -> None:
+    """No share is zero, none above the whole, and the low end comes first."""
+    with pytest.raises(InputError, match=r"^utilisation: demanded shares of the peak, 0 < low"):
+        Utilisation.declared(text)
+
+
+def test_not_a_number_is_no_utilisation() -> None:
+    """Whatever made it."""
+    with pytest.raises(InputError, match=r"^utilisation: demanded shares"):
+        Utilisation(Decimal("NaN"), Decimal(1), "a test")
+
+
+def test_peaks_add_up() -> None:
+    """Four accelerators have four times the peak of one; a CPU has its own, in fp32 only."""
+    assert peak_flops(gpus("312", "19.5"), "fp16") == Decimal(1248) * 10**12
+    assert peak_flops(gpus("312", "19.5"), "fp32") == 78 * 10**12
+    assert peak_flops(machine(peak_fp32_tflops=Decimal(2)), "fp32") == 2 * 10**12
+
+
+def test_unknown_peaks() -> None:
+    """A machine without the peak of that precision cannot be priced by FLOPs."""
+    for hardware in (gpus(None, "19.5"), machine(peak_fp32_tflops=Decimal(2)), machine()):
+        with pytest.raises(InputError, match=r"^box: demanded a machine whose spec says its fp16"):
+            peak_flops(hardware, "fp16")
+
+
+def test_operations_of_a_declared_model() -> None:
+    """6 for each parameter and token, whatever a graph would say."""
+    model = Model(
+        id="big",
+        name="Big",
+        task="language",
+        example="a token",
+        declared=Declared(parameters=10, training_tokens=100),
+        source="a test",
+    )
+    assert training_flops(model, None) == 6000
+
+
+def test_what_was_achieved() -> None:
+    """Half a petaflop in a second is half of the peak; the time's interval becomes a range."""
+    time = Time(Decimal("0.8"), Decimal(1), Decimal("1.25"))
+    found = achieved(PETA / 2, time, PETA, "a smaller model")
+    assert (found.low, found.high) == (Decimal("0.4"), Decimal("0.625"))
+    assert found.words == "0.4 to 0.625 of the peak (a smaller model)"
+
+
+def test_more_than_the_peak() -> None:
+    """Work beyond the peak shows that the peak is wrong."""
+    with pytest.raises(InputError, match=r"demanded at most the peak of 1000 TFLOP/s; got 2 times"):
+        achieved(2 * PETA, Time.exactly(Decimal(1)), PETA, "a test")
