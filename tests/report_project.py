@@ -14,6 +14,7 @@ from pathlib import Path
 
 from epochcost.plan.trial import Trial
 from epochcost.report.inputs import Inputs, read_inputs
+from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import (
     EXECUTION_PROVIDERS,
     Environment,
@@ -260,7 +261,7 @@ def make_result(
         runtime="onnxruntime==1.31.1",
     )
     return Result(
-        format_version=1,
+        format_version=FORMAT_VERSION,
         trial_id=trial.id,
         trial=trial,
         hardware=hardware,

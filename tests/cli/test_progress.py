@@ -15,6 +15,7 @@ from epochcost.errors import ModelError
 from epochcost.execute.events import Advanced, Event, Failed, Finished, Skipped, Started
 from epochcost.measure.job import Progress
 from epochcost.plan.trial import Trial
+from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Environment, Measurement, Placement, Result
 
 # What is expected of a trial with this budget before any has been measured: 7 s and 3 s beside it.
@@ -47,7 +48,7 @@ TRIALS = tuple(trial(size) for size in (1, 2, 3))
 def result() -> Result:
     """The measurement of the first trial: four steps of exactly 2 ms."""
     return Result(
-        format_version=1,
+        format_version=FORMAT_VERSION,
         trial_id=TRIALS[0].id,
         trial=TRIALS[0],
         hardware="local",

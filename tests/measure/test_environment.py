@@ -21,7 +21,7 @@ def test_this_machine_is_described() -> None:
     assert found.runtime == runtime_name()
     assert found.runtime.startswith("onnxruntime")
     assert {"numpy", "onnx", "epochcost"} <= found.packages.keys()
-    assert found.instance_type is None
+    assert found.instance is None
 
 
 def test_the_fingerprint_is_stable() -> None:

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from epochcost.plan.trial import Trial
+from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Environment, Measurement, Placement, Result
 
 MakeResult = Callable[..., Result]
@@ -58,7 +59,7 @@ def make_result(
         runtime="onnxruntime 1.31.1",
     )
     return Result(
-        format_version=1,
+        format_version=FORMAT_VERSION,
         trial_id=trial.id,
         trial=trial,
         hardware=hardware,

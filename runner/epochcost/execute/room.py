@@ -24,7 +24,7 @@ def room_bytes() -> dict[Provider, int]:
     """The memory that a trial may take of this machine, by provider; no entry: not known."""
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
     gpus = detect().gpus
-    if gpus:
+    if gpus and gpus[0].memory_bytes is not None:
         room["cuda"] = gpus[0].memory_bytes
     return room
 

@@ -79,7 +79,7 @@ def fingerprint(
     what a kernel keeps for itself varies from boot to boot.
     """
     parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
-    parts += [f"{gpu.name}/{round(gpu.memory_bytes / _GIB)}" for gpu in gpus]
+    parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
 
 

@@ -74,6 +74,6 @@ def cpu_name(environment: Environment) -> str:
 
 def _detected_name(hardware: Hardware, environment: Environment, device: str) -> str:
     """Named by the chip that did the work."""
-    gpus = [gpu.name for gpu in environment.gpus] if device == "cuda" else []
+    gpus = [gpu.name or "unknown GPU" for gpu in environment.gpus] if device == "cuda" else []
     chip = gpus[0] if gpus else cpu_name(environment)
     return f"{hardware.name}: {chip}, {environment.logical_cpus} vCPUs"

@@ -2,6 +2,9 @@
 
 History of FORMAT_VERSION:
 1  first form: trial, measurement with raw samples in seconds, environment.
+2  the environment's `instance` (from metadata services) takes the place of `instance_type`, which
+   was always null; parts of the processor, GPU settings, container, limits, revision; the sampling
+   phase's conditions and energy; contradictions to the declared machine and hashes of spec files.
 
 Whoever changes a record raises the version, adds a line above and a function to ``UPGRADES``
 that turns a document of the previous version into one of the new; stored files are never edited.
@@ -21,10 +24,22 @@ from pydantic import ValidationError
 from epochcost.errors import Fault, ResultError
 from epochcost.results.records import Result
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 Document = dict[str, Any]
+
+
+def _from_1(document: Document) -> Document:
+    """Leave out the instance type, which the first version never knew; all else is optional."""
+    upgraded = document | {"format_version": 2}
+    environment = document.get("environment")
+    if isinstance(environment, dict):
+        upgraded["environment"] = dict(environment)
+        upgraded["environment"].pop("instance_type", None)
+    return upgraded
+
+
 # From the version of the key to the next one.
-UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType({})
+UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType({1: _from_1})
 
 _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
 

@@ -15,12 +15,15 @@ from epochcost.plan.trial import Trial
 from epochcost.specs.study import Provider
 
 StopReason = Literal["precise", "budget"]
+CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 # What ONNX Runtime calls the providers.
 EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
     {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 )
 FiniteSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FiniteLoss = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -31,18 +34,53 @@ class Record(BaseModel):
 
 
 class Gpu(Record):
-    """An accelerator as its driver describes it."""
+    """An accelerator as its driver describes it; what it does not tell is None.
 
-    name: str
-    memory_bytes: Count
-    driver: str
+    Clocks are the highest that it may take; what they were during a trial stands in its
+    ``Conditions``. ``mig``: whether the device is partitioned.
+    """
+
+    name: str | None
+    memory_bytes: Count | None
+    driver: str | None
+    power_limit_watts: Positive | None = None
+    graphics_clock_hertz: Count | None = None
+    memory_clock_hertz: Count | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+
+
+class Processor(Record):
+    """How the CPU is built and governed; limits of the frequency are those set, not the chip's."""
+
+    sockets: Count | None = None
+    numa_nodes: Count | None = None
+    governor: str | None = None
+    lowest_frequency_hertz: Count | None = None
+    highest_frequency_hertz: Count | None = None
+    turbo: bool | None = None
+
+
+class Instance(Record):
+    """A machine rented from a cloud, as its metadata service names it."""
+
+    provider: CloudProvider
+    type: str
+    region: str | None = None
+    zone: str | None = None
+    spot: bool | None = None
 
 
 class Environment(Record):
     """The machine and its software; unknown values are None, never zero.
 
     ``fingerprint`` is a hash of what makes two hosts alike (CPU, cores, memory, GPUs): figures of
-    different fingerprints are never pooled.
+    different fingerprints are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are
+    what control groups leave of the machine, None where they set no limit. ``container`` is
+    ``none`` where nothing tells of one. ``revision`` is the commit of the measuring code's
+    checkout, ``modified`` whether files of it differ from that commit. ``timer_step_seconds`` is
+    the smallest step that the timer was seen to take. ``unknown`` says by a field's name why it
+    is None.
     """
 
     fingerprint: str
@@ -56,8 +94,64 @@ class Environment(Record):
     runtime: str
     packages: dict[str, str] = {}
     virtualisation: str | None = None
-    instance_type: str | None = None
-    load_average_1min: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    instance: Instance | None = None
+    load_average_1min: NotNegative | None = None
+    processor: Processor = Processor()
+    container: str | None = None
+    cpu_quota: Positive | None = None
+    memory_limit_bytes: Count | None = None
+    timer_step_seconds: Positive | None = None
+    revision: str | None = None
+    modified: bool | None = None
+    unknown: dict[str, str] = {}
+
+
+class Conditions(Record):
+    """What happened on the machine during the sampling phase, and what the trial held by then.
+
+    ``others_cpus``: how many CPUs' worth of time other programs took; ``steal_share``: the
+    part of all CPU time that the hypervisor gave to other machines; ``frozen_seconds``: how long a
+    CPU quota stopped this control group; ``throttles``: the reasons for which the CPU or the GPU
+    lowered its clocks, empty where they were watched and there was none. ``device_memory_bytes`` is
+    the most that the worker held of its devices, ``group_memory_bytes`` the most that its control
+    group held, page cache and neighbours included. ``unknown`` says by a field's name why it is
+    None.
+    """
+
+    seconds: FiniteSeconds
+    others_cpus: NotNegative | None = None
+    steal_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    frozen_seconds: NotNegative | None = None
+    throttles: tuple[str, ...] | None = None
+    graphics_clock_hertz: Count | None = None
+    device_memory_bytes: Count | None = None
+    group_memory_bytes: Count | None = None
+    unknown: dict[str, str] = {}
+
+
+class MeteredEnergy(Record):
+    """What one meter counted over ``seconds`` of the sampling phase; ``meter`` names it.
+
+    ``of`` is the part of the machine that it covers: the CPU's package (its cores and what is on
+    the die), the memory, or one GPU with its memory.
+    """
+
+    meter: str
+    of: Literal["cpu", "memory", "gpu"]
+    joules: NotNegative
+    seconds: FiniteSeconds
+
+    @property
+    def watts(self) -> float:
+        """The mean power."""
+        return self.joules / self.seconds
+
+
+class Energy(Record):
+    """The readings of all meters, and by the name of each that gave none the reason."""
+
+    readings: tuple[MeteredEnergy, ...] = ()
+    unknown: dict[str, str] = {}
 
 
 class Placement(Record):
@@ -71,7 +165,9 @@ class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
     At least two samples, for one has no spread to bound its mean by. For training,
-    ``held_out_loss_before`` and ``_after`` frame the steps taken.
+    ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
+    worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
+    nothing watched it.
     """
 
     started_at: AwareDatetime
@@ -84,10 +180,17 @@ class Measurement(Record):
     held_out_loss_before: FiniteLoss | None = None
     held_out_loss_after: FiniteLoss | None = None
     peak_memory_bytes: Count | None = None
+    conditions: Conditions | None = None
+    energy: Energy | None = None
 
 
 class Result(Record):
-    """One trial measured on one machine; ``trial_id`` and ``hardware`` name what and where."""
+    """One trial measured on one machine; ``trial_id`` and ``hardware`` name what and where.
+
+    ``contradictions`` are what the machine has that ``hardware`` has not, measured all the same
+    because the user asked for it. ``spec_files`` are the SHA-256 of the TOML files of model and
+    machine as they stood, by ``kind/id``; the trial holds that of the ONNX file.
+    """
 
     format_version: int
     trial_id: str
@@ -95,6 +198,8 @@ class Result(Record):
     hardware: str
     measurement: Measurement
     environment: Environment
+    contradictions: tuple[str, ...] = ()
+    spec_files: dict[str, str] = {}
 
     @model_validator(mode="after")
     def _ran_where_asked(self) -> Result:
