@@ -1,0 +1,176 @@
+"""Every model of the catalogue takes real steps on this machine: memory, step time, learning.
+
+    python benchmarks/every_model.py [--seconds 20] [MODEL …]
+
+A model trains at its source's batch size (the first of its list), or at the largest of its list
+that the estimate of memory lets in; where none fits, the line says what it needs. It learns at the
+full learning rate of its optimizer, without the schedule's warm-up, which would fill these few
+steps. The held-out loss is printed before and after. Serving is timed at one example a call.
+Peaks are of the worker process. Lines are Markdown, for a page or a note.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost import __version__
+from epochcost.errors import EpochcostError
+from epochcost.execute.build import build_job
+from epochcost.execute.sizing import size_of
+from epochcost.graphs.loading import load_model
+from epochcost.measure.environment import runtime_name
+from epochcost.measure.job import Job, WarmUp
+from epochcost.measure.job import Sampling as JobSampling
+from epochcost.measure.memory import memory_limit_bytes
+from epochcost.measure.trial import run_trial
+from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.trial import Trial
+from epochcost.results.records import Measurement
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.schedule import Constant
+from epochcost.specs.study import Mode
+from epochcost.units import memory, seconds
+
+ROOT = Path(__file__).parents[1]
+SEED = 20161101
+HEADER = (
+    "| model | training at batch | estimate | peak | step | steps | held-out loss "
+    "| one inference |\n"
+    "|---|--:|--:|--:|--:|--:|--:|--:|"
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The batch size to train at, None where none fits, and its estimate of memory."""
+
+    batch_size: int | None
+    needed_bytes: int
+
+
+def fit(model: Model, graph_path: Path) -> Fit:
+    """The source's batch, or the largest that fits; sizes are tried from the first downwards."""
+    assert model.training is not None
+    source, *others = model.training.batch_sizes
+    smaller = sorted((size for size in others if size < source), reverse=True)
+    graph = load_model(graph_path)
+    for batch_size in (source, *smaller):
+        size = size_of(model, graph, {"training": [batch_size]})
+        footprint = size.footprint("training", batch_size)
+        if footprint is None:
+            raise EpochcostError(size.uncounted[0].reason)
+        needed = footprint.memory_bytes("cpu")
+        if needed <= memory_limit_bytes():
+            return Fit(batch_size, needed)
+    return Fit(None, needed)
+
+
+def measure(
+    catalogue: Catalogue, model: Model, mode: Mode, batch_size: int, budget_seconds: float
+) -> Measurement:
+    """A short trial; a slow model takes at least three steps beyond its first."""
+    trial = Trial(
+        model=model.id,
+        mode=mode,
+        provider="cpu",
+        batch_size=batch_size,
+        threads=0,
+        seed=SEED,
+        runtime=runtime_name(),
+        producer=__version__,
+        graph_sha256=graph_digests(catalogue, [model.id])[model.id],
+        spec_sha256=work_sha256(model, mode),
+        relative_half_width=Decimal("0.05"),
+        minimum_samples=10,
+        budget_seconds=Decimal(budget_seconds),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        job = build_job(trial, model, catalogue.graph_path(model), Path(folder))
+        return run_trial(_steady(job, budget_seconds), Path(folder), lambda _: None)
+
+
+def _steady(job: Job, budget_seconds: float) -> Job:
+    """The same job for the whole budget, so that fast models take many steps."""
+    sampling = JobSampling(
+        relative_half_width=0.001,
+        minimum_samples=10,
+        minimum_seconds=budget_seconds,
+        budget_seconds=budget_seconds,
+    )
+    return job.model_copy(update={"sampling": sampling, "warm_up": WarmUp(minimum_steps=1)})
+
+
+def without_schedule(model: Model) -> Model:
+    """The model trained at the optimizer's own rate throughout."""
+    assert model.training is not None
+    constant = Constant(name="constant")
+    training = model.training.model_copy(update={"schedule": constant})
+    return model.model_copy(update={"training": training})
+
+
+def line(catalogue: Catalogue, model: Model, budget_seconds: float) -> str:
+    """One row of the table."""
+    cells = [model.id, *_training(catalogue, model, budget_seconds)]
+    return "| " + " | ".join([*cells, _serving(catalogue, model)]) + " |"
+
+
+def _training(catalogue: Catalogue, model: Model, budget_seconds: float) -> Iterator[str]:
+    if model.training is None:
+        yield from ("not trained", "", "", "", "", "")
+        return
+    found = fit(model, catalogue.graph_path(model))
+    estimate = memory(found.needed_bytes)
+    if found.batch_size is None:
+        there = memory(memory_limit_bytes())
+        yield from (f"does not fit: {there} here", estimate, "", "", "", "")
+        return
+    trained = without_schedule(model)
+    measured = measure(catalogue, trained, "training", found.batch_size, budget_seconds)
+    before, after = measured.held_out_loss_before, measured.held_out_loss_after
+    yield str(found.batch_size)
+    yield estimate
+    yield memory(measured.peak_memory_bytes or 0)
+    yield seconds(statistics.median(measured.samples_seconds))
+    yield str(measured.steps_taken)
+    yield f"{before:.4g} to {after:.4g}"
+
+
+def _serving(catalogue: Catalogue, model: Model) -> str:
+    if model.inference is None:
+        return "not served"
+    measured = measure(catalogue, model, "inference", min(model.inference.batch_sizes), 2)
+    return seconds(statistics.median(measured.samples_seconds))
+
+
+def main() -> None:
+    """Print a line for each model, as it is done."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--seconds", type=float, default=20)
+    asked = parser.parse_args()
+    catalogue = load_catalogue(ROOT)
+    print(HEADER, flush=True)
+    begun = time.monotonic()
+    for name in asked.models or sorted(catalogue.models):
+        model = catalogue.model(name)
+        if model.graph is None:
+            print(f"| {name} | no graph: priced from its FLOPs | | | | | | |", flush=True)
+            continue
+        try:
+            print(line(catalogue, model, asked.seconds), flush=True)
+        except EpochcostError as error:
+            print(f"| {name} | failed: {error} | | | | | | |", flush=True)
+    print(f"\n{time.monotonic() - begun:.0f} s in all", flush=True)
+
+
+if __name__ == "__main__":
+    main()
