@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Usage, billed_seconds, quote
+from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.starts import Schedule, uninterrupted
 from epochcost.specs.billing import BILLING_RULES
 from epochcost.specs.price import Price
@@ -31,7 +32,8 @@ def preemptible(**start: Any) -> Price:
 
 def schedule(price: Price, used: Decimal) -> Schedule:
     """The schedule of a job under the plan's own billing."""
-    return uninterrupted(price, used, price.billing_rule)
+    with exact_arithmetic():
+        return uninterrupted(price, used, price.billing_rule)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +89,32 @@ def test_a_lifetime_of_a_moment() -> None:
     assert got.billed_seconds == 60 * 10**12
 
 
+def test_starts_end_with_a_checkpoint() -> None:
+    """A lifetime of 100 s holds 60 s of work between a start, a restart and a save; the last more.
+
+    Of 205 s the first start works 80, the second 60, the third the last 65.
+    """
+    pauses = {"rate_per_hour": Decimal(0), "restart_seconds": Decimal(20)}
+    price = plan(
+        plan="spot",
+        amount=Decimal(1),
+        billing="prorated",
+        start={"seconds": Decimal(10)},
+        interruptions={**pauses, "checkpoint_seconds": Decimal(10)},
+        maximum_lifetime_seconds=Decimal(100),
+    )
+    got = schedule(price, Decimal(205))
+    assert (got.starts, got.saving_seconds, got.starting_seconds) == (3, 20, 70)
+    assert got.billed_seconds == got.elapsed_seconds == 205 + 20 + 70
+    labels = [line.label for line in quote(price, Usage(Decimal(205))).lines]
+    assert labels == ["compute, used", "compute, starting", "compute, checkpoints"]
+
+
 @given(rented_plans(), job_seconds)
 def test_starts_hold_all_the_work(price: Price, used: Decimal) -> None:
     """Billed time holds work and start-ups; no start is longer than the lifetime, none is idle."""
-    got = uninterrupted(price, used, BILLING_RULES["prorated"])
+    with exact_arithmetic():
+        got = uninterrupted(price, used, BILLING_RULES["prorated"])
     assert got.billed_seconds == got.used_seconds + got.starting_seconds
     lifetime = price.maximum_lifetime_seconds
     if lifetime is not None:

@@ -1,6 +1,7 @@
 """A price and a usage become a quote: the one entry to billing, rented or owned.
 
-A bill of an uninterrupted job. How it is built: docs/decisions/0005-bills.md.
+Of a job that may be interrupted, what is expected is billed. How a bill is built:
+docs/decisions/0005-bills.md.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.cost.credit import paid_from
+from epochcost.cost.interrupted import schedule_at, schedule_of
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
@@ -21,7 +23,7 @@ from epochcost.cost.rented import (
     run_lines,
     storage_lines,
 )
-from epochcost.cost.starts import Schedule, share_of_a_start, single_start, uninterrupted
+from epochcost.cost.starts import Schedule, share_of_a_start, single_start
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.currency import ISO_4217
@@ -34,7 +36,8 @@ def quote(
     """Bill a usage under a price plan, as a job by itself.
 
     ``billing`` replaces the plan's own rule. An owned machine has no billing rule: every second
-    costs the same. ``credit`` is what is left of free credit, the plan's whole one by default.
+    costs the same. Each machine that may be taken back does a job of its own, and the bill is the
+    expected one. ``credit`` is what is left of free credit, the plan's whole one by default.
     Amounts are Decimal, kept to 18 decimals (halves to even), so that ``Quote.total`` is exactly
     the sum of the lines. Raises InputError where the plan has no price for something used (egress),
     where it is per vCPU and ``usage.vcpus`` is not given or the usage is accelerated, and where
@@ -45,8 +48,26 @@ def quote(
         if price.owned is not None:
             return _owned(price, usage)
         rule = billing or price.billing_rule
-        schedule = uninterrupted(price, usage.duration_seconds, rule)
+        schedule = schedule_of(price, usage.duration_seconds, rule)
         return quote_scheduled(price, schedule, usage, credit)
+
+
+def quote_at(price: Price, usage: Usage, probability: float) -> Quote:
+    """The bill that so large a share of all runs does not exceed, as interruptions would have it.
+
+    The one bill there is where nothing interrupts. Credit is left out. Raises InputError as
+    ``quote`` does, and where the probability is not between 0 and 1.
+    """
+    if not 0 < probability < 1:
+        raise InputError(f"probability: demanded more than 0 and less than 1; got {probability}")
+    with exact_arithmetic():
+        if price.owned is None:
+            seconds, rule = usage.duration_seconds, price.billing_rule
+            schedule = schedule_at(price, seconds, rule, probability)
+            if schedule is not None:
+                _refuse_unpriced_egress(price, usage)
+                return quote_scheduled(price, schedule, usage, Decimal(0))
+    return quote(price, usage, credit=Decimal(0))
 
 
 def quote_scheduled(
@@ -75,9 +96,9 @@ def quote_scheduled(
 def share(price: Price, usage: Usage) -> Quote:
     """Charge a usage its share of a longer job's bill.
 
-    Nothing is rounded up, nothing starts, and what is charged for each run or given as credit
-    belongs to the whole job. Raises InputError as ``quote`` does, and where the plan charges
-    nothing by the hour.
+    Nothing is rounded up, nothing starts or is interrupted, and what is charged for each run or
+    given as credit belongs to the whole job. Raises InputError as ``quote`` does, and where the
+    plan charges nothing by the hour.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)

@@ -14,7 +14,7 @@ from epochcost.units import SECONDS_PER_HOUR
 
 
 def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> Iterator[Line]:
-    """List each part for the time of work, then all for start-ups and for time nobody used.
+    """List each part for the time of work, then all for each other use of time, in order.
 
     The later amounts are what the bill of all time so far exceeds the lines before by: rounding
     each by itself could let a bill fall by one unit of the last decimal as time grows.
@@ -26,15 +26,30 @@ def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> It
         quantity = _hours(so_far * part.units)
         yield Line(part.label, quantity * machines, part.unit, part.rate, amount * machines)
     rate = sum((part.hourly for part in parts), Decimal(0))
-    for label, until in (
-        ("compute, starting", so_far + schedule.starting_seconds),
-        ("compute, billed but unused", schedule.billed_seconds),
-    ):
-        if until > so_far:
+    for label, until in _later_uses(schedule):
+        if until != so_far:
             hours, later = _hours(until) - _hours(so_far), _amounts(parts, until)
             amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
             yield Line(label, hours * machines, "hour", rate, amount * machines)
             so_far, amounts = until, later
+
+
+def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
+    """What follows the work, each with the time billed until then; free time takes some back."""
+    so_far = schedule.used_seconds
+    for label, seconds in (
+        ("compute, starting", schedule.starting_seconds),
+        ("compute, checkpoints", schedule.saving_seconds),
+        ("compute, rework expected", schedule.rework_seconds),
+        ("compute, restarts expected", schedule.restarting_seconds),
+    ):
+        so_far += seconds
+        yield label, so_far
+    unused = schedule.billed_seconds >= so_far
+    yield (
+        "compute, billed but unused" if unused else "interrupted periods, free",
+        schedule.billed_seconds,
+    )
 
 
 def storage_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:

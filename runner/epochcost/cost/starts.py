@@ -1,25 +1,31 @@
 """How a job's time becomes starts and billed time: start-up, restarts, lifetimes, rounding.
 
-Uninterrupted here: what a provider that takes machines back does to a job is laid upon this.
+Uninterrupted here: what a provider that takes machines back does to a job is in `cost.spot`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
 from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Interruptions
+
+_NO_PAUSES = Interruptions(rate_per_hour=Decimal(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """One run of a job on one machine; all in seconds but the numbers of starts and failures.
 
-    ``used_seconds`` is work, ``starting_seconds`` what start-ups and restarts are billed for,
-    ``billed_seconds`` both with what billing rounds up, ``elapsed_seconds`` the time on the wall,
-    which counts start-ups that are not billed and failures that are expected.
+    ``used_seconds`` is work, ``starting_seconds`` what start-ups and restarts are billed for.
+    Where a machine may be taken back, ``saving_seconds`` are of checkpoints, ``rework_seconds`` of
+    lost work, and ``restarting_seconds`` of the starts that follow. ``billed_seconds`` is all of
+    them with what billing rounds, ``elapsed_seconds`` the time on the wall, which counts start-ups
+    that are not billed and failures that are expected.
     """
 
     used_seconds: Decimal
@@ -28,6 +34,9 @@ class Schedule:
     elapsed_seconds: Decimal
     starts: Decimal = Decimal(1)
     failures: Decimal = Decimal(0)
+    saving_seconds: Decimal = Decimal(0)
+    rework_seconds: Decimal = Decimal(0)
+    restarting_seconds: Decimal = Decimal(0)
 
 
 def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
@@ -37,7 +46,7 @@ def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
     used). Billing billed seconds again changes nothing.
     """
     with exact_arithmetic():
-        return _rounded(used_seconds, rule)
+        return rounded(used_seconds, rule)
 
 
 def share_of_a_start(used_seconds: Decimal) -> Schedule:
@@ -47,7 +56,7 @@ def share_of_a_start(used_seconds: Decimal) -> Schedule:
 
 def single_start(used_seconds: Decimal, rule: Billing) -> Schedule:
     """One start that takes no time."""
-    billed = _rounded(used_seconds, rule)
+    billed = rounded(used_seconds, rule)
     return Schedule(used_seconds, Decimal(0), billed, used_seconds)
 
 
@@ -55,41 +64,44 @@ def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedul
     """As few starts as the plan's maximum lifetime allows, each full but the last.
 
     Every start begins with the start-up, every one but the first goes on with the restart of
-    ``interruptions``. A start-up that is not billed does not count in the lifetime. Of attempts
-    that fail with probability p, p / (1 - p) are expected for each that succeeds, and each takes
-    the start-up's time.
+    ``interruptions``, and every one but the last ends with a checkpoint. A start-up that is not
+    billed does not count in the lifetime. Of attempts that fail with probability p, p / (1 - p) are
+    expected for each that succeeds, and each takes the start-up's time. Raises InputError where a
+    lifetime leaves no time to work.
     """
     start, startup = price.start, kept(price.start.seconds)
-    restart = kept(price.interruptions.restart_seconds) if price.interruptions else Decimal(0)
+    pauses = price.interruptions or _NO_PAUSES
+    restart, save = kept(pauses.restart_seconds), kept(pauses.checkpoint_seconds)
     billed_startup = startup if start.billed else Decimal(0)
     more, last = Decimal(0), billed_startup + used_seconds
-    billed = _rounded(last, rule)
+    billed = rounded(last, rule)
     if price.maximum_lifetime_seconds is not None and last > price.maximum_lifetime_seconds:
         lifetime = kept(price.maximum_lifetime_seconds)
-        more, last = _further_starts(used_seconds, lifetime, billed_startup, restart)
-        billed = more * _rounded(lifetime, rule) + _rounded(last, rule)
+        room = lifetime - billed_startup - restart - save
+        if room <= 0:
+            raise InputError(
+                f"{price.id}: demanded a maximum_lifetime_seconds longer than a start, a restart "
+                f"and a checkpoint, {lifetime - room} s; got {lifetime} s"
+            )
+        further = used_seconds - (lifetime - billed_startup)
+        more = (further / room).to_integral_value(ROUND_CEILING)
+        last = lifetime + further - more * room
+        billed = more * rounded(lifetime, rule) + rounded(last, rule)
     starts = 1 + more
     failures = kept(starts * start.failure_probability / (1 - start.failure_probability))
     return Schedule(
         used_seconds,
         starts * billed_startup + more * restart,
         billed,
-        kept(used_seconds + (starts + failures) * startup + more * restart),
+        kept(used_seconds + (starts + failures) * startup + more * (restart + save)),
         starts,
         failures,
+        saving_seconds=more * save,
     )
 
 
-def _further_starts(
-    used_seconds: Decimal, lifetime: Decimal, billed_startup: Decimal, restart: Decimal
-) -> tuple[Decimal, Decimal]:
-    """How many starts follow the first, and how long the last of them runs."""
-    begun = billed_startup + restart
-    more, rest = divmod(used_seconds - (lifetime - billed_startup), lifetime - begun)
-    return (more + 1, begun + rest) if rest > 0 else (more, lifetime)
-
-
-def _rounded(used_seconds: Decimal, rule: Billing) -> Decimal:
+def rounded(used_seconds: Decimal, rule: Billing) -> Decimal:
+    """As ``billed_seconds``, inside `exact_arithmetic`."""
     if used_seconds <= rule.minimum_seconds:
         return rule.minimum_seconds
     if rule.increment_seconds == 0:

@@ -1,0 +1,36 @@
+"""How often a job that may be interrupted saves its state: the optima of Young and of Daly.
+
+What saving so often costs is left to `cost.spot`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from epochcost.cost.money import exact_arithmetic
+
+
+def young_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
+    """The work between saves by the first-order optimum: sqrt(2 x save x mean time between).
+
+    J. W. Young, "A first order approximation to the optimum checkpoint interval", Communications of
+    the ACM 17 (9), 1974, pp. 530-531. ``seconds_between`` is the mean time between interruptions.
+    """
+    with exact_arithmetic():
+        return (2 * save_seconds * seconds_between).sqrt()
+
+
+def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
+    """The work between saves by the higher-order optimum, good where saves are long, too.
+
+    J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
+    Future Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37: with s the time of
+    a save and M the mean time between interruptions,
+    sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M from s = 2 M on.
+    """
+    with exact_arithmetic():
+        if save_seconds >= 2 * seconds_between:
+            return +seconds_between
+        share = save_seconds / (2 * seconds_between)
+        first = (2 * save_seconds * seconds_between).sqrt()
+        return first * (1 + share.sqrt() / 3 + share / 9) - save_seconds

@@ -1,0 +1,251 @@
+"""Interrupted jobs: two independent ways to every figure, and the lines of their bills."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.cost import Usage, quote, quote_at
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.simulation import PlayedOut, play_out
+from epochcost.cost.spot import SpotJob, expected_time, spot_job
+from epochcost.cost.spot_rounding import rounding_seconds
+from epochcost.errors import InputError
+from epochcost.specs.billing import BILLING_RULES, BillingName
+from epochcost.specs.price import Price
+from price_plans import figures, job_seconds, plan, rented_plans
+
+HOUR, DAY = Decimal(3600), Decimal(86_400)
+RUNS, SEED = 2000, 2016
+PRORATED = BILLING_RULES["prorated"]
+
+
+def job(
+    hours: int,
+    per_hour: str,
+    starts: tuple[int, int],
+    save: int,
+    interval: int | None,
+    lifetime: Decimal | None = None,
+) -> SpotJob:
+    """So many hours of work at so many interruptions per hour."""
+    first, later = map(Decimal, starts)
+    between = None if interval is None else Decimal(interval)
+    rate = Decimal(per_hour) / HOUR
+    return SpotJob(hours * HOUR, rate, first, later, Decimal(save), between, lifetime)
+
+
+JOBS = {
+    "hardly ever interrupted": job(4, "0.02", (0, 60), 10, 900),
+    "a few times": job(20, "0.2", (120, 300), 30, 1200),
+    "all the time": job(6, "2", (60, 180), 20, 300),
+    "restarts as long as stretches": job(3, "1", (600, 900), 30, 600),
+    "one stretch": job(1, "0.5", (60, 60), 30, 7200),
+    "no start": job(10, "0.3", (0, 0), 10, 600),
+    "saved on notice": job(20, "0.3", (120, 300), 30, None),
+    "ended after a day": job(100, "0.02", (120, 300), 30, 1800, DAY),
+    "ended after a day, on notice": job(100, "0.05", (120, 300), 30, None, DAY),
+    "ended once": job(30, "0.05", (120, 300), 30, 1800, DAY),
+}
+each_job = pytest.mark.parametrize("name", JOBS)
+
+
+def mean(runs: Sequence[PlayedOut], of: Callable[[PlayedOut], float]) -> tuple[float, float]:
+    """The mean of a figure over all runs, and four of its standard errors."""
+    values = [of(run) for run in runs]
+    return statistics.fmean(values), 4 * statistics.stdev(values) / math.sqrt(len(values))
+
+
+@each_job
+def test_closed_form_and_simulation_agree(name: str) -> None:
+    """Within four standard errors; where lifetimes end starts, of one start and save more."""
+    one = JOBS[name]
+    with exact_arithmetic():
+        time = expected_time(one)
+    runs = list(play_out(one, PRORATED, RUNS, SEED))
+    ends = 0.0 if one.ends_in_time else 1.0
+    slack = ends * float(one.later_start + one.save)
+    for closed, of, more in (
+        (time.running, lambda run: run.running, slack),
+        (time.saving, lambda run: run.saving, slack),
+        (time.interruptions, lambda run: run.interruptions, 0.1 * ends),
+        (time.forced, lambda run: run.forced, 0.1 * ends),
+        (time.starts, lambda run: run.starts, 0.1 * ends),
+    ):
+        played, error = mean(runs, of)
+        assert abs(float(closed) - played) <= error + more + 1e-6
+
+
+@each_job
+def test_parts_add_up(name: str) -> None:
+    """Running time is work, saves, starts and rework; nothing is negative."""
+    with exact_arithmetic():
+        time = expected_time(JOBS[name])
+        parts = (time.work, time.saving, time.starting, time.rework)
+        assert abs(time.running - sum(parts)) < Decimal("1e-30")
+    assert min(parts) >= 0
+    assert time.forced >= 0
+
+
+@pytest.mark.parametrize("rule", ["whole-hour", "ten-minutes", "per-second"])
+@pytest.mark.parametrize("free", [False, True])
+@each_job
+def test_rounding_as_played_out(name: str, rule: BillingName, *, free: bool) -> None:
+    """What steps add, or free periods take off: within a twentieth of a step for each start.
+
+    Where lifetimes end starts, the last one is taken to end anywhere in a step: half a step more.
+    """
+    one, steps = JOBS[name], BILLING_RULES[rule]
+    with exact_arithmetic():
+        time = expected_time(one)
+        added = float(rounding_seconds(one, time, steps, free=free))
+    played, error = mean(
+        list(play_out(one, steps, RUNS, SEED, free=free)), lambda run: run.billed - run.running
+    )
+    step = float(max(steps.increment_seconds, steps.minimum_seconds / 20))
+    steps_off = 0.05 * float(time.starts) + (0 if one.ends_in_time else 0.5)
+    assert abs(added - played) <= error + step * steps_off
+
+
+def spot(amount: str = "0.36", billing: BillingName = "prorated", **terms: Any) -> Price:
+    """A machine that may be taken back; times in seconds."""
+    named = {
+        key: value if isinstance(value, bool) else Decimal(value) for key, value in terms.items()
+    }
+    return plan(plan="spot", amount=Decimal(amount), billing=billing, interruptions=named)
+
+
+@given(rented_plans(), job_seconds)
+def test_a_rate_of_zero_costs_the_list_price(price: Price, used: Decimal) -> None:
+    """Without interruptions the bill is that of a plan that has none, to the last digit."""
+    assert price.interruptions is None or price.interruptions.rate_per_hour == 0
+    free = price.model_copy(
+        update={"interruptions": None, "maximum_lifetime_seconds": None, "credit": None}
+    )
+    never = {"rate_per_hour": Decimal(0), "checkpoint_seconds": Decimal(30)}
+    calm = plan(**{**free.model_dump(exclude_none=True), "interruptions": never})
+    assert quote(calm, Usage(used)) == quote(free, Usage(used))
+    assert quote_at(calm, Usage(used), 0.95).lines == quote(free, Usage(used)).lines
+
+
+@given(job_seconds, figures("1e-9", "1e-6", "1e-9"))
+def test_rare_interruptions_cost_little(used: Decimal, rate: Decimal) -> None:
+    """As the rate falls to zero the expected bill falls to the list price."""
+    rare = quote(spot(rate_per_hour=rate, restart_seconds=60), Usage(used)).total
+    listed = quote(plan(amount=Decimal("0.36"), billing="prorated"), Usage(used)).total
+    assert 0 <= rare - listed <= listed * rate
+
+
+def test_the_lines_of_a_bill() -> None:
+    """An hour in stretches of ten minutes, by hand: exp(r L) - 1 over r for each, and their sum."""
+    price = spot(
+        rate_per_hour=1, checkpoint_seconds=60, checkpoint_interval_seconds=600, restart_seconds=120
+    )
+    bill = quote(price, Usage(HOUR))
+    assert [line.label for line in bill.lines] == [
+        "compute, used",
+        "compute, checkpoints",
+        "compute, rework expected",
+        "compute, restarts expected",
+    ]
+    expected = math.exp(120 / 3600) * 3600 * (5 * math.expm1(660 / 3600) + math.expm1(600 / 3600))
+    assert float(bill.total) == pytest.approx(expected * 1e-4)
+    assert [line.amount for line in bill.lines[:2]] == [Decimal("0.36"), Decimal("0.03")]
+    restarts = expected / 3600 * -math.expm1(-120 / 3600) * 3600
+    assert float(bill.lines[3].amount) == pytest.approx(restarts * 1e-4)
+    assert float(bill.elapsed_seconds) == pytest.approx(expected)
+
+
+def test_notice_saves_work() -> None:
+    """With a notice long enough to save in, nothing is worked twice."""
+    terms = {"rate_per_hour": 1, "checkpoint_seconds": 60, "restart_seconds": 120}
+    warned = quote(spot(**terms, notice_seconds=60), Usage(10 * HOUR))
+    unwarned = quote(spot(**terms, notice_seconds=59), Usage(10 * HOUR))
+    assert "compute, rework expected" not in [line.label for line in warned.lines]
+    assert warned.total < unwarned.total
+
+
+def test_interrupted_periods_are_free() -> None:
+    """EC2 until 2017 in whole hours: the hours that it broke off come off the bill."""
+    terms = {"rate_per_hour": 1, "checkpoint_seconds": 10, "restart_seconds": 60}
+    paid = quote(spot(billing="whole-hour", **terms), Usage(10 * HOUR))
+    free = quote(
+        spot(billing="whole-hour", interrupted_period_free=True, **terms), Usage(10 * HOUR)
+    )
+    assert paid.lines[-1].label == "compute, billed but unused"
+    assert free.lines[-1].label == "interrupted periods, free"
+    assert free.lines[-1].amount < 0 < free.total < paid.total
+    assert free.elapsed_seconds == paid.elapsed_seconds
+
+
+def test_a_lifetime_divides_the_optimum() -> None:
+    """Where no interval is given, stretches fill the time between a start and a lifetime's end."""
+    terms = {"rate_per_hour": Decimal("0.001"), "checkpoint_seconds": Decimal(100)}
+    price = plan(plan="spot", amount=Decimal(1), interruptions=terms, maximum_lifetime_seconds=DAY)
+    with exact_arithmetic():
+        got = spot_job(price, 10 * DAY)
+        assert got is not None
+        assert got.interval is not None
+        assert DAY % (got.interval + got.save) < Decimal("1e-40")
+        assert got.interval < Decimal(27_000)
+
+
+def test_a_lifetime_too_short_to_save_in() -> None:
+    """No work could ever be kept; the sum is said."""
+    terms = {"rate_per_hour": Decimal(1), "checkpoint_seconds": Decimal(50)}
+    price = plan(
+        plan="spot", amount=Decimal(1), interruptions=terms, maximum_lifetime_seconds=Decimal(50)
+    )
+    with pytest.raises(InputError, match="longer than a start, a restart and a checkpoint, 50 s"):
+        quote(price, Usage(HOUR))
+
+
+def test_interruptions_that_never_let_a_job_end() -> None:
+    """One minute between interruptions and an hour between saves: more than a century."""
+    price = spot(rate_per_hour=60, checkpoint_seconds=1, checkpoint_interval_seconds=3600)
+    with pytest.raises(InputError, match="save more often"):
+        quote(price, Usage(10 * HOUR))
+
+
+@given(figures("0.001", "3"), figures("0.1", "200"), st.sampled_from([0, 20, 600]))
+def test_ends_lie_around_the_mean(rate: Decimal, hours: Decimal, save: int) -> None:
+    """5 % at most the mean, 95 % at least the bill without interruptions, and in order."""
+    price = spot(rate_per_hour=rate, checkpoint_seconds=save, restart_seconds=60)
+    usage = Usage(hours * HOUR)
+    low, middle, high = (quote_at(price, usage, share).total for share in (0.05, 0.5, 0.95))
+    assert quote(plan(amount=Decimal("0.36"), billing="prorated"), usage).total <= low
+    assert low <= quote(price, usage).total
+    assert low <= middle <= high
+
+
+@pytest.mark.parametrize(
+    "name", ["hardly ever interrupted", "a few times", "all the time", "saved on notice"]
+)
+def test_nine_of_ten_runs_lie_between_the_ends(name: str) -> None:
+    """The share of runs between the 5 % and 95 % ends of the running time, as played out."""
+    one = JOBS[name]
+    price = plan(
+        plan="spot",
+        amount=Decimal(1),
+        billing="prorated",
+        start={"seconds": one.first_start},
+        interruptions={
+            "rate_per_hour": one.rate * HOUR,
+            "checkpoint_seconds": one.save,
+            "checkpoint_interval_seconds": one.interval or Decimal(1),
+            "notice_seconds": one.save if one.interval is None else Decimal(0),
+            "restart_seconds": one.later_start - one.first_start,
+        },
+    )
+    usage = Usage(one.work)
+    low, high = (float(quote_at(price, usage, share).elapsed_seconds) for share in (0.05, 0.95))
+    played = list(play_out(one, PRORATED, RUNS, SEED))
+    inside = sum(low - 1e-6 <= run.running <= high + 1e-6 for run in played) / RUNS
+    assert 0.84 <= inside <= 0.97
