@@ -9,10 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from epochcost.cli.quote_extras import (
+    EnergyOptions,
+    ProjectOptions,
+    converted,
+    converted_as_json,
+    converted_words,
+    energy_as_json,
+    energy_words,
+    parse_day,
+    project_as_json,
+    project_words,
+)
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.billing import BILLING_RULES, BillingName
@@ -26,7 +38,10 @@ from epochcost.units import (
 )
 
 if TYPE_CHECKING:
-    from epochcost.cost import Line, Quote, Usage
+    from epochcost.cost import Line, Quote, Unpriced, Usage
+    from epochcost.cost.currency import Conversion
+    from epochcost.cost.energy import Energy
+    from epochcost.cost.project import ProjectQuote
     from epochcost.specs.catalogue import Catalogue
     from epochcost.specs.price import Price
 
@@ -35,11 +50,16 @@ _MOST_RATE_PLACES = 6
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """A quote and what it is for, in words."""
+    """A quote, what it is for, and what is shown beside it."""
 
     quote: Quote
+    usage: Usage
     plan: str
     note: str = ""
+    price: Price | None = None
+    project: ProjectQuote | None = None
+    conversion: Conversion | None = None
+    energy: Energy | Unpriced | None = None
 
 
 def quote(
@@ -47,7 +67,9 @@ def quote(
     price: Annotated[str | None, typer.Option(help="Id of a price in specs/prices.")] = None,
     rate: Annotated[str | None, typer.Option(help="Amount per hour, instead of --price.")] = None,
     billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None,
-    currency: Annotated[str | None, typer.Option(help="Of --rate.  [default: USD]")] = None,
+    currency: Annotated[
+        str | None, typer.Option(help="Of --rate; with --price, show the total in it too.")
+    ] = None,
     count: Annotated[int, typer.Option(help="Machines at once, each billed by itself.")] = 1,
     vcpus: Annotated[
         int | None, typer.Option(help="vCPUs of one machine, for plans per vCPU.")
@@ -56,6 +78,28 @@ def quote(
     egress_gb: Annotated[
         str | None, typer.Option(help="Gigabytes out of the cloud in all, for --price.")
     ] = None,
+    rate_day: Annotated[
+        str | None, typer.Option(help="Day of the exchange rate.  [default: today]")
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="A known project: ai21.")] = None,
+    configurations: Annotated[
+        int | None, typer.Option(help="Configurations that a project tries.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(help="Runs of each configuration.")] = None,
+    machines: Annotated[
+        int | None, typer.Option(help="Runs of a project at once, each on --count machines.")
+    ] = None,
+    failed_share: Annotated[
+        str | None, typer.Option(help="Share of all started runs that fail, such as 0.1.")
+    ] = None,
+    grid: Annotated[str | None, typer.Option(help="Id of a grid: show energy and CO2 too.")] = None,
+    watts: Annotated[
+        str | None, typer.Option(help="Power of one machine.  [default: as its spec says]")
+    ] = None,
+    load: Annotated[str | None, typer.Option(help="Share of that power drawn.")] = None,
+    pue: Annotated[
+        str | None, typer.Option(help="The building's power over the machine's.")
+    ] = None,
     form: Annotated[
         Literal["text", "json"], typer.Option("--format", help="json has the exact amounts.")
     ] = "text",
@@ -63,55 +107,84 @@ def quote(
     """Show the bill for a time of use: lines that add up to the total."""
     from epochcost.cost import Usage
 
-    _check_options(price, rate, billing, currency)
-    _check_options_of_price(price, vcpus, egress_gb)
+    planned = ProjectOptions(project, configurations, repeats, machines, failed_share)
+    energy = EnergyOptions(grid, watts, load, pue)
+    _check_options(price, rate, billing)
+    _check_options_of_price(price, vcpus, egress_gb, planned)
+    if planned.wanted and runs != 1:
+        raise UsageError("quote: --runs demands no project; its runs are configurations x repeats")
+    if rate_day is not None and (price is None or currency is None):
+        raise UsageError("quote: --rate-day demands --price and --currency")
     moved = parse_decimal(egress_gb or "0", "egress-gb")
     usage = Usage(parse_duration_seconds(duration), count, vcpus, runs=runs, egress_gb=moved)
     if price is not None:
-        bill = _bill_of_price(price, usage)
+        bill = _bill_of_price(price, usage, planned)
+        if currency is not None:
+            rate_used = converted(bill.quote, currency, _catalogue(), parse_day(rate_day))
+            bill = replace(bill, conversion=rate_used)
     else:
         assert rate is not None, "_check_options demands it"
         assert billing is not None, "_check_options demands it"
         bill = _bill_at_rate(rate, billing, currency or "USD", usage)
+    if grid is not None:
+        bill = replace(bill, energy=_energy(energy, bill))
     if form == "json":
-        typer.echo(_as_json(bill.quote))
+        typer.echo(json.dumps(_as_json(bill), indent=2))
     else:
-        _show(bill, usage)
+        _show(bill)
 
 
-def _check_options(
-    price: str | None,
-    rate: str | None,
-    billing: str | None,
-    currency: str | None,
-) -> None:
+def _catalogue() -> Catalogue:
+    from epochcost.specs.loader import load_catalogue
+
+    return load_catalogue(Path.cwd())
+
+
+def _energy(options: EnergyOptions, bill: _Bill) -> Energy | Unpriced:
+    """Of all runs: of a project, those that count and those that are expected to fail."""
+    if bill.project is None:
+        return options.energy(bill.price, bill.usage, Decimal(0), _catalogue())
+    project = bill.project.project
+    usage = replace(bill.usage, runs=project.runs)
+    return options.energy(bill.price, usage, project.failures / project.runs, _catalogue())
+
+
+def _check_options(price: str | None, rate: str | None, billing: str | None) -> None:
     if (price is None) == (rate is None):
         got = "neither" if price is None else "both"
         raise UsageError(f"quote: demanded either --price ID or --rate AMOUNT; got {got}")
     if rate is not None and billing is None:
         raise UsageError(f"quote: --rate demands --billing: {', '.join(BILLING_RULES)}")
-    if price is not None and (billing is not None or currency is not None):
-        raise UsageError("quote: --billing and --currency belong to --rate; a price has its own")
+    if price is not None and billing is not None:
+        raise UsageError("quote: --billing belongs to --rate; a price has its own")
 
 
-def _check_options_of_price(price: str | None, vcpus: int | None, egress_gb: str | None) -> None:
+def _check_options_of_price(
+    price: str | None, vcpus: int | None, egress_gb: str | None, planned: ProjectOptions
+) -> None:
     if price is None and vcpus is not None:
         raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
     if price is None and egress_gb is not None:
         raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
+    if price is None and planned.wanted:
+        raise UsageError("quote: a project belongs to --price; use --runs with --rate")
 
 
-def _bill_of_price(identifier: str, usage: Usage) -> _Bill:
+def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _Bill:
     from epochcost.cost import quote as bill
-    from epochcost.specs.loader import load_catalogue
+    from epochcost.cost.project import quote_project
 
-    catalogue = load_catalogue(Path.cwd())
+    catalogue = _catalogue()
     _refuse_machine(identifier, catalogue)
     price = catalogue.price(identifier)
     place = f", {price.region}" if price.region else ""
     plan = f"{price.id}: {price.provider}{place}, {price.plan}, prices of {price.as_of}"
     note = "Assumed figures, nobody's price list." if price.assumed else ""
-    return _Bill(bill(price, _with_vcpus(usage, price, catalogue)), plan, note)
+    usage = _with_vcpus(usage, price, catalogue)
+    if not planned.wanted:
+        return _Bill(bill(price, usage), usage, plan, note, price)
+    found = quote_project(price, usage, planned.project())
+    return _Bill(found.quote, usage, plan, note, price, found)
 
 
 def _refuse_machine(identifier: str, catalogue: Catalogue) -> None:
@@ -138,10 +211,11 @@ def _bill_at_rate(rate: str, billing: BillingName, currency: str, usage: Usage) 
         raise InputError(f"currency: demanded three capitals, such as USD; got {currency!r}")
     amount = parse_decimal(rate, "rate")
     quoted = quote_at_rate(amount, BILLING_RULES[billing], usage, currency)
-    return _Bill(quoted, f"{_rate(amount, currency)} per hour, {billing} billing")
+    return _Bill(quoted, usage, f"{_rate(amount, currency)} per hour, {billing} billing")
 
 
-def _as_json(quoted: Quote) -> str:
+def _as_json(bill: _Bill) -> dict[str, Any]:
+    quoted = bill.quote
     lines = [
         {
             "label": line.label,
@@ -152,18 +226,28 @@ def _as_json(quoted: Quote) -> str:
         }
         for line in quoted.lines
     ]
-    whole = {"total": plain(quoted.total), "currency": quoted.currency, "lines": lines}
-    return json.dumps(whole, indent=2)
+    whole: dict[str, Any] = {
+        "total": plain(quoted.total),
+        "currency": quoted.currency,
+        "lines": lines,
+    }
+    if bill.project is not None:
+        whole["project"] = project_as_json(bill.project)
+    if bill.conversion is not None:
+        whole["converted"] = converted_as_json(quoted, bill.conversion)
+    if bill.energy is not None:
+        whole["energy"] = energy_as_json(bill.energy)
+    return whole
 
 
-def _show(bill: _Bill, usage: Usage) -> None:
+def _show(bill: _Bill) -> None:
     currency, lines = bill.quote.currency, bill.quote.lines
     places = max(significant_places(line.amount, 3) for line in lines)
-    typer.echo(f"{_usage_words(usage)}; {bill.plan}\n")
+    typer.echo(f"{_usage_words(bill.usage)}; {bill.plan}\n")
     total = ("total", "", "", money(bill.quote.total, currency, places))
     rows = [*(_row(line, currency, places) for line in lines), total]
     print_table(("part", "quantity", "rate", "amount"), rows)
-    notes = [*_notes(bill.quote, usage), *filter(None, [bill.note])]
+    notes = [*_notes(bill), *filter(None, [bill.note])]
     if notes:
         typer.echo("\n" + "\n".join(notes))
 
@@ -174,9 +258,12 @@ def _usage_words(usage: Usage) -> str:
     return used if usage.runs == 1 else f"{used}, {usage.runs:,} runs in a row"
 
 
-def _notes(quoted: Quote, usage: Usage) -> Iterator[str]:
-    """What the lines do not say: the time on the wall, and what is left of a credit."""
-    if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
+def _notes(bill: _Bill) -> Iterator[str]:
+    """What the lines do not say: the time on the wall, credit, currency, energy."""
+    quoted, usage = bill.quote, bill.usage
+    if bill.project is not None:
+        yield from project_words(bill.project)
+    elif quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
         yield f"Elapsed: {elapsed}, with start-ups and what is expected of failures."
     if quoted.credit_left is not None:
@@ -185,6 +272,10 @@ def _notes(quoted: Quote, usage: Usage) -> Iterator[str]:
             f"Before the credit: {money(before, quoted.currency)}. "
             f"Left of the credit: {money(left, quoted.currency)}."
         )
+    if bill.conversion is not None:
+        yield converted_words(quoted, bill.conversion)
+    if bill.energy is not None:
+        yield from energy_words(bill.energy)
 
 
 def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:

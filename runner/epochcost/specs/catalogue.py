@@ -57,7 +57,7 @@ class Catalogue:
         return tuple(sorted(found, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine of an id; raises InputError naming the nearest ids, as the next three do."""
+        """The machine of an id; raises InputError naming the nearest ids, as the next four do."""
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
@@ -71,6 +71,10 @@ class Catalogue:
     def study(self, identifier: str) -> Study:
         """The study of an id."""
         return _named("study", self.studies, identifier)
+
+    def grid(self, identifier: str) -> Grid:
+        """The electricity grid of an id."""
+        return _named("grid", self.grids, identifier)
 
 
 def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:

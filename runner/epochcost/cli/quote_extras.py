@@ -1,0 +1,223 @@
+"""What `epochcost quote` shows beside one run's bill: a project, energy, another currency."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from epochcost.errors import InputError, UsageError
+from epochcost.units import money, parse_decimal, plain, seconds
+
+if TYPE_CHECKING:
+    from epochcost.cost import Quote, Unpriced, Usage
+    from epochcost.cost.currency import Conversion
+    from epochcost.cost.energy import Declared, Energy
+    from epochcost.cost.project import Project, ProjectQuote
+    from epochcost.specs.catalogue import Catalogue
+    from epochcost.specs.price import Price
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectOptions:
+    """The options of a project as they were typed; None: not given."""
+
+    preset: str | None = None
+    configurations: int | None = None
+    repeats: int | None = None
+    machines: int | None = None
+    failed_share: str | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether any was given."""
+        return self != ProjectOptions()
+
+    def project(self) -> Project:
+        """The project; raises InputError on impossible numbers, UsageError on a preset and own."""
+        from epochcost.cost.project import PROJECTS, Project
+
+        share = parse_decimal(self.failed_share or "0", "failed-share")
+        if self.preset is None:
+            numbers = self.configurations, self.repeats, self.machines
+            configurations, repeats, at_once = (1 if n is None else n for n in numbers)
+            return Project(configurations, repeats, at_once, share)
+        if self.configurations is not None or self.repeats is not None:
+            raise UsageError("quote: --project has its own --configurations and --repeats")
+        if self.preset not in PROJECTS:
+            raise InputError(
+                f"project: demanded one of {', '.join(PROJECTS)}; got {self.preset!r:.40}"
+            )
+        known, at_once = PROJECTS[self.preset], 1 if self.machines is None else self.machines
+        return Project(known.configurations, known.repeats, at_once, share)
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyOptions:
+    """The options of energy as they were typed; None: not given."""
+
+    grid: str | None = None
+    watts: str | None = None
+    load: str | None = None
+    pue: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.grid is None and (self.watts, self.load, self.pue) != (None, None, None):
+            raise UsageError("quote: --watts, --load and --pue demand --grid")
+
+    def energy(
+        self, price: Price | None, usage: Usage, failures: Decimal, catalogue: Catalogue
+    ) -> Energy | Unpriced:
+        """The energy of all runs, failed ones too; Unpriced where no power is known.
+
+        ``failures`` are those expected for each run that counts.
+        """
+        from epochcost.cost import Unpriced
+        from epochcost.cost.energy import energy_of
+        from epochcost.cost.money import exact_arithmetic
+
+        assert self.grid is not None, "asked for energy"
+        grid, pue = catalogue.grid(self.grid), _decimal(self.pue, "PUE")
+        power = self._power(price, usage, catalogue)
+        if isinstance(power, Unpriced):
+            return power
+        if pue is None and price is not None and price.owned is not None:
+            pue = price.owned.pue
+        with exact_arithmetic():
+            machine_seconds = usage.duration_seconds * usage.machines * (1 + failures)
+        return energy_of(power, machine_seconds, grid, pue)
+
+    def _power(
+        self, price: Price | None, usage: Usage, catalogue: Catalogue
+    ) -> Declared | Unpriced:
+        from epochcost.cost.energy import Declared, declared_power, owned_power
+
+        load = parse_decimal(self.load or "1", "load")
+        if self.watts is not None:
+            return Declared(parse_decimal(self.watts, "watts"), load)
+        if price is None:
+            raise UsageError("quote: --grid with --rate demands --watts: a rate has no machine")
+        if price.owned is not None:
+            return owned_power(price.owned, usage.vcpus or os.cpu_count(), load)
+        return declared_power(catalogue.machine(price.hardware), load)
+
+
+def converted(quote: Quote, currency: str, catalogue: Catalogue, day: dt.date) -> Conversion:
+    """The rate from the quote's currency; raises InputError where there is none by that day."""
+    from epochcost.cost.currency import conversion
+
+    return conversion(quote.currency, currency, catalogue.currencies.values(), day)
+
+
+def project_as_json(found: ProjectQuote) -> dict[str, Any]:
+    """The project's numbers and times."""
+    project = found.project
+    return {
+        "configurations": project.configurations,
+        "repeats": project.repeats,
+        "runs": project.runs,
+        "failed_share": plain(project.failed_share),
+        "failed_runs_expected": plain(project.failures),
+        "at_once": project.at_once,
+        "in_sequence_seconds": plain(found.in_sequence_seconds),
+        "at_once_seconds": plain(found.at_once_seconds),
+    }
+
+
+def project_words(found: ProjectQuote) -> Iterator[str]:
+    """What the project is, and its time both ways."""
+    project = found.project
+    failed = f", {plain(project.failed_share)} of all that are started fail"
+    yield (
+        f"Project: {_counted(project.configurations, 'configuration')} of "
+        f"{_counted(project.repeats, 'run')} each{failed if project.failures else ''}; "
+        "every run is started and billed by itself."
+    )
+    yield f"One after the other: {seconds(float(found.in_sequence_seconds))}."
+    if project.at_once > 1:
+        time = seconds(float(found.at_once_seconds))
+        yield f"{project.at_once:,} runs at once: {time}, for the same money."
+
+
+def energy_as_json(energy: Energy | Unpriced) -> dict[str, Any]:
+    """The figures with all that they rest on, or why there are none."""
+    from epochcost.cost import Unpriced
+    from epochcost.cost.energy import Metered
+
+    if isinstance(energy, Unpriced):
+        return {"unknown": energy.reason}
+    grid = energy.grid
+    return {
+        "measured": isinstance(energy.power, Metered),
+        "source": energy.power.words,
+        "machines_kwh": plain(energy.machines_kwh),
+        "pue": plain(energy.pue),
+        "pue_source": energy.pue_source,
+        "building_kwh": plain(energy.building_kwh),
+        "grid": grid.id,
+        "grid_year": grid.year,
+        "grid_source": grid.source,
+        "kg_co2e_per_kwh": plain(grid.kg_co2e_per_kwh),
+        "kg_co2e": plain(energy.kg_co2e),
+        "lb_co2e": plain(energy.pounds_co2e),
+    }
+
+
+def energy_words(energy: Energy | Unpriced) -> Iterator[str]:
+    """The energy and the emissions, each with its source."""
+    from epochcost.cost import Unpriced
+
+    if isinstance(energy, Unpriced):
+        yield f"Energy: not known. {energy.reason}; say it with --watts."
+        return
+    grid, kwh = energy.grid, energy.building_kwh
+    yield "Beside the bill, and no part of its total:"
+    yield (
+        f"Energy: {_figure(kwh)} kWh, {energy.power.words}; "
+        f"PUE {plain(energy.pue)} ({energy.pue_source})."
+    )
+    yield (
+        f"Emissions: {_figure(energy.kg_co2e)} kg ({_figure(energy.pounds_co2e)} lb) of CO2e, "
+        f"at {_figure(grid.kg_co2e_per_kwh)} kg per kWh: {grid.name}, {grid.year}; {grid.source}."
+    )
+
+
+def converted_as_json(quote: Quote, found: Conversion) -> dict[str, Any]:
+    """The total in the other currency, and by which rate."""
+    return {
+        "total": plain(found.amount(quote.total)),
+        "currency": found.quote,
+        "rate": found.rate and found.rate.id,
+        "rate_as_of": found.rate and str(found.rate.as_of),
+        "inverse": found.inverse,
+    }
+
+
+def converted_words(quote: Quote, found: Conversion) -> str:
+    """The total in the other currency, and by which rate."""
+    return f"In {found.quote}: {money(found.amount(quote.total), found.quote)}, by {found.words}."
+
+
+def parse_day(text: str | None) -> dt.date:
+    """A day of the calendar, today where none is given; raises InputError on anything else."""
+    if text is None:
+        return dt.datetime.now(dt.UTC).date()
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"day: demanded a date such as 2026-06-01; got {text!r:.40}") from None
+
+
+def _decimal(text: str | None, name: str) -> Decimal | None:
+    return None if text is None else parse_decimal(text, name)
+
+
+def _figure(value: Decimal) -> str:
+    return f"{float(value):,.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
