@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
+from epochcost.plan.load import Load, loads
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
@@ -28,22 +29,28 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class Host:
     """The machine that would run the trials: its spec's id, its software, what it cannot do.
 
-    ``unusable`` maps a provider to the reason why this machine cannot run it.
+    ``unusable`` maps a provider to the reason why this machine cannot run it; ``no_loadgen`` is why
+    it cannot run LoadGen, None where it can.
     """
 
     hardware: str
     runtime: str
     producer: str
     unusable: Mapping[Provider, str]
+    no_loadgen: str | None = None
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What was asked for by name; None is everything. ``quick`` trades precision for time."""
+    """What was asked for by name; None is everything.
+
+    ``quick`` trades precision for time; ``compliant`` gives LoadGen MLPerf's durations and counts.
+    """
 
     models: frozenset[str] | None = None
     providers: frozenset[Provider] | None = None
     quick: bool = False
+    compliant: bool = False
 
 
 @dataclass(frozen=True, order=True)
@@ -143,11 +150,13 @@ class _Work:
     mode: Mode
     provider: Provider
     batch_size: int | None
+    load: Load | None = None
 
     @property
     def title(self) -> str:
         batch = "" if self.batch_size is None else f" batch {self.batch_size}"
-        return f"{self.model.id} {self.mode} {self.provider}{batch}"
+        done = self.mode if self.load is None else self.load.title
+        return f"{self.model.id} {done} {self.provider}{batch}"
 
 
 def _work(catalogue: Catalogue, study: Study, selection: Selection) -> Iterator[_Work]:
@@ -160,12 +169,27 @@ def _work(catalogue: Catalogue, study: Study, selection: Selection) -> Iterator[
                 if selection.providers is None or provider in selection.providers:
                     for batch_size in _batch_sizes(study, model, mode):
                         yield _Work(model, mode, provider, batch_size)
+                    for load, batch_size in _loads(study, model, mode, selection):
+                        yield _Work(model, mode, provider, batch_size, load)
+
+
+def _loads(
+    study: Study, model: Model, mode: Mode, selection: Selection
+) -> Iterable[tuple[Load, int]]:
+    if mode == "training" or model.inference is None:
+        return ()
+    return loads(study, model.inference, compliant=selection.compliant)
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ...]:
-    """The study's sizes, else the model's; a lone None where the model does not know the mode."""
+    """The study's sizes, else the model's; a lone None where the model does not know the mode.
+
+    None at all where inference is asked for under LoadGen only.
+    """
     declared = model.training if mode == "training" else model.inference
     asked = study.training_batch_sizes if mode == "training" else study.inference_batch_sizes
+    if declared is not None and mode == "inference" and "batch" not in study.scenarios:
+        return ()
     return (None,) if declared is None else asked or declared.batch_sizes
 
 
@@ -181,6 +205,8 @@ def _trial_or_reason(
         return LeftOut(what, host.unusable[work.provider])
     if _exceeds_an_epoch(work, work.batch_size):
         return LeftOut(work.title, "the batch is larger than an epoch has examples")
+    if work.load is not None and (reason := _unloadable(host, work.load)):
+        return LeftOut(work.title, reason)
     sampling = _quick(study.sampling) if quick else study.sampling
     return Trial(
         model=work.model.id,
@@ -193,8 +219,20 @@ def _trial_or_reason(
         producer=host.producer,
         graph_sha256=graphs[work.model.id],
         spec_sha256=work_sha256(work.model, work.mode),
+        load=work.load,
         **sampling.model_dump(),
     )
+
+
+def _unloadable(host: Host, load: Load) -> str | None:
+    if host.no_loadgen is not None:
+        return host.no_loadgen
+    if load.lacks_bound:
+        return (
+            "no latency bound is declared: write server_latency_ms in the model's table "
+            "[inference] or the study's table [serving]"
+        )
+    return None
 
 
 def _exceeds_an_epoch(work: _Work, batch_size: int) -> bool:

@@ -8,9 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from epochcost.specs.study import Mode, Provider
+from epochcost.plan.load import Load
+from epochcost.specs.study import Mode, Provider, Scenario
 from epochcost.units import plain
 
+# Named here once a field is added: left out of the identity where it says what was always so.
+_ADDED = {"load"}
 Precision = Literal["fp32"]
 # 12 and 12.0 are the same budget and give the same id.
 Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
@@ -22,7 +25,8 @@ class Trial(BaseModel):
     ``graph_sha256`` is of the ONNX file, ``spec_sha256`` of what the model's spec says about the
     work (``plan.digests.work_sha256``), ``runtime`` the package and version that executes it,
     ``producer`` the version of epochcost (its gradients are part of the work). ``threads`` 0 means
-    all cores.
+    all cores. ``load`` is what LoadGen is asked for, None for full batches one after the other;
+    ``batch_size`` is then the most that one run of the model takes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,13 +45,22 @@ class Trial(BaseModel):
     relative_half_width: Canonical
     minimum_samples: int
     budget_seconds: Canonical
+    load: Load | None = None
+
+    @property
+    def scenario(self) -> Scenario:
+        """How inference is loaded; training knows full batches only."""
+        return "batch" if self.load is None else self.load.scenario
 
     @property
     def id(self) -> str:
         """Sixteen hexadecimal digits: the same for the same work on any machine, on any day."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        unsaid = {name for name in _ADDED if getattr(self, name) is None}
+        return hashlib.sha256(self.model_dump_json(exclude=unsaid).encode()).hexdigest()[:16]
 
     @property
     def title(self) -> str:
         """What a progress display calls the trial."""
+        if self.load is not None:
+            return f"{self.model} {self.load.title} {self.provider} batch {self.batch_size}"
         return f"{self.model} {self.mode} {self.provider} batch {self.batch_size}"

@@ -9,17 +9,28 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from epochcost.plan.trial import Trial
+from epochcost.results.served import Served
 from epochcost.specs.study import Provider
 
-StopReason = Literal["precise", "budget"]
+# "loadgen": LoadGen decides when a scenario ends.
+StopReason = Literal["precise", "budget", "loadgen"]
 CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 # What ONNX Runtime calls the providers.
 EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
     {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 )
+_FEWEST_SAMPLES = 2
 FiniteSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -164,7 +175,8 @@ class Placement(Record):
 class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
-    At least two samples, for one has no spread to bound its mean by. For training,
+    At least two samples, for one has no spread to bound its mean by; none where LoadGen measured
+    (``served``), whose times are latencies. For training,
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
     worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
     nothing watched it.
@@ -173,7 +185,8 @@ class Measurement(Record):
     started_at: AwareDatetime
     wall_seconds: FiniteSeconds
     warmup_seconds: tuple[FiniteSeconds, ...]
-    samples_seconds: Annotated[tuple[FiniteSeconds, ...], Field(min_length=2)]
+    served: Served | None = None
+    samples_seconds: tuple[FiniteSeconds, ...]
     stop_reason: StopReason
     placement: Placement
     steps_taken: Count
@@ -182,6 +195,16 @@ class Measurement(Record):
     peak_memory_bytes: Count | None = None
     conditions: Conditions | None = None
     energy: Energy | None = None
+
+    @field_validator("samples_seconds")
+    @classmethod
+    def _samples_or_served(
+        cls, samples: tuple[float, ...], info: ValidationInfo
+    ) -> tuple[float, ...]:
+        fewest = 0 if info.data.get("served") else _FEWEST_SAMPLES
+        if len(samples) < fewest:
+            raise ValueError(f"should have at least {fewest} samples, not {len(samples)}")
+        return samples
 
 
 class Result(Record):
@@ -207,4 +230,12 @@ class Result(Record):
         asked, ran = EXECUTION_PROVIDERS[self.trial.provider], self.measurement.placement.provider
         if asked != ran:
             raise ValueError(f"a trial on {asked} should have run there, not on {ran}")
+        return self
+
+    @model_validator(mode="after")
+    def _loaded_as_asked(self) -> Result:
+        """Latencies under load are never read as times of full batches, nor the reverse."""
+        if (self.trial.load is None) != (self.measurement.served is None):
+            asked = f"a trial of the scenario {self.trial.scenario}"
+            raise ValueError(f"{asked} should have runs of LoadGen if and only if it asks for them")
         return self

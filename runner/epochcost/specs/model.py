@@ -106,9 +106,13 @@ class Training(LossTerm):
 
 
 class Inference(Spec):
-    """The batch sizes at which the model is served."""
+    """The batch sizes at which the model is served.
+
+    ``server_latency_ms`` is how long an answer may take under a server's load.
+    """
 
     batch_sizes: BatchSizes
+    server_latency_ms: Positive | None = None
 
 
 class Declared(Spec):

@@ -7,13 +7,26 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from epochcost.specs.base import DISTINCT, FROM_LIST, Identifier, NamedSpec, Positive, Spec, Text
+from epochcost.specs.base import (
+    DISTINCT,
+    FROM_LIST,
+    Identifier,
+    NamedSpec,
+    NonNegative,
+    Positive,
+    Spec,
+    Text,
+)
 from epochcost.specs.model import BatchSizes
 
 # Raw samples are stored, about 11 bytes each: half a megabyte is as much as one result may weigh.
 MOST_SAMPLES = 50_000
 Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
+# "batch": full batches one after the other; the others are MLPerf Inference's, under LoadGen.
+Scenario = Literal["batch", "single-stream", "multi-stream", "offline", "server"]
+Scenarios = Annotated[tuple[Scenario, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+MOST_BATCH = 65_536
 Modes = Annotated[tuple[Mode, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 
@@ -30,10 +43,27 @@ class Sampling(Spec):
     budget_seconds: Positive = Decimal(20)
 
 
+class Serving(Spec):
+    """How the scenarios of MLPerf Inference load a model, and how its server batches.
+
+    ``server_latency_ms`` bounds the ``latency_percentile`` of the scenario server; where it is not
+    given, the model's own does. ``samples_per_query`` is of multi-stream, MLPerf's 8 by default.
+    Dynamic batching: the server takes what waits, at most ``maximum_batch`` samples (the largest
+    inference batch size where it is not given), once the oldest has waited ``maximum_delay_ms``.
+    """
+
+    server_latency_ms: Positive | None = None
+    latency_percentile: Annotated[Positive, Field(lt=1)] = Decimal("0.99")
+    samples_per_query: Annotated[int, Field(ge=1, le=MOST_BATCH)] = 8
+    maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = None
+    maximum_delay_ms: NonNegative = Decimal(0)
+
+
 class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes.
 
     A mode whose batch sizes are not given takes each model's own; ``threads`` 0 is all cores.
+    ``scenarios`` are of inference; batch sizes are those of the scenario batch.
     """
 
     name: Text
@@ -45,6 +75,8 @@ class Study(NamedSpec):
     providers: Providers = ("cpu", "cuda")
     training_batch_sizes: BatchSizes | None = None
     inference_batch_sizes: BatchSizes | None = None
+    scenarios: Scenarios = ("batch",)
+    serving: Serving = Serving()
     threads: Annotated[int, Field(ge=0, le=4096)] = 0
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     sampling: Sampling = Sampling()

@@ -1,0 +1,75 @@
+"""What LoadGen is asked for: the scenarios of MLPerf Inference, from a study's and a model's spec.
+
+Pure. How LoadGen is driven is left to ``measure.loadgen``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from epochcost.specs.model import Inference
+from epochcost.specs.study import Study
+from epochcost.units import plain
+
+LoadScenario = Literal["single-stream", "multi-stream", "offline", "server"]
+_Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
+
+
+class Load(BaseModel):
+    """One scenario and what defines it; what a scenario does not know is None.
+
+    ``compliant``: the durations and counts of MLPerf's rules instead of seconds.
+    ``server_latency_ms`` bounds ``latency_percentile``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scenario: LoadScenario
+    compliant: bool = False
+    samples_per_query: int = 1
+    server_latency_ms: _Canonical | None = None
+    latency_percentile: _Canonical | None = None
+    maximum_delay_ms: _Canonical | None = None
+
+    @property
+    def title(self) -> str:
+        """The scenario, and whether it is MLPerf's whole length."""
+        return f"{self.scenario} (compliant)" if self.compliant else self.scenario
+
+    @property
+    def lacks_bound(self) -> bool:
+        """Whether this is a server of which nobody said how soon it must answer."""
+        return self.scenario == "server" and self.server_latency_ms is None
+
+
+def loads(study: Study, inference: Inference, *, compliant: bool) -> Iterator[tuple[Load, int]]:
+    """The study's scenarios under LoadGen, each with the most samples of one run of the model."""
+    serving = study.serving
+    largest = max(study.inference_batch_sizes or inference.batch_sizes)
+    most = serving.maximum_batch or largest
+    for scenario in study.scenarios:
+        if scenario == "single-stream":
+            yield Load(scenario=scenario, compliant=compliant), 1
+        elif scenario == "multi-stream":
+            samples = serving.samples_per_query
+            load = Load(scenario=scenario, compliant=compliant, samples_per_query=samples)
+            yield load, min(most, samples)
+        elif scenario == "offline":
+            yield Load(scenario=scenario, compliant=compliant), most
+        elif scenario == "server":
+            yield _server(study, inference, compliant), most
+
+
+def _server(study: Study, inference: Inference, compliant: bool) -> Load:
+    serving = study.serving
+    return Load(
+        scenario="server",
+        compliant=compliant,
+        server_latency_ms=serving.server_latency_ms or inference.server_latency_ms,
+        latency_percentile=serving.latency_percentile,
+        maximum_delay_ms=serving.maximum_delay_ms,
+    )
