@@ -1,0 +1,110 @@
+"""What moves a cost, and where another choice is as cheap: cases by hand, checked by billing."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+
+from epochcost.cost import Time
+from epochcost.cost.priced_job import SPEED, PricedJob
+from epochcost.cost.sensitivity import effects, switching_value
+from epochcost.errors import InputError
+from price_plans import figures, owned, plan, rented
+
+HOUR = Decimal(3600)
+JOB = PricedJob(rented("0.90", "prorated"), Time.exactly(10 * HOUR))
+
+
+def test_price_and_speed_move_a_rented_job() -> None:
+    """Of 9 dollars a tenth of the price is 0.90; a tenth less speed costs a ninth more."""
+    speed, amount = effects(JOB)
+    assert (speed.name, amount.name) == (SPEED, "amount")
+    assert (amount.lower, amount.higher) == (Decimal("8.1"), Decimal("9.9"))
+    assert speed.lower == pytest.approx(Decimal(10))
+    assert speed.higher == pytest.approx(Decimal(9) / Decimal("1.1"))
+    assert amount.size == Decimal("0.9")
+
+
+def test_what_moves_an_owned_machine() -> None:
+    """All of purchase, utilisation and electricity, each in its direction."""
+    found = {effect.name: effect for effect in effects(PricedJob(owned(), JOB.time))}
+    assert set(found) == {
+        "owned.purchase", "owned.utilisation", "owned.electricity_per_kwh", SPEED
+    }  # fmt: skip
+    for name in ("owned.purchase", "owned.electricity_per_kwh"):
+        effect = found[name]
+        assert effect.lower is not None
+        assert effect.higher is not None
+        assert effect.lower < effect.cost < effect.higher
+    used = found["owned.utilisation"]
+    assert used.lower is not None
+    assert used.lower > used.cost
+
+
+def test_a_share_beyond_one_is_no_effect() -> None:
+    """A machine in use all its life cannot be used more."""
+    found = {effect.name: effect for effect in effects(PricedJob(owned(utilisation="1"), JOB.time))}
+    assert found["owned.utilisation"].higher is None
+    assert found["owned.utilisation"].size > 0
+
+
+@pytest.mark.parametrize(("name", "value"), [("amount", "0.45"), (SPEED, "2")])
+def test_where_half_the_cost_is(name: str, value: str) -> None:
+    """4.50 dollars are half the price or twice the speed."""
+    got = switching_value(JOB, name, Decimal("4.5"))
+    assert got is not None
+    assert got.value == pytest.approx(Decimal(value), rel=Decimal("1e-12"))
+
+
+@given(figures("0.01", "100"))
+def test_the_job_costs_as_much_there(cost: Decimal) -> None:
+    """Billed anew at the switching value, the job costs the amount asked for."""
+    for name in ("amount", SPEED):
+        got = switching_value(JOB, name, cost)
+        assert got is not None
+        assert JOB.changed(name, got.value).bill().total == pytest.approx(cost)
+
+
+def test_the_interruption_rate_at_which_spot_is_no_cheaper() -> None:
+    """Spot at half the price is as dear as on demand at some rate; below it, it is cheaper."""
+    terms = {
+        "rate_per_hour": Decimal("0.01"),
+        "checkpoint_seconds": Decimal(60),
+        "restart_seconds": Decimal(300),
+    }
+    spot = plan(plan="spot", amount=Decimal("0.45"), billing="prorated", interruptions=terms)
+    job = PricedJob(spot, JOB.time)
+    got = switching_value(job, "interruptions.rate_per_hour", JOB.bill().total)
+    assert got is not None
+    assert got.value > got.now
+    for factor, cheaper in ((Decimal("0.99"), True), (Decimal("1.01"), False)):
+        bill = job.changed("interruptions.rate_per_hour", got.value * factor).bill()
+        assert (bill.total < 9) is cheaper
+
+
+def test_a_utilisation_that_no_machine_has() -> None:
+    """Not even all its life in use makes it that cheap."""
+    job = PricedJob(owned(), JOB.time)
+    assert switching_value(job, "owned.utilisation", Decimal("1e-6")) is None
+    whole = job.changed("owned.utilisation", Decimal(1)).bill().total
+    got = switching_value(job, "owned.utilisation", whole)
+    assert got is not None
+    assert got.value == pytest.approx(Decimal(1))
+
+
+def test_billing_in_steps_has_steps() -> None:
+    """In whole hours 61 minutes cost two: a 61/60 of the speed costs one."""
+    job = PricedJob(rented("1", "whole-hour"), Time.exactly(Decimal(3660)))
+    got = switching_value(job, SPEED, Decimal(1))
+    assert got is not None
+    assert got.value == pytest.approx(Decimal(61) / 60)
+
+
+def test_an_input_that_is_none() -> None:
+    """A figure that the plan does not have is said, and so is a speed of zero."""
+    with pytest.raises(InputError, match=r"owned\.utilisation"):
+        switching_value(JOB, "owned.utilisation", Decimal(1))
+    with pytest.raises(InputError, match="factor above 0; got 0"):
+        JOB.changed(SPEED, Decimal(0))
