@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 
+from epochcost.measure.kernel_files import ControlGroups, read_number
+
 _STATUS = Path("/proc/self/status")
-_MEMBERSHIP = Path("/proc/self/cgroup")
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def peak_memory_bytes() -> int | None:
@@ -44,37 +44,12 @@ def memory_limit_bytes() -> int:
     return min((psutil.virtual_memory().total, *control_group_limits_bytes()))
 
 
-def control_group_limits_bytes(
-    membership: Path = _MEMBERSHIP, mounted: Path = _CGROUPS
-) -> tuple[int, ...]:
+def control_group_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     """The limits of the groups of this process, of both versions; empty where there are none.
 
     Version 2 writes ``memory.max`` (``max``: no limit), version 1 ``memory.limit_in_bytes`` (about
     2**63: no limit): the kernel's admin-guide, cgroup-v2 and cgroup-v1/memory.
     """
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return ()
-    files: list[Path] = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            files += _upward(mounted, path, "memory.max")
-        elif "memory" in controllers.split(","):
-            files += _upward(mounted / "memory", path, "memory.limit_in_bytes")
-    return tuple(limit for file in files if (limit := _limit(file)) is not None)
-
-
-def _upward(root: Path, path: str, name: str) -> list[Path]:
-    """The file of a group and of those above it; within a container only the root's is there."""
-    group = root / path.lstrip("/")
-    return [folder / name for folder in (group, *group.parents) if folder.is_relative_to(root)]
-
-
-def _limit(file: Path) -> int | None:
-    try:
-        text = file.read_text().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdecimal() else None
+    groups = groups or ControlGroups()
+    files = groups.files("memory.max", "memory", "memory.limit_in_bytes")
+    return tuple(limit for file in files if (limit := read_number(file)) is not None)

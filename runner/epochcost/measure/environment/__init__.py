@@ -1,0 +1,115 @@
+"""The machine and its software, as found: what a stored figure must be read with.
+
+Each module reads one part; this one joins them. Whatever cannot be read is None or absent, never
+zero, with the reason in ``Environment.unknown`` where one is known. What happens while a trial runs
+is left to ``watch`` and ``power``.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+
+import psutil
+
+from epochcost.measure.environment.cloud import instance
+from epochcost.measure.environment.container import container, cpu_quota, virtualisation
+from epochcost.measure.environment.cpu import cpu_model, processor, usable_cpus
+from epochcost.measure.environment.gpu import gpus
+from epochcost.measure.environment.software import code_revision, package_versions, runtime_name
+from epochcost.measure.memory import memory_limit_bytes
+from epochcost.results.records import Environment, Gpu
+
+__all__ = ["detect", "fingerprint", "runtime_name", "timer_step_seconds"]
+
+_GIB = 2**30
+_TIMER_READINGS = 2000
+_NO_GOVERNOR = "no cpufreq here: the firmware or the host sets the clock"
+_NO_TURBO = "neither cpufreq/boost nor intel_pstate/no_turbo is here"
+_NO_REVISION = "the code is no checkout of git: its version stands in packages"
+
+
+def detect() -> Environment:
+    """Describe this machine now. Raises CapabilityError where onnxruntime is not installed."""
+    cpu, physical, logical = _cpu_model(), psutil.cpu_count(logical=False), usable_cpus()
+    memory_bytes, limit_bytes = psutil.virtual_memory().total, memory_limit_bytes()
+    (found, no_gpus), (rented, not_rented) = gpus(), _instance()
+    governed, revision = processor(), _code_revision()
+    return Environment(
+        fingerprint=fingerprint(cpu, physical, logical, memory_bytes, found),
+        cpu=cpu,
+        physical_cores=physical,
+        logical_cpus=logical,
+        memory_bytes=memory_bytes,
+        gpus=found,
+        operating_system=platform.platform(),
+        python=platform.python_version(),
+        runtime=runtime_name(),
+        packages=package_versions(),
+        virtualisation=_virtualisation(),
+        instance=rented,
+        load_average_1min=_load_average(),
+        processor=governed,
+        container=container(),
+        cpu_quota=cpu_quota(),
+        memory_limit_bytes=limit_bytes if limit_bytes < memory_bytes else None,
+        timer_step_seconds=timer_step_seconds(),
+        revision=revision.commit if revision else None,
+        modified=revision.modified if revision else None,
+        unknown=_known(
+            {
+                "gpus": no_gpus,
+                "instance": not_rented,
+                "processor.governor": None if governed.governor else _NO_GOVERNOR,
+                "processor.turbo": None if governed.turbo is not None else _NO_TURBO,
+                "revision": None if revision else _NO_REVISION,
+            }
+        ),
+    )
+
+
+def fingerprint(
+    cpu: str | None,
+    physical_cores: int | None,
+    logical_cpus: int,
+    memory_bytes: int,
+    gpus: tuple[Gpu, ...],
+) -> str:
+    """Hash what makes two hosts alike: CPU, cores, memory to the GiB, GPUs; 16 hex digits.
+
+    Drivers and kernels may differ: they are versions, not machines. Memory is rounded because
+    what a kernel keeps for itself varies from boot to boot.
+    """
+    parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
+    parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float | None:
+    """The smallest step between readings of the timer: its resolution or its own cost."""
+    readings = [clock() for _ in range(_TIMER_READINGS)]
+    steps = (later - earlier for earlier, later in itertools.pairwise(readings))
+    return min((step for step in steps if step > 0), default=None)
+
+
+def _known(reasons: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+# None of these changes while a program runs: they are read once.
+_cpu_model = functools.cache(cpu_model)
+_code_revision = functools.cache(code_revision)
+_instance = functools.cache(instance)
+_virtualisation = functools.cache(virtualisation)
+
+
+def _load_average() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return None

@@ -1,0 +1,177 @@
+"""Which instance of which cloud this is, asked of the cloud's metadata service.
+
+Asked only where the firmware or the hypervisor says that a cloud is there, and given up after
+``PATIENCE_SECONDS`` altogether: a run elsewhere is not slowed down. Nothing but the kind of the
+machine, its place and its purchase is read: no identity, no key.
+
+Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
+Compute Engine documentation (metadata server), Azure's (Instance Metadata Service).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from epochcost.measure.kernel_files import read_text
+from epochcost.results.records import CloudProvider, Instance
+
+PATIENCE_SECONDS = 0.5
+# The link-local address that all three answer on; by number, for a name may take long to resolve.
+SERVICE = "http://169.254.169.254"
+_DMI = Path("/sys/class/dmi/id")
+_HYPERVISOR = Path("/sys/hypervisor")
+# What Azure gives all its machines as asset tag; other Hyper-V machines have others.
+_AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
+_LONGEST_ANSWER_BYTES = 65_536
+_OK = 200
+
+
+class _NoSuchKeyError(ConnectionError):
+    """The service answers, and does not know the key."""
+
+
+class Service:
+    """One metadata service at a base address; every question has the same deadline."""
+
+    def __init__(self, base: str, deadline: float) -> None:
+        address = urlsplit(base)
+        self._host, self._port = address.hostname or "", address.port or 80
+        self._deadline = deadline
+
+    def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
+        """The text of an answer; raises OSError or HTTPException where there is none."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no time left")
+        # Not urllib: it would send the question to a proxy where one is set.
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=left)
+        try:
+            connection.request(method, path, headers=dict(headers))
+            answered = connection.getresponse()
+            if answered.status != _OK:
+                raise _NoSuchKeyError(f"status {answered.status} for {path}")
+            return answered.read(_LONGEST_ANSWER_BYTES).decode().strip()
+        finally:
+            connection.close()
+
+    def ask_if_known(self, path: str, headers: Mapping[str, str]) -> str | None:
+        """The same, None where the service does not know the key."""
+        try:
+            return self.ask(path, headers)
+        except _NoSuchKeyError:
+            return None
+
+
+def _ec2(service: Service) -> Instance:
+    """Version 2 of the service wants a token first; version 1 may be switched off."""
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+    token = service.ask("/latest/api/token", lifetime, "PUT")
+    headers = {"X-aws-ec2-metadata-token": token}
+    document = _object(service.ask("/latest/dynamic/instance-identity/document", headers))
+    cycle = service.ask_if_known("/latest/meta-data/instance-life-cycle", headers)
+    return Instance(
+        provider="AWS EC2",
+        type=document["instanceType"],
+        region=document.get("region"),
+        zone=document.get("availabilityZone"),
+        spot=None if cycle is None else cycle == "spot",
+    )
+
+
+def _compute_engine(service: Service) -> Instance:
+    """Types and zones come as paths: ``projects/1/zones/us-central1-a``."""
+    headers, keys = {"Metadata-Flavor": "Google"}, "/computeMetadata/v1/instance"
+    zone = service.ask(f"{keys}/zone", headers).rpartition("/")[2]
+    preemptible = service.ask_if_known(f"{keys}/scheduling/preemptible", headers)
+    return Instance(
+        provider="Google Compute Engine",
+        type=service.ask(f"{keys}/machine-type", headers).rpartition("/")[2],
+        region=zone.rpartition("-")[0] or None,
+        zone=zone or None,
+        spot=None if preemptible is None else preemptible.upper() == "TRUE",
+    )
+
+
+def _azure(service: Service) -> Instance:
+    path = "/metadata/instance/compute?api-version=2021-02-01"
+    compute = _object(service.ask(path, {"Metadata": "true"}))
+    return Instance(
+        provider="Azure",
+        type=compute["vmSize"],
+        region=compute.get("location") or None,
+        zone=compute.get("zone") or None,
+        # Empty for machines that are not Spot.
+        spot=compute["priority"] == "Spot" if "priority" in compute else None,
+    )
+
+
+_ASK: Mapping[CloudProvider, Callable[[Service], Instance]] = MappingProxyType(
+    {"AWS EC2": _ec2, "Google Compute Engine": _compute_engine, "Azure": _azure}
+)
+
+
+def _object(text: str) -> dict[str, Any]:
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("demanded a JSON object")
+    return document
+
+
+def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
+    """The cloud that the firmware's strings or Xen's UUID name; None elsewhere."""
+
+    def says(name: str, word: str) -> bool:
+        return word in (read_text(dmi / name) or "").lower()
+
+    xen = (read_text(hypervisor / "uuid") or "").lower().startswith("ec2")
+    if xen or says("sys_vendor", "amazon ec2") or says("bios_version", "amazon"):
+        return "AWS EC2"
+    if says("product_name", "google compute engine"):
+        return "Google Compute Engine"
+    return "Azure" if says("chassis_asset_tag", _AZURE_ASSET_TAG) else None
+
+
+def instance(
+    dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
+) -> tuple[Instance | None, str | None]:
+    """Ask for this instance, where a cloud is suspected; or None, and why."""
+    cloud = suspected_cloud(dmi, hypervisor)
+    if cloud is None:
+        return None, "neither the firmware nor the hypervisor names a cloud"
+    return ask_cloud(cloud, base)
+
+
+def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
+    """Ask one cloud's service; None and the reason where it does not answer in time."""
+    answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
+    service = Service(base, time.monotonic() + PATIENCE_SECONDS)
+
+    def ask() -> None:
+        try:
+            answers.put((_ASK[cloud](service), None))
+        except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+            answers.put((None, f"{cloud}'s metadata service: {_words(error)}"))
+
+    # A thread: a socket's time limit is for each packet, and drops may come for ever.
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answers.get(timeout=PATIENCE_SECONDS)
+    except queue.Empty:
+        return None, f"{cloud}'s metadata service: no answer within {PATIENCE_SECONDS} s"
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {PATIENCE_SECONDS} s; in a container, allow it two hops"
+    if isinstance(error, KeyError | ValueError):
+        return "an answer that this version cannot read"
+    return str(error) or type(error).__name__

@@ -1,0 +1,66 @@
+"""What the kernel tells in small text files, and which of its control groups this process is in.
+
+Reading only; what the values mean is left to those who ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MEMBERSHIP = Path("/proc/self/cgroup")
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+def read_text(file: Path) -> str | None:
+    """The text without surrounding blanks; None where there is none or it may not be read."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def read_number(file: Path) -> int | None:
+    """A file that holds one natural number; None for anything else."""
+    text = read_text(file)
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def why_unreadable(file: Path) -> str:
+    """The reason for which a file tells nothing."""
+    try:
+        file.read_bytes()
+    except PermissionError:
+        return f"{file}: permission denied"
+    except OSError:
+        return f"{file}: absent"
+    return f"{file}: not a value that this version knows"
+
+
+@dataclass(frozen=True)
+class ControlGroups:
+    """The control groups of a process: ``membership`` is its /proc/<id>/cgroup."""
+
+    membership: Path = MEMBERSHIP
+    mounted: Path = CONTROL_GROUPS
+
+    def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
+        """A file's path in this process's group and all above it, innermost first.
+
+        It is called ``unified`` in version 2 and ``legacy`` below ``controller`` in version 1 (the
+        kernel's admin-guide: cgroup-v2, cgroup-v1). The paths need not exist: a container mounts
+        its own group as the root.
+        """
+        found: list[Path] = []
+        for line in (read_text(self.membership) or "").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                found += _upward(self.mounted, path, unified)
+            elif controller in controllers.split(","):
+                found += _upward(self.mounted / controller, path, legacy)
+        return tuple(found)
+
+
+def _upward(root: Path, path: str, name: str) -> list[Path]:
+    group = root / path.lstrip("/")
+    return [folder / name for folder in (group, *group.parents) if folder.is_relative_to(root)]

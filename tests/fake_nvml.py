@@ -1,0 +1,87 @@
+"""NVIDIA's management library as far as we ask it, without a driver: tests say what devices answer.
+
+It raises where the real one does: what a device is not told to answer is "not supported".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+
+class NVMLError(Exception):
+    """What the library raises."""
+
+
+class NVMLError_LibraryNotFound(NVMLError):  # noqa: N801, N818 - the library's name
+    """There is no driver."""
+
+
+@dataclass
+class Device:
+    """A GPU; ``answers`` maps a function's name to a value, or to a list of successive values.
+
+    The last value of a list is given for ever.
+    """
+
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    def answer(self, name: str) -> Any:
+        """The next answer; raises NVMLError where the device has none."""
+        if name not in self.answers:
+            raise NVMLError(f"{name}: Not Supported")
+        value = self.answers[name]
+        if isinstance(value, list):
+            return value.pop(0) if len(value) > 1 else value[0]
+        return value
+
+
+class FakeNvml:
+    """A module's worth of functions over some devices; ``opened`` counts unmatched nvmlInit."""
+
+    NVMLError = NVMLError
+    NVMLError_LibraryNotFound = NVMLError_LibraryNotFound
+    NVML_CLOCK_GRAPHICS = 0
+    NVML_CLOCK_MEM = 2
+
+    def __init__(self, *devices: Device, fault: NVMLError | None = None) -> None:
+        self.devices, self.fault, self.opened = devices, fault, 0
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        """Open, or raise the fault."""
+        if self.fault is not None:
+            raise self.fault
+        self.opened += 1
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        """Close."""
+        self.opened -= 1
+
+    def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
+        """Bytes, as older bindings give."""
+        return b"580.95"
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        """All devices, lost ones too."""
+        return len(self.devices)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Device:  # noqa: N802
+        """The device itself; one that answers nothing at all is lost."""
+        if not self.devices[index].answers:
+            raise NVMLError("GPU is lost")
+        return self.devices[index]
+
+    def __getattr__(self, name: str) -> Any:
+        """Any question to a device, with whatever arguments come after the handle."""
+        return lambda device, *_: device.answer(name)
+
+
+def memory(used: int, total: int = 80 * 2**30) -> SimpleNamespace:
+    """What nvmlDeviceGetMemoryInfo answers."""
+    return SimpleNamespace(used=used, total=total, free=total - used)
+
+
+def process(pid: int, used: int | None) -> SimpleNamespace:
+    """One entry of nvmlDeviceGetComputeRunningProcesses."""
+    return SimpleNamespace(pid=pid, usedGpuMemory=used)

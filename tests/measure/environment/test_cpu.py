@@ -1,0 +1,77 @@
+"""The CPU as the kernel's files describe it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.measure.environment.cpu import cpu_model, processor, throttle_count
+from epochcost.results.records import Processor
+
+
+def write(root: Path, files: dict[str, object]) -> Path:
+    """A tree of small files."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    return root
+
+
+def test_two_sockets_with_four_nodes(tmp_path: Path) -> None:
+    """Sockets are the distinct packages of the CPUs; limits are the widest of all CPUs, in Hz."""
+    files: dict[str, object] = {"cpu/cpufreq/boost": 1}
+    for number in range(4):
+        cpu = f"cpu/cpu{number}"
+        files |= {
+            f"{cpu}/topology/physical_package_id": number // 2,
+            f"{cpu}/cpufreq/scaling_governor": "performance",
+            f"{cpu}/cpufreq/scaling_min_freq": 800_000,
+            f"{cpu}/cpufreq/scaling_max_freq": 3_500_000 + number,
+            f"node/node{number}/cpulist": number,
+        }
+    assert processor(write(tmp_path, files)) == Processor(
+        sockets=2,
+        numa_nodes=4,
+        governor="performance",
+        lowest_frequency_hertz=800_000_000,
+        highest_frequency_hertz=3_500_003_000,
+        turbo=True,
+    )
+
+
+@pytest.mark.parametrize(("no_turbo", "turbo"), [(0, True), (1, False)])
+def test_intels_driver_says_the_opposite(tmp_path: Path, no_turbo: int, turbo: bool) -> None:
+    """no_turbo 1 is turbo off."""
+    root = write(tmp_path, {"cpu/intel_pstate/no_turbo": no_turbo})
+    assert processor(root).turbo is turbo
+
+
+def test_governors_that_differ_are_all_named(tmp_path: Path) -> None:
+    """One CPU that saves power slows down those that wait for it."""
+    names = {"cpu0": "powersave", "cpu1": "performance"}
+    files = {f"cpu/{cpu}/cpufreq/scaling_governor": governor for cpu, governor in names.items()}
+    assert processor(write(tmp_path, files)).governor == "performance, powersave"
+
+
+def test_a_machine_that_tells_nothing_is_unknown(tmp_path: Path) -> None:
+    """No zero, no guess."""
+    assert processor(tmp_path) == Processor()
+    assert throttle_count(tmp_path) is None
+
+
+def test_throttling_is_counted_over_cores_and_packages(tmp_path: Path) -> None:
+    """A count that does not rise during a trial is no throttling, so zero is an answer."""
+    files = {
+        "cpu/cpu0/thermal_throttle/core_throttle_count": 0,
+        "cpu/cpu1/thermal_throttle/core_throttle_count": 2,
+        "cpu/cpu0/thermal_throttle/package_throttle_count": 5,
+    }
+    assert throttle_count(write(tmp_path, files)) == 7
+
+
+def test_the_name_is_that_of_cpuinfo(tmp_path: Path) -> None:
+    """The first processor's name stands for all."""
+    root = write(tmp_path, {"cpuinfo": "processor\t: 0\nmodel name\t: AMD EPYC 7R13\nmodel: 1"})
+    assert cpu_model(root / "cpuinfo") == "AMD EPYC 7R13"
