@@ -57,7 +57,9 @@ def break_even(
     vcpus: Annotated[
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of results, for speeds.")] = Path("results"),
+    results: Annotated[Path, typer.Option(help="Folder of results, for speeds.")] = Path(
+        "docs/data/results"
+    ),
     form: Annotated[
         Literal["text", "json"], typer.Option("--format", help="json has the exact figures.")
     ] = "text",

@@ -78,16 +78,19 @@ class Computation:
     def time(self, machines: int = 1) -> Time:
         """The time on so many machines that share the work evenly.
 
-        ``mean`` is at the middle of the utilisations. Raises InputError beyond 100 years.
+        ``mean`` is at the middle of the utilisations. Raises InputError beyond 100 years, and on no
+        machine.
         """
+        if machines < 1:
+            raise InputError(f"machines: demanded at least 1; got {machines}")
         ends = self.utilisation.low, self.utilisation.high
         with exact_arithmetic():
             at = (ends[1], sum(ends, Decimal(0)) / 2, ends[0])
             low, mean, high = (self.flops / (self.peak_flops * share * machines) for share in at)
         if high > MAX_DURATION_SECONDS:
             raise InputError(
-                f"time: demanded at most 100 years; got {high / MAX_DURATION_SECONDS * 100:,.0f}, "
-                "by FLOPs: name a faster machine or more of them"
+                f"time: demanded at most 100 years; got {high / MAX_DURATION_SECONDS * 100:,.0f} "
+                "years: name a faster machine or more of them"
             )
         return Time(low, mean, high)
 

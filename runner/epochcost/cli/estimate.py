@@ -1,0 +1,209 @@
+"""`epochcost estimate`: what training a model costs that nobody here can run, from its FLOPs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from epochcost.cli.tables import print_table
+from epochcost.errors import InputError, UsageError
+from epochcost.units import money, plain, scientific, seconds
+
+if TYPE_CHECKING:
+    from epochcost.cost import Quote, Time
+    from epochcost.cost.flops import Computation, Precision, Utilisation
+    from epochcost.specs.catalogue import Catalogue
+    from epochcost.specs.hardware import Hardware
+    from epochcost.specs.model import Model
+    from epochcost.specs.price import Price
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimated:
+    """Low, middle and high: of the time, and of the bill for each."""
+
+    model: Model
+    price: Price
+    machines: int
+    work: Computation
+    precision: Precision
+    time: Time
+    bills: tuple[Quote, Quote, Quote]
+
+
+def estimate(
+    model: Annotated[str, typer.Option(help="Id of a model in specs/models.")],
+    price: Annotated[str, typer.Option(help="Id of a price in specs/prices.")],
+    utilisation: Annotated[
+        str | None, typer.Option(help="Share of the peak, a range such as 0.3-0.5.")
+    ] = None,
+    utilisation_of: Annotated[
+        str | None, typer.Option(help="Id of a model timed on that machine, whose share it is.")
+    ] = None,
+    precision: Annotated[
+        Literal["fp16", "fp32"] | None,
+        typer.Option(help="Which peak.  [default: fp16; of --utilisation-of: fp32, as timed]"),
+    ] = None,
+    machines: Annotated[int, typer.Option(help="Machines that share the work evenly.")] = 1,
+    results: Annotated[Path, typer.Option(help="Folder of results.")] = Path("docs/data/results"),
+    form: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="json has the exact amounts.")
+    ] = "text",
+) -> None:
+    """Price a full training from its operations and a machine's peak: a range, never a number."""
+    from epochcost.specs.loader import load_catalogue
+
+    if utilisation is not None and utilisation_of is not None:
+        raise UsageError("estimate: demanded --utilisation or --utilisation-of; got both")
+    if utilisation_of is not None and precision == "fp16":
+        raise UsageError("estimate: --utilisation-of is of fp32, in which models are timed here")
+    catalogue = load_catalogue(Path.cwd())
+    hardware = catalogue.machine(catalogue.price(price).hardware)
+    peak: Precision = precision or ("fp16" if utilisation_of is None else "fp32")
+    if utilisation_of is None:
+        share = _declared(utilisation)
+    else:
+        share = _measured(catalogue, hardware, utilisation_of, results)
+    found = _estimated(catalogue, catalogue.model(model), price, share, peak, machines)
+    if form == "json":
+        typer.echo(json.dumps(_as_json(found), indent=2))
+    else:
+        _show(found)
+
+
+def _declared(text: str | None) -> Utilisation:
+    from epochcost.cost.flops import OF_LARGE_MODELS, Utilisation
+
+    return OF_LARGE_MODELS if text is None else Utilisation.declared(text)
+
+
+def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path) -> Utilisation:
+    """What the training steps of a smaller model achieved there, from the least to the most."""
+    from epochcost.cost import Time
+    from epochcost.cost.flops import Utilisation, achieved, peak_flops
+    from epochcost.results.store import load_all, newest
+    from epochcost.statistics import summarise
+
+    model = catalogue.model(name)
+    per_example, peak = _step_flops(catalogue, model), peak_flops(hardware, "fp32")
+    found: list[Utilisation] = []
+    for result in newest(load_all(results).results):
+        trial = result.trial
+        if (trial.model, trial.mode, trial.provider, result.hardware) == (
+            name,
+            "training",
+            hardware.device,
+            hardware.id,
+        ):
+            interval = summarise(result.measurement.samples_seconds)
+            time = Time.measured(interval.interval.low, interval.mean, interval.interval.high)
+            found.append(achieved(per_example * trial.batch_size, time, peak, name))
+    if not found:
+        raise InputError(
+            f"{name}: demanded results of its training on {hardware.id} in {results}; got none"
+        )
+    low, high = min(one.low for one in found), max(one.high for one in found)
+    return Utilisation(low, high, f"{name} as timed on {hardware.id}")
+
+
+def _step_flops(catalogue: Catalogue, model: Model) -> Decimal:
+    """Of one example, as the literature counts a training step: three forward passes."""
+    forward = _forward_flops(catalogue, model)
+    if forward is None:
+        raise InputError(f"{model.id}: demanded a model whose graph can be counted; got none")
+    return 3 * Decimal(forward)
+
+
+def _forward_flops(catalogue: Catalogue, model: Model) -> float | None:
+    from epochcost.report.arithmetic import arithmetic_of
+
+    if model.graph is None:
+        return None
+    counted = arithmetic_of(catalogue.graph_path(model), model.dimensions)
+    return None if counted is None else counted.forward_flops
+
+
+def _estimated(
+    catalogue: Catalogue,
+    model: Model,
+    price_id: str,
+    utilisation: Utilisation,
+    precision: Precision,
+    machines: int,
+) -> _Estimated:
+    from epochcost.cost import Usage, quote
+    from epochcost.cost.flops import Computation, peak_flops, training_flops
+
+    price = catalogue.price(price_id)
+    hardware = catalogue.machine(price.hardware)
+    flops = training_flops(model, _forward_flops(catalogue, model))
+    if flops is None:
+        raise InputError(
+            f"{model.id}: demanded a declared model, or one with a graph that can be counted and "
+            "[training]; got neither"
+        )
+    work = Computation(flops, peak_flops(hardware, precision), utilisation)
+    time = work.time(machines)
+    low, middle, high = (
+        quote(price, Usage(end, machines, hardware.vcpus, bool(hardware.accelerators)))
+        for end in (time.low, time.mean, time.high)
+    )
+    return _Estimated(model, price, machines, work, precision, time, (low, middle, high))
+
+
+def _as_json(found: _Estimated) -> dict[str, Any]:
+    work, time = found.work, found.time
+    low, middle, high = found.bills
+    return {
+        "kind": "estimated",
+        "model": found.model.id,
+        "price": found.price.id,
+        "price_as_of": str(found.price.as_of),
+        "price_assumed": found.price.assumed,
+        "machines": found.machines,
+        "training_flops": plain(work.flops),
+        "peak_flops_per_second": plain(work.peak_flops),
+        "precision": found.precision,
+        "utilisation_low": plain(work.utilisation.low),
+        "utilisation_high": plain(work.utilisation.high),
+        "utilisation_source": work.utilisation.source,
+        "seconds": {"low": plain(time.low), "middle": plain(time.mean), "high": plain(time.high)},
+        "currency": low.currency,
+        "total": {
+            "low": plain(low.total),
+            "middle": plain(middle.total),
+            "high": plain(high.total),
+        },
+    }
+
+
+def _show(found: _Estimated) -> None:
+    work, time, price = found.work, found.time, found.price
+    counted = "6 for each parameter and token" if found.model.declared else "3 forward passes each"
+    number = "1 machine" if found.machines == 1 else f"{found.machines:,} machines"
+    typer.echo(
+        f"{found.model.id}: {scientific(float(work.flops))} operations of a full training "
+        f"({counted})\non {number} of {price.hardware}, {scientific(float(work.peak_flops))} a "
+        f"second at its {found.precision} peak;\n{price.id}: {price.provider}, {price.plan}, "
+        f"prices of {price.as_of}{', assumed' if price.assumed else ''}\n"
+    )
+    shares = work.utilisation
+    ends = (
+        ("at best", shares.high, time.low, found.bills[0]),
+        ("in the middle", (shares.low + shares.high) / 2, time.mean, found.bills[1]),
+        ("at worst", shares.low, time.high, found.bills[2]),
+    )
+    rows = [
+        (label, f"{share:.3g}", seconds(float(end)), money(bill.total, bill.currency))
+        for label, share, end, bill in ends
+    ]
+    print_table(("", "share of peak", "time", "total"), rows)
+    typer.echo(
+        f"\nEstimated from FLOPs and not measured. Utilisation: {shares.words}.\n"
+        "Whether the model fits these machines' memory is not part of the estimate."
+    )
