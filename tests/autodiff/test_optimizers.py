@@ -49,8 +49,16 @@ def rmsprop(w: Array, g: Array, states: list[Array], _: int) -> Array:
     return w - RATE * g / (np.sqrt(states[0]) + 1e-6)
 
 
+def rmsprop_momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
+    """torch.optim.RMSprop(alpha=0.95, eps=1e-3, momentum=0.9, weight_decay=0.1)."""
+    g = decayed(w, g, 0.1)
+    states[0] = 0.95 * states[0] + 0.05 * g**2
+    states[1] = 0.9 * states[1] + g / (np.sqrt(states[0]) + 1e-3)
+    return w - RATE * states[1]
+
+
 def adagrad(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.Adagrad()."""
+    """torch.optim.Adagrad(), with an initial_accumulator_value of what the state starts at."""
     states[0] = states[0] + g**2
     return w - RATE * g / (np.sqrt(states[0]) + 1e-10)
 
@@ -99,22 +107,37 @@ def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Move]]:
         (Momentum(0.9), momentum),
         (Momentum(0.9, nesterov=True, weight_decay=0.1), nesterov),
         (RmsProp(0.95, 1e-6), rmsprop),
+        (RmsProp(0.95, 1e-3, momentum=0.9, weight_decay=0.1), rmsprop_momentum),
         (Adagrad(), adagrad),
+        (Adagrad(initial_accumulator=1.0), adagrad),
         (Adadelta(0.95, 1e-6), adadelta),
         (Adam(weight_decay=0.1), adam),
         (Adam(weight_decay=0.1, decoupled=True), adamw),
     ],
-    ids=["sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adadelta", "adam", "adamw"],
+    ids=[
+        "sgd",
+        "momentum",
+        "nesterov",
+        "rmsprop",
+        "rmsprop with momentum",
+        "adagrad",
+        "adagrad from one",
+        "adadelta",
+        "adam",
+        "adamw",
+    ],
 )
 def test_an_optimizer_follows_its_formula(optimizer: Optimizer, formula: Callable) -> None:
     """After 100 steps along random gradients the parameter is the formula's to float32 rounding."""
     rng = np.random.default_rng(3)
     model, moves = graph_of(optimizer)
     exact = rng.standard_normal(SIZE)
-    exact_states = [np.zeros(SIZE) for _ in optimizer.states]
+    exact_states = [np.full(SIZE, optimizer.initial_state) for _ in optimizer.states]
     carried = {
-        move.before.name: np.zeros(
-            move.before.shape, helper.tensor_dtype_to_np_dtype(move.before.elem_type)
+        move.before.name: np.full(
+            move.before.shape,
+            move.carried.fill,
+            helper.tensor_dtype_to_np_dtype(move.before.elem_type),
         )
         for move in moves
     }

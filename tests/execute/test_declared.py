@@ -153,6 +153,40 @@ def test_a_masked_language_model_learns(declare: Declare) -> None:
     assert after < 0.8 * before
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "first"),
+    [
+        (
+            '{ name = "adagrad", learning_rate = 0.5, initial_accumulator = 0.1 }',
+            {"embedding.square_sum": 0.1, "decoder.square_sum": 0.1},
+        ),
+        (
+            '{ name = "rmsprop", learning_rate = 0.003, momentum = 0.9 }',
+            {
+                f"{w}.{s}": 0
+                for w in ("embedding", "decoder")
+                for s in ("square_average", "momentum")
+            },
+        ),
+    ],
+)
+def test_smoothed_labels_are_learnt_from_the_states_declared(
+    declare: Declare, optimizer: str, first: dict[str, float]
+) -> None:
+    """Accumulators start where they should, momentum moves, and the rate decays meanwhile."""
+    settings = (
+        'loss = "softmax_cross_entropy"\noutput = "logits"\n'
+        f"target = {{ classes = 40, label_smoothing = 0.1 }}\noptimizer = {optimizer}\n"
+        'schedule = { name = "exponential", factor = 0.9, epochs = 0.5 }'
+    )
+    job = declare(LANGUAGE, LANGUAGE_SPEC + training(settings)).job()
+    fills = {carried.input: carried.fill for carried in job.carried}
+    assert fills == {"embedding": 0, "decoder": 0, "h": 0} | first
+    before, after = losses(job, 80)
+    assert before == pytest.approx(np.log(40), rel=0.05)
+    assert after < 0.8 * before
+
+
 def test_a_served_language_model_carries_its_state(declare: Declare) -> None:
     """Inference hands the state on too, and serves what is not state."""
     settings = (

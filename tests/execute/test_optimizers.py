@@ -26,6 +26,10 @@ RATE = Decimal("0.5")
             autodiff.RmsProp(rho=0.8, epsilon=1e-3),
         ),
         (
+            spec.RmsProp(name="rmsprop", momentum=Decimal("0.7"), weight_decay=Decimal("0.1")),
+            autodiff.RmsProp(rho=0.9, epsilon=1e-7, momentum=0.7, weight_decay=0.1),
+        ),
+        (
             spec.Adadelta(name="adadelta", rho=Decimal("0.8"), epsilon=Decimal("1e-3")),
             autodiff.Adadelta(rho=0.8, epsilon=1e-3),
         ),
@@ -44,8 +48,13 @@ RATE = Decimal("0.5")
             autodiff.Sgd(weight_decay=1e-4),
         ),
         (
-            spec.Adagrad(name="adagrad", epsilon=Decimal("1e-3"), weight_decay=Decimal("0.1")),
-            autodiff.Adagrad(epsilon=1e-3, weight_decay=0.1),
+            spec.Adagrad(
+                name="adagrad",
+                epsilon=Decimal("1e-3"),
+                initial_accumulator=Decimal(1),
+                weight_decay=Decimal("0.1"),
+            ),
+            autodiff.Adagrad(epsilon=1e-3, initial_accumulator=1.0, weight_decay=0.1),
         ),
         (
             spec.Adam(name="adam", beta1=Decimal("0.5"), beta2=Decimal("0.9")),

@@ -38,6 +38,14 @@ def test_values_are_carried_from_step_to_step(counting: Job, steps: int) -> None
     assert step.steps_taken == steps
 
 
+def test_a_carried_value_starts_filled(counting: Job) -> None:
+    """What has no value of its own starts as the job says, what has one as the value says."""
+    carried = tuple(value.model_copy(update={"fill": 3.0}) for value in counting.carried)
+    values = stepper_of(counting.model_copy(update={"carried": carried})).carried_values()
+    np.testing.assert_array_equal(values["w"], np.ones(4))
+    np.testing.assert_array_equal(values["v"], [3, 3])
+
+
 def test_the_loss_of_the_last_step_can_be_read(counting: Job) -> None:
     """Outputs that are not carried are those of the last step."""
     step = stepper_of(counting)

@@ -16,7 +16,10 @@ from epochcost.train.schedule import Horizon, Plateau, learning_rates
 
 HORIZON = Horizon(epoch_steps=10, total_steps=21)
 SCHEDULE: TypeAdapter[Schedule] = TypeAdapter(Schedule)
-NAMES = st.sampled_from(["constant", "step", "cosine", "linear", "inverse-square-root"])
+NAMES = st.sampled_from(
+    ["constant", "step", "exponential", "cosine", "linear", "inverse-square-root"]
+)
+STAIRS = ("step", "exponential")
 
 
 def schedule(**settings: Any) -> Schedule:
@@ -50,6 +53,14 @@ def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np
             {"name": "step", "epochs": (1,), "factors": (0.5,), "warm_up_steps": 2},
             {0: 1, 1: 2, 10: 1},
         ),
+        ({"name": "exponential", "factor": 0.5}, {0: 2, 9: 2, 10: 1, 19: 1, 20: 0.5, 29: 0.5}),
+        # Seven tenths of an epoch are seven steps.
+        (
+            {"name": "exponential", "factor": 0.1, "epochs": 0.7, "warm_up_steps": 2},
+            {0: 1, 1: 2, 6: 2, 7: 0.2, 13: 0.2, 14: 0.02, 20: 0.02},
+        ),
+        # An epoch and a quarter are twelve steps and a half: the next step is the first beyond.
+        ({"name": "exponential", "factor": 0.5, "epochs": 1.25}, {12: 2, 13: 1}),
         ({"name": "cosine"}, {0: 2, 10: 1, 20: 0, 29: 0}),
         ({"name": "cosine", "final_factor": 0.1}, {0: 2, 10: 1.1, 20: 0.2}),
         # Growth to step 0, 1, …, 4; then sixteen intervals, half of them at step 12.
@@ -80,6 +91,8 @@ def made(name: str, warm_up_steps: int) -> Schedule:
     settings: dict[str, Any] = {"name": name, "warm_up_steps": warm_up_steps}
     if name == "step":
         settings |= {"epochs": (1, 3), "factors": (0.5, 0.1)}
+    if name == "exponential":
+        settings |= {"epochs": 2.4, "factor": 0.97}
     return schedule(**settings)
 
 
@@ -94,7 +107,7 @@ def test_rates_rise_while_they_warm_up_and_fall_after(
     assert got.min() >= 0
     assert got.max() <= 2 + 1e-6
     assert np.all(np.diff(got[warm_up_steps - 1 :]) <= 1e-6)
-    if name != "step":
+    if name not in STAIRS:
         assert np.all(np.diff(got[: min(warm_up_steps, horizon.total_steps)]) >= 0)
     assert np.all(got[horizon.total_steps - 1 :] == got[horizon.total_steps - 1])
 
@@ -156,3 +169,21 @@ def test_a_plateau_never_raises_the_rate(losses: list[float], threshold: float) 
         assert state.best is None or after.best <= state.best
         assert (after.factor < state.factor) or after.best == loss
         state = after
+
+
+@given(st.integers(1, 5000), st.integers(1, 40).map(lambda tenths: Decimal(tenths) / 10))
+def test_a_rate_decays_at_the_steps_at_which_a_list_would(
+    epoch_steps: int, interval: Decimal
+) -> None:
+    """Powers of the factor, listed with their epochs, are the same schedule."""
+    horizon = Horizon(epoch_steps, 12 * epoch_steps)
+    powers = range(1, int(12 / interval) + 1)
+    listed = schedule(
+        name="step",
+        epochs=tuple(interval * power for power in powers),
+        factors=tuple(Decimal("0.5") ** power for power in powers),
+    )
+    declared = schedule(name="exponential", factor=0.5, epochs=interval)
+    np.testing.assert_array_equal(
+        rates(declared, horizon.total_steps, horizon), rates(listed, horizon.total_steps, horizon)
+    )

@@ -1,7 +1,7 @@
 """Optimizers: how a parameter and its states move along a gradient, as ONNX nodes.
 
-Formulas, defaults and the meaning of each setting are PyTorch's (torch.optim documentation);
-states start at zero. ``weight_decay`` adds weight_decay · w to the gradient, except in AdamW.
+Formulas, defaults and the meaning of each setting are PyTorch's (torch.optim documentation).
+``weight_decay`` adds weight_decay · w to the gradient, except in AdamW.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ class Optimizer(Protocol):
         ...
 
     @property
+    def initial_state(self) -> float:
+        """What every element of its states is before the first step."""
+        ...
+
+    @property
     def counts_steps(self) -> bool:
         """Whether it needs the number of the step."""
         ...
@@ -58,8 +63,13 @@ class Optimizer(Protocol):
         ...
 
 
-class _Decaying:
-    """What every rule here can do: leave its decay out."""
+class _Rule:
+    """What the rules here have in common: they can leave their decay out, and start at zero."""
+
+    @property
+    def initial_state(self) -> float:
+        """What every element of its states is before the first step."""
+        return 0.0
 
     def undecayed(self) -> Self:
         """The same rule without weight decay."""
@@ -69,7 +79,7 @@ class _Decaying:
 
 
 @dataclass(frozen=True)
-class Sgd(_Decaying):
+class Sgd(_Rule):
     """w' = w - rate · g."""
 
     weight_decay: float = 0.0
@@ -83,7 +93,7 @@ class Sgd(_Decaying):
 
 
 @dataclass(frozen=True)
-class Momentum(_Decaying):
+class Momentum(_Rule):
     """v' = momentum · v + g; w' = w - rate · v'; Nesterov: w' = w - rate · (g + momentum · v')."""
 
     momentum: float = 0.9
@@ -101,30 +111,49 @@ class Momentum(_Decaying):
 
 
 @dataclass(frozen=True)
-class RmsProp(_Decaying):
-    """s' = rho · s + (1 - rho) · g²; w' = w - rate · g / (√s' + epsilon)."""
+class RmsProp(_Rule):
+    """s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
+
+    With ``momentum`` v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 has epsilon within the
+    root, starts s at one and lets v hold the rate: with the same settings its steps are others.
+    """
 
     rho: float = 0.99
     epsilon: float = 1e-8
+    momentum: float = 0.0
     weight_decay: float = 0.0
-    states: ClassVar[tuple[str, ...]] = ("square_average",)
     counts_steps: ClassVar[bool] = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The mean of squares, and the velocity where there is momentum."""
+        return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
         """Emit one step."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0] * self.rho, g * g * (1 - self.rho))
-        return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
+        direction = g / (op.Sqrt(square) + self.epsilon)
+        if not self.momentum:
+            return Update(w - direction * pace.rate, (square,))
+        velocity = op.Add(states[1] * self.momentum, direction)
+        return Update(w - velocity * pace.rate, (square, velocity))
 
 
 @dataclass(frozen=True)
-class Adagrad(_Decaying):
-    """s' = s + g²; w' = w - rate · g / (√s' + epsilon)."""
+class Adagrad(_Rule):
+    """s' = s + g², from ``initial_accumulator`` on; w' = w - rate · g / (√s' + epsilon)."""
 
     epsilon: float = 1e-10
+    initial_accumulator: float = 0.0
     weight_decay: float = 0.0
     states: ClassVar[tuple[str, ...]] = ("square_sum",)
     counts_steps: ClassVar[bool] = False
+
+    @property
+    def initial_state(self) -> float:
+        """The first sum of squares."""
+        return self.initial_accumulator
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
         """Emit one step."""
@@ -134,7 +163,7 @@ class Adagrad(_Decaying):
 
 
 @dataclass(frozen=True)
-class Adadelta(_Decaying):
+class Adadelta(_Rule):
     """Steps by the ratio of the running root mean squares of steps and gradients.
 
     s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
@@ -158,7 +187,7 @@ class Adadelta(_Decaying):
 
 
 @dataclass(frozen=True)
-class Adam(_Decaying):
+class Adam(_Rule):
     """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both corrected for their start at zero.
 
     w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is

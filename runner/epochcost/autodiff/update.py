@@ -12,8 +12,8 @@ from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.optimizers import Optimizer, Pace
 
 Role = Literal["parameter", "state"]
-# Where a first value comes from: ``graphs.parameters.materialise``, or zeros.
-First = Literal["model", "zeros"]
+# A first value: what ``graphs.parameters.materialise`` draws, or one number for every element.
+First = Literal["model"] | float
 # torch.nn.utils.clip_grad_norm_ adds it to the norm before it divides.
 _NORM_GUARD = 1e-6
 
@@ -23,7 +23,7 @@ class Carried:
     """A value that lives across steps: this step's output is the next step's input.
 
     ``initial``: parameters and running statistics start as the model says
-    (``graphs.parameters.materialise``), an optimizer's states at zeros.
+    (``graphs.parameters.materialise``), every other state filled with a number.
     """
 
     input: str
@@ -31,7 +31,12 @@ class Carried:
     shape: tuple[int, ...]
     elem_type: int
     role: Role
-    initial: First = "zeros"
+    initial: First = 0.0
+
+    @property
+    def fill(self) -> float:
+        """What every element starts as where the model does not say."""
+        return 0.0 if self.initial == "model" else self.initial
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Move:
     before: Value
     after: Value
     role: Role
-    initial: First = "zeros"
+    initial: First = 0.0
 
     @property
     def carried(self) -> Carried:
@@ -80,7 +85,8 @@ def _moves(
     update = optimizer.update(op, w, gradient, pace, *states)
     yield Move(w, op.rename(update.parameter, f"{w.name}.next"), "parameter", "model")
     for state, after in zip(states, update.states, strict=True):
-        yield Move(state, op.rename(after, f"{state.name}.next"), "state")
+        moved = op.rename(after, f"{state.name}.next")
+        yield Move(state, moved, "state", optimizer.initial_state)
 
 
 def clipped(

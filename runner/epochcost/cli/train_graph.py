@@ -143,10 +143,10 @@ def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) 
 
     values = materialise(model, seed)
     states = {
-        c.input: np.zeros(c.shape, onnx.helper.tensor_dtype_to_np_dtype(c.elem_type))
+        c.input: np.full(c.shape, c.fill, onnx.helper.tensor_dtype_to_np_dtype(c.elem_type))
         for c in step.carried
     }
-    arrays: dict[str, Any] = {name: values.get(name, zeros) for name, zeros in states.items()}
+    arrays: dict[str, Any] = {name: values.get(name, first) for name, first in states.items()}
     arrays |= {name: values[name] for name in step.frozen}
     try:
         np.savez(initial_path(destination), allow_pickle=False, **arrays)

@@ -106,7 +106,7 @@ def _training_job(work: _Work, training: Training) -> Job:
         batches=save_batches(training_batches(teacher, trial.batch_size), folder / "batches.npz"),
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
         seed=trial.seed,
-        carried=tuple(Carried(input=c.input, output=c.output) for c in step.carried),
+        carried=tuple(Carried(input=c.input, output=c.output, fill=c.fill) for c in step.carried),
         outputs=(step.loss,),
         evaluation=_evaluation(work, training, teacher),
         sampling=_sampling(trial),

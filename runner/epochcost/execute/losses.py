@@ -15,7 +15,11 @@ def loss_terms(training: Training) -> list[Term]:
 
 
 def _term(term: LossTerm) -> Term:
-    weight = float(term.weight)
-    if term.target is not None and term.target.ignored_share:
-        return Term(SoftmaxCrossEntropy(ignore_index=IGNORED), term.output, weight)
-    return Term(term.loss, term.output, weight)
+    weight, target = float(term.weight), term.target
+    if target is None or not (target.ignored_share or target.label_smoothing):
+        return Term(term.loss, term.output, weight)
+    loss = SoftmaxCrossEntropy(
+        ignore_index=IGNORED if target.ignored_share else None,
+        label_smoothing=float(target.label_smoothing),
+    )
+    return Term(loss, term.output, weight)

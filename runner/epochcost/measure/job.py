@@ -25,11 +25,12 @@ class Carried(_Frozen):
     """A value that a step reads as ``input`` and hands to the next step as ``output``.
 
     Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
-    recurrent layer.
+    recurrent layer. What has no value of its own starts filled with ``fill``.
     """
 
     input: str
     output: str
+    fill: float = 0.0
 
 
 class Sampling(_Frozen):
@@ -84,7 +85,7 @@ class Job(_Frozen):
     rate: every step takes the next, as part of its batch, and steps after the last keep it.
     ``initial``: an .npz with values of parameters; those of a weightless model are made from the
     metadata of ``model`` (default: of ``graph``) and ``seed``. A carried value that neither gives
-    starts at zero; a parameter of inference that neither gives is an error.
+    starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
     An evaluation follows training only; ``threads`` 0 is all cores.
     """

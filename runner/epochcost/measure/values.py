@@ -36,7 +36,7 @@ def initial_parameters(job: Job) -> dict[str, Array]:
 
 
 def graph_inputs(job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]) -> Inputs:
-    """Give each graph input its value: batch, series, scalar, parameter, or zeros where carried.
+    """Give each graph input its value: batch, series, scalar, parameter, or carried state's fill.
 
     Raises JobError for an input without a value, a pool without an input, or a shape or type that
     is not the graph's.
@@ -76,8 +76,9 @@ def _constant(
         value = parameters[name]
         _require_type(job.initial or job.graph, name, (value.shape, value.dtype), kind)
         return value
-    if any(carried.input == name for carried in job.carried):
-        return np.zeros(shape, dtype)
+    for carried in job.carried:
+        if carried.input == name:
+            return np.full(shape, carried.fill, dtype)
     raise JobError(
         f"{job.graph}: input {name!r} has no value: demanded it among the batches, the series, "
         "the scalars, the parameters or the carried values"

@@ -20,13 +20,22 @@ class Target(Spec):
     """What a loss compares an output with: class indices ``[0, classes)``, or numbers in a range.
 
     ``ignored_share`` of the positions hold no class and do not count, as the tokens that a masked
-    language model is not asked for.
+    language model is not asked for. ``label_smoothing`` of the target is spread evenly over the
+    classes (Szegedy et al. 2015, arXiv 1512.00567, section 7).
     """
 
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = None
     ignored_share: Annotated[Share, Field(lt=1)] = Decimal(0)
+    label_smoothing: Annotated[Share, Field(lt=1)] = Decimal(0)
     low: Bounded | None = None
     high: Bounded | None = None
+
+    @property
+    def softmax_only(self) -> str | None:
+        """The key of a setting that only softmax_cross_entropy has; None without one."""
+        return next(
+            (key for key in ("ignored_share", "label_smoothing") if getattr(self, key)), None
+        )
 
     @model_validator(mode="after")
     def _classes_or_range(self) -> Target:
@@ -57,8 +66,10 @@ class LossTerm(Spec):
             raise ValueError(f"should have a target, which {self.loss} compares the output with")
         if self.loss in _OF_CLASSES and target.classes is None:
             raise ValueError(f"should have a target with classes: {self.loss} demands indices")
-        if target.ignored_share and self.loss != "softmax_cross_entropy":
-            raise ValueError("should have no ignored_share: only softmax_cross_entropy passes over")
+        if self.loss != "softmax_cross_entropy" and target.softmax_only is not None:
+            raise ValueError(
+                f"should have no {target.softmax_only}: only softmax_cross_entropy has it"
+            )
         if self.loss == "sigmoid_cross_entropy" and target.classes != 2:
             raise ValueError("should have classes = 2: sigmoid_cross_entropy demands 0 or 1")
         if self.loss in _OF_NUMBERS and target.classes is not None:

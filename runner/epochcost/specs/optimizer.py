@@ -29,21 +29,29 @@ class Sgd(Spec):
 
 
 class RmsProp(Spec):
-    """RMSprop: step by the gradient over the root of its running mean square."""
+    """RMSprop: step by the gradient over the root of its running mean square.
+
+    ``epsilon`` is added to the root, as in PyTorch; TensorFlow 1 adds it within.
+    """
 
     name: Literal["rmsprop"]
     learning_rate: Positive = Decimal("0.001")
     rho: Below1 = Decimal("0.9")
     epsilon: Positive = Decimal("1e-7")
+    momentum: Below1 = Decimal(0)
     weight_decay: NonNegative = Decimal(0)
 
 
 class Adagrad(Spec):
-    """Adagrad: step by the gradient over the root of the sum of its squares."""
+    """Adagrad: step by the gradient over the root of the sum of its squares.
+
+    The sum starts at ``initial_accumulator``.
+    """
 
     name: Literal["adagrad"]
     learning_rate: Positive = Decimal("0.01")
     epsilon: Positive = Decimal("1e-10")
+    initial_accumulator: NonNegative = Decimal(0)
     weight_decay: NonNegative = Decimal(0)
 
 

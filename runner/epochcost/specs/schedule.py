@@ -37,6 +37,15 @@ class Steps(Spec):
         return self
 
 
+class Exponential(Spec):
+    """Times ``factor`` after every ``epochs``, all at once; linear growth apart from that."""
+
+    name: Literal["exponential"]
+    factor: Annotated[Share, Field(gt=0, lt=1)]
+    epochs: Positive = Decimal(1)
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
 class Cosine(Spec):
     """Linear growth, then half a cosine down to ``final_factor`` at the last step."""
 
@@ -81,6 +90,6 @@ class OnPlateau(Spec):
 
 
 Schedule = Annotated[
-    Constant | Steps | Cosine | Linear | InverseSquareRoot | InverseTime | OnPlateau,
+    Constant | Steps | Exponential | Cosine | Linear | InverseSquareRoot | InverseTime | OnPlateau,
     Field(discriminator="name"),
 ]

@@ -37,10 +37,8 @@ def learning_rates(
 def factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """What the optimizer's rate is multiplied by at each of some steps."""
     match schedule:
-        case spec.Constant():
-            return _warmed(steps, schedule.warm_up_steps)
-        case spec.Steps():
-            return _warmed(steps, schedule.warm_up_steps) * _stepped(schedule, steps, horizon)
+        case spec.Constant() | spec.Steps() | spec.Exponential():
+            return _warmed(steps, schedule.warm_up_steps) * _stairs(schedule, steps, horizon)
         case spec.Cosine() | spec.Linear():
             return _annealed(schedule, steps, horizon)
         case spec.InverseSquareRoot():
@@ -56,6 +54,21 @@ def _warmed(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
+def _stairs(
+    schedule: spec.Constant | spec.Steps | spec.Exponential,
+    steps: NDArray[np.int64],
+    horizon: Horizon,
+) -> Factors:
+    """What stays the same for a while, the warm-up apart."""
+    match schedule:
+        case spec.Constant():
+            return np.ones(len(steps))
+        case spec.Steps():
+            return _stepped(schedule, steps, horizon)
+        case spec.Exponential():
+            return _decayed(schedule, steps, horizon)
+
+
 def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """1, then ``factors[i]`` from the first step at or after ``epochs[i]`` epochs.
 
@@ -67,6 +80,17 @@ def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -
     ]
     levels = np.array([1.0, *map(float, schedule.factors)])
     return np.asarray(levels[np.searchsorted(starts, steps, side="right")])
+
+
+def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+    """``factor`` to the power of the whole intervals behind each step.
+
+    As TensorFlow's ``exponential_decay`` with ``staircase``.
+    """
+    interval = float(schedule.epochs * horizon.epoch_steps)
+    # The quotient of a step at a boundary may come out a little below the whole number.
+    intervals = np.floor(np.round(steps / interval, 9))
+    return np.asarray(float(schedule.factor) ** intervals)
 
 
 def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
