@@ -16,6 +16,7 @@ from epochcost.report.charts.cost_time import CostTime, Point
 from epochcost.report.charts.dots import Dot, Dots
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.injection import inject
 from epochcost.report.tables import Table
@@ -49,6 +50,12 @@ CHARTS: dict[str, Chart] = {
         dots=(Dot(HOSTILE, HOSTILE, "published", (1, 1, 1)), Dot("b", "b", "measured", (2, 3, 4))),
         colours=COLOURS,
     ),
+    "rent_or_buy": RentOrBuy(
+        currency_symbol="$",
+        most_hours=730.5,
+        lines=(MonthLine(HOSTILE, "bought", 100, 110), MonthLine("b", "rented", 0, 500)),
+        crossings=(Crossing("b", 150, 102),),
+    ),
 }
 
 
@@ -65,10 +72,10 @@ def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Drawer:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
-    """Labelled log axes, the agreed width, colours by variable, and nothing from elsewhere."""
+    """Labelled axes, log where they are, the agreed width, colours by variable, all of our own."""
     drawing = drawer.draw(figure(name))
     assert f'width="{WIDTH}"' in drawing.svg
-    assert "(log scale)" in drawing.svg
+    assert ("(log scale)" in drawing.svg) == (name != "rent_or_buy")
     assert "var(--ec-series-1)" in drawing.svg
     assert "<script" not in drawing.svg
     assert not re.search(r'(?:href|src)="', drawing.svg)

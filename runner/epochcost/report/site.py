@@ -10,7 +10,7 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset import dataset
 from epochcost.report.inputs import Inputs
-from epochcost.report.pages import data, home, machines, prices, sources, workloads
+from epochcost.report.pages import data, home, machines, prices, rent_or_buy, sources, workloads
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
@@ -21,6 +21,7 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Models": workloads.pages,
     "Machines": machines.pages,
     "Prices": prices.pages,
+    "Rent or buy": rent_or_buy.pages,
     "Sources": sources.pages,
     "Data": data.pages,
 }

@@ -1,0 +1,80 @@
+"""The page "Rent or buy": answers, the crossing in chart and data, and what is missing."""
+
+from __future__ import annotations
+
+import html
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.report.charts.rent_or_buy import RentOrBuy
+from epochcost.report.inputs import Inputs
+from epochcost.report.pages import rent_or_buy
+from epochcost.report.pages.page import Page, Report
+from epochcost.report.templates import environment, render
+from report_project import HOSTILE, REPOSITORY, inputs_of, write_project
+
+GPU = 'accelerators = [{ name = "Some GPU", memory_gib = 12 }]\n'
+SPECS = {
+    "hardware/desk": f"name = '''{HOSTILE}'''\nprovider = 'me'\nsource = 'a test'\n{GPU}",
+    "hardware/twin": f"name = 'Twin'\nprovider = 'Cloud'\nsource = 'a test'\n{GPU}",
+    "prices/twin-dear": "hardware = 'twin'\nplan = 'on-demand'\nprovider = 'Cloud'\namount = 2.2\n"
+    "source = 'a test'\nas_of = 2026-07-01\n",
+    # 100 dollars a month unused, 20 cents for the energy of an hour.
+    "prices/mine": f"hardware = 'desk'\nplan = 'owned'\nprovider = 'me'\nassumed = true\n"
+    f"source = 'a test'\nas_of = 2026-07-01\nnotes = '''{HOSTILE}'''\n[owned]\npurchase = 1200\n"
+    "years = 1\nutilisation = 0.5\npower_watts = 1000\nelectricity_per_kwh = 0.2\n",
+}
+
+
+@pytest.fixture(scope="module", name="page")
+def page_fixture(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The page of a project with a bought machine and two rented ones of its kind."""
+    folder = write_project(tmp_path_factory.mktemp("bought"))
+    for name, text in SPECS.items():
+        path = Path(folder / f"specs/{name}.toml")
+        path.write_text(f'id = "{path.stem}"\n{text}')
+    return _page(inputs_of(folder))
+
+
+def _page(inputs: Inputs) -> Page:
+    (page,) = rent_or_buy.pages(Report(inputs))
+    return page
+
+
+def _text(page: Page) -> str:
+    return render(environment(REPOSITORY / "site_templates"), page)
+
+
+def test_every_rented_machine_of_the_kind_has_an_answer(page: Page) -> None:
+    """100 / (0.8 - 0.2) and 100 / (2.2 - 0.2) hours, the superseded price of 2016 left out."""
+    text = _text(page)
+    assert text.count("above 167 hours a month") == 1
+    assert text.count("above 50 hours a month") == 1
+    assert "2016-11-01" not in text
+    assert "epochcost break-even --own mine" in text
+
+
+def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
+    """At 50 hours both cost 110 dollars."""
+    figure = page.figures["mine"]
+    assert figure is not None
+    assert isinstance(figure.chart, RentOrBuy)
+    assert [line.kind for line in figure.chart.lines] == ["bought", "rented", "rented"]
+    assert (50.0, 110.0) in [(one.hours, one.cost) for one in figure.chart.crossings]
+    row = ("twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
+    assert row in figure.table.rows
+
+
+def test_names_and_notes_are_text(page: Page) -> None:
+    """Nothing in a spec becomes markup."""
+    assert "<script>" not in _text(page)
+    assert "assumed</span>" in _text(page)
+
+
+def test_owned_plans_that_nothing_compares_with_are_listed(inputs: Inputs) -> None:
+    """The plan of the machine at hand is per vCPU and of no accelerator."""
+    text = html.unescape(_text(_page(inputs)))
+    assert "No owned machine can be compared" in text
+    assert "<code>assumed-local</code>" in text
