@@ -16,7 +16,18 @@ import typer
 from rich.console import Console
 
 from epochcost import __version__
-from epochcost.cli import break_even, build, check, estimate, plan, prices, quote, run, train_graph
+from epochcost.cli import (
+    break_even,
+    build,
+    cheapest,
+    check,
+    estimate,
+    plan,
+    prices,
+    quote,
+    run,
+    train_graph,
+)
 from epochcost.errors import CapabilityError, EpochcostError
 
 app = typer.Typer(
@@ -46,6 +57,7 @@ def _options(
 
 app.command("break-even")(break_even.break_even)
 app.command("build")(build.build)
+app.command("cheapest")(cheapest.cheapest)
 app.command("check")(check.check)
 app.command("estimate")(estimate.estimate)
 app.command("plan")(plan.plan)

@@ -70,8 +70,7 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[Part]:
     if job.time.low < job.time.high:
         yield _part(TIME, total, job.bill(job.time.low).total, job.bill(job.time.high).total)
     if job.interrupted:
-        ends = (job.bill_at(_LOW).total, job.bill_at(_HIGH).total)
-        yield _part(INTERRUPTIONS, total, *ends)
+        yield _part(INTERRUPTIONS, total, job.bill_at(_LOW).total, job.bill_at(_HIGH).total)
     for path, declared in job.price.ranges.items():
         ends = tuple(
             job.changed(path, value).bill().total for value in (declared.low, declared.high)

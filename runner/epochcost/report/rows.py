@@ -86,10 +86,15 @@ class Row:
 
 def join(inputs: Inputs) -> tuple[Row, ...]:
     """All rows, those of one subject and mode together, cheapest first, the unpriced last."""
+    return priced(inputs.catalogue, observe(inputs))
+
+
+def priced(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
+    """The rows of some observations, ordered as all are."""
     rows = [
-        _priced(observed, price, current=_is_current(inputs.catalogue, price))
-        for observed in observe(inputs)
-        for price in _plans(inputs.catalogue, observed)
+        _priced(observed, price, current=_is_current(catalogue, price))
+        for observed in observations
+        for price in _plans(catalogue, observed)
     ]
     return tuple(sorted(rows, key=_order))
 

@@ -1,0 +1,295 @@
+"""`epochcost cheapest`: on which machine and plan a model costs least, and what would change that.
+
+Candidates are stored results and published timings under today's prices of their machines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from epochcost.cli.tables import print_table
+from epochcost.errors import InputError
+from epochcost.units import money, parse_decimal, parse_duration_seconds, plain, seconds
+
+if TYPE_CHECKING:
+    from epochcost.cost import Candidate
+    from epochcost.cost.questions import BatchChoice
+    from epochcost.report.offers import Offer, Offers
+    from epochcost.report.rows import Goal
+    from epochcost.specs.catalogue import Catalogue
+
+Mode = Literal["training", "inference", "epoch"]
+_GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
+    {"training": "full", "inference": "million", "epoch": "epoch"}
+)
+_MODES = {"training": "full training", "inference": "million inferences", "epoch": "epoch"}
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What is asked for: a model, which work of it, by when and for how much at most."""
+
+    model: str
+    mode: Mode
+    deadline_seconds: Decimal | None
+    budget: Decimal | None
+    currency: str
+
+    @property
+    def fastest(self) -> bool:
+        """Whether the fastest is asked for: with a budget and no deadline."""
+        return self.budget is not None and self.deadline_seconds is None
+
+    def met_by(self, one: Candidate[Offer]) -> bool:
+        """Whether a candidate is in time and within the budget."""
+        late = self.deadline_seconds is not None and one.seconds > self.deadline_seconds
+        return not late and (self.budget is None or one.cost.mean <= self.budget)
+
+    @property
+    def words(self) -> str:
+        """The demand as a phrase."""
+        limits = []
+        if self.deadline_seconds is not None:
+            limits.append(f"within {seconds(float(self.deadline_seconds))}")
+        if self.budget is not None:
+            limits.append(f"for at most {money(self.budget, self.currency)}")
+        return " ".join([f"a {_MODES[self.mode]} of {self.model}", *limits])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The choice among offers, and what is known of batch sizes."""
+
+    demand: Demand
+    offers: Offers
+    choice: Candidate[Offer]
+    batch: BatchChoice[Offer]
+
+    @property
+    def others(self) -> tuple[Candidate[Offer], ...]:
+        """What else meets the demand, the next best first."""
+        met = (one for one in self.offers.candidates if self.demand.met_by(one))
+        others = tuple(one for one in met if one is not self.choice)
+        return tuple(sorted(others, key=lambda one: one.seconds)) if self.demand.fastest else others
+
+
+def cheapest(
+    model: Annotated[str, typer.Option(help="A model's id, or a published table's.")],
+    deadline: Annotated[
+        str | None, typer.Option(help="Time on the wall at most: 90m, 2h, 1h30m.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Cost at most: 5USD. Without --deadline: the fastest then.")
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option(help="All epochs, a million inferences, or one epoch of a longer job.")
+    ] = "training",
+    results: Annotated[Path, typer.Option(help="The folder that keeps the results.")] = Path(
+        "docs/data/results"
+    ),
+    form: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="json has the exact figures.")
+    ] = "text",
+) -> None:
+    """Show where a model costs least, how sure that is, and what would change it.
+
+    Example: epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD
+    """
+    from epochcost.specs.loader import load_catalogue
+
+    amount, currency = _budget(budget)
+    limit = None if deadline is None else parse_duration_seconds(deadline)
+    answer = _answer(
+        load_catalogue(Path.cwd()), Demand(model, mode, limit, amount, currency), results
+    )
+    if form == "json":
+        typer.echo(json.dumps(_as_json(answer), indent=2))
+    else:
+        _show(answer)
+
+
+def _budget(text: str | None) -> tuple[Decimal | None, str]:
+    if text is None:
+        return None, "USD"
+    found = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", text)
+    amount = parse_decimal(found[1], "budget") if found else Decimal(0)
+    if found is None or amount <= 0:
+        raise InputError(f"budget: demanded an amount above 0, such as 5USD; got {text!r:.80}")
+    return amount, found[2] or "USD"
+
+
+def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> Answer:
+    from epochcost.cost.questions import cheapest_batch
+    from epochcost.report.offers import accuracies
+
+    found = _offers(catalogue, demand, results)
+    sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
+    batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
+    return Answer(demand, found, _choice(demand, found), batch)
+
+
+def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
+    from epochcost.report.inputs import read_inputs
+    from epochcost.report.observations import observe
+    from epochcost.report.offers import offers
+    from epochcost.report.rows import priced
+
+    if demand.model not in catalogue.published:
+        catalogue.model(demand.model)
+    inputs = read_inputs(catalogue, [results], results.parent.parent)
+    for problem in inputs.problems:
+        typer.echo(problem, err=True)
+    observed = [one for one in observe(inputs) if one.subject.id == demand.model]
+    found = offers(priced(catalogue, observed), _GOALS[demand.mode])
+    if not found.candidates and not found.unpriced:
+        raise InputError(
+            f"{demand.model}: demanded a time of a {_MODES[demand.mode]}; got none in {results} "
+            f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
+        )
+    return found
+
+
+def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
+    """The best by the demand; raises InputError, naming the nearest, where nothing meets it."""
+    from epochcost.cost.questions import cheapest_within, fastest_within
+
+    listed = found.candidates
+    if not listed:
+        reasons = "".join(
+            f"\n  {row.observed.machine.name}, {row.plan}: {reason}"
+            for row, reason in found.unpriced
+        )
+        raise InputError(f"{demand.model}: demanded a price; got times without one:{reasons}")
+    if demand.budget is not None and demand.currency != listed[0].cost.currency:
+        raise InputError(
+            f"budget: demanded {listed[0].cost.currency}, as the prices; got {demand.currency}"
+        )
+    if demand.deadline_seconds is not None:
+        decision = cheapest_within(listed, demand.deadline_seconds)
+    elif demand.budget is not None:
+        decision = fastest_within(listed, demand.budget)
+    else:
+        return listed[0]
+    choice = decision.choice
+    if choice is None or not demand.met_by(choice):
+        nearest = choice or decision.nearest
+        assert nearest is not None, "of candidates one is nearest"
+        raise InputError(f"demanded {demand.words}; got none: nearest is {_words(nearest)}")
+    return choice
+
+
+def _words(one: Candidate[Offer]) -> str:
+    row = one.key.row
+    where = f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
+    cost = money(one.cost.mean, one.cost.currency)
+    return f"{where}: {cost} in {seconds(float(one.seconds))}"
+
+
+def _show(answer: Answer) -> None:
+    from epochcost.cli.cheapest_words import explanation
+
+    typer.echo(f"Choices for {answer.demand.words}\n")
+    header = ("machine", "batch", "plan", "time", "cost", "lies between", "figures")
+    print_table(header, [_row(one) for one in answer.offers.candidates])
+    typer.echo("\n" + "\n".join(explanation(answer)))
+    if answer.offers.unpriced:
+        typer.echo("\nNot compared:")
+        for row, reason in answer.offers.unpriced:
+            typer.echo(f"  {row.observed.machine.name}, {row.plan}: {reason}")
+
+
+def _row(one: Candidate[Offer]) -> tuple[str, ...]:
+    row, cost = one.key.row, one.cost
+    sure = "—"
+    if cost.low < cost.high:
+        sure = f"{money(cost.low, cost.currency)} to {money(cost.high, cost.currency)}"
+    return (
+        row.observed.machine.name,
+        str(row.observed.batch_size),
+        row.plan,
+        seconds(float(one.seconds)),
+        money(cost.mean, cost.currency),
+        sure,
+        row.mark,
+    )
+
+
+def _as_json(answer: Answer) -> dict[str, Any]:
+    from epochcost.cli.cheapest_words import effects_of, near_choices, switches
+    from epochcost.cost import frontier
+
+    listed = answer.offers.candidates
+    demand, place = answer.demand, {id(one): number for number, one in enumerate(listed)}
+    best = {id(one) for one in frontier(listed)}
+
+    def numbers(some: Sequence[Candidate[Offer]]) -> list[int]:
+        return [place[id(one)] for one in some]
+
+    return {
+        "model": demand.model,
+        "mode": demand.mode,
+        "deadline_seconds": _digits(demand.deadline_seconds),
+        "budget": _digits(demand.budget),
+        "choice": place[id(answer.choice)],
+        "may_be_as_cheap": numbers(near_choices(answer)),
+        "candidates": [_candidate(one) | {"on_frontier": id(one) in best} for one in listed],
+        "effects": [
+            {
+                "input": one.name,
+                "value": plain(one.value),
+                "cost_at_0.9": _digits(one.lower),
+                "cost_at_1.1": _digits(one.higher),
+            }
+            for one in effects_of(answer)
+        ],
+        "changes_at": [
+            {
+                "candidate": place[id(one.changed)],
+                "against": place[id(one.other)],
+                "input": one.switch.name,
+                "now": plain(one.switch.now),
+                "value": plain(one.switch.value),
+            }
+            for one in switches(answer)
+        ],
+        "as_accurate": {
+            "batch_size": answer.batch.batch_size,
+            "demanded_percent": _digits(answer.batch.demanded),
+            "unknown_batch_sizes": list(answer.batch.unknown),
+        },
+        "unpriced": [
+            {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
+            for row, reason in answer.offers.unpriced
+        ],
+    }
+
+
+def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
+    row, cost, largest = one.key.row, one.cost, one.key.interval.largest
+    return {
+        "machine": row.observed.machine.name,
+        "hardware": row.observed.machine.hardware,
+        "price": cost.price_id,
+        "batch_size": row.observed.batch_size,
+        "seconds": plain(one.seconds),
+        "cost": plain(cost.mean),
+        "low": plain(cost.low),
+        "high": plain(cost.high),
+        "currency": cost.currency,
+        "price_as_of": str(one.key.job.price.as_of),
+        "figures": row.mark,
+        "least_sure": largest.name if largest else None,
+    }
+
+
+def _digits(value: Decimal | None) -> str | None:
+    return None if value is None else plain(value)

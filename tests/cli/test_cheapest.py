@@ -1,0 +1,292 @@
+"""`epochcost cheapest` as a person runs it: the choice, why, and one line where there is none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochcost.cli.app import main
+from report_project import make_result, store_results
+from tiny_project import write_tiny_project
+
+BOX = """
+id = "{name}"
+name = "The {name}"
+provider = "Cloud"
+vcpus = 8
+source = "a test"
+"""
+PRICE = """
+id = "{machine}-{day}"
+hardware = "{machine}"
+plan = "on-demand"
+provider = "Cloud"
+amount = {amount}
+billing = "prorated"
+source = "a test"
+as_of = 2026-{day}
+"""
+OWNED = """
+id = "own"
+hardware = "local"
+plan = "owned"
+provider = "local"
+assumed = true
+source = "assumed"
+as_of = 2026-11-01
+ranges = {{ "owned.utilisation" = {{ low = 0.1, high = 0.5 }} }}
+[owned]
+purchase = 8766
+years = 4
+utilisation = 0.25
+power_watts = 100
+electricity_per_kwh = 0.2
+"""
+PAPER = """
+id = "paper"
+title = "A paper"
+authors = "An Author"
+year = 2026
+workload = "Tiny"
+model = "tiny"
+source = "a test"
+as_of = 2026-11-01
+{rows}
+"""
+ROW = """
+[[timings]]
+id = "{machine}-{batch}"
+hardware = "{machine}"
+batch_size = {batch}
+seconds = {seconds}
+epochs = 1
+accuracy_percent = {accuracy}
+"""
+
+
+class Shell:
+    """Runs the command in this process, in a project, and keeps what it said."""
+
+    def __init__(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.root, self._monkeypatch, self._capsys = root, monkeypatch, capsys
+        self._rows = ""
+
+    def spec(self, kind: str, name: str, text: str) -> None:
+        """Write a spec."""
+        path = self.root / "specs" / kind / f"{name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    def machine(self, name: str, amount: str | None = None) -> None:
+        """Write a machine and, where an amount is given, what an hour of it costs."""
+        self.spec("hardware", name, BOX.format(name=name))
+        if amount is not None:
+            price = PRICE.format(machine=name, amount=amount, day="11-01")
+            self.spec("prices", f"{name}-11-01", price)
+
+    def timing(self, machine: str, seconds: int, batch: int = 4, accuracy: str = "90") -> None:
+        """Publish a full training."""
+        self._rows += ROW.format(machine=machine, seconds=seconds, batch=batch, accuracy=accuracy)
+        self.spec("published", "paper", PAPER.format(rows=self._rows))
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, output and errors."""
+        self._monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = self._capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    def json(self, *arguments: str) -> Any:
+        """The parsed JSON of an answer."""
+        code, out, err = self.run("--model", "tiny", *arguments, "--format", "json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    def chosen(self, *arguments: str) -> str:
+        """The hardware of the choice."""
+        got = self.json(*arguments)
+        hardware = got["candidates"][got["choice"]]["hardware"]
+        assert isinstance(hardware, str)
+        return hardware
+
+    def refusal(self, *arguments: str) -> str:
+        """What is said where there is no answer."""
+        code, out, err = self.run("--model", "tiny", *arguments)
+        assert (code, out) == (1, "")
+        return err
+
+
+@pytest.fixture(name="shell")
+def shell_fixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    """A tiny project without prices or results."""
+    root = write_tiny_project(tmp_path)
+    monkeypatch.chdir(root)
+    return Shell(root, monkeypatch, capsys)
+
+
+@pytest.fixture(name="priced")
+def priced_fixture(shell: Shell) -> Shell:
+    """Ten hours at 1 dollar, two at 6, one at 20; and one machine without a price."""
+    for name, amount, hours in (("slow", "1", 10), ("quick", "6", 2), ("rapid", "20", 1)):
+        shell.machine(name, amount)
+        shell.timing(name, hours * 3600)
+    shell.machine("bare")
+    shell.timing("bare", 60)
+    return shell
+
+
+def test_the_cheapest_of_all(priced: Shell) -> None:
+    """Ten dollars against twelve and twenty; the machine without a price is listed with why."""
+    got = priced.json()
+    assert [one["cost"] for one in got["candidates"]] == ["10", "12", "20"]
+    assert got["choice"] == 0
+    assert got["candidates"][0]["hardware"] == "slow"
+    assert got["unpriced"] == [
+        {"machine": "The bare", "plan": "no price", "reason": "no price is known"}
+    ]
+    assert [one["on_frontier"] for one in got["candidates"]] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hardware"),
+    [
+        (("--deadline", "10h"), "slow"),
+        (("--deadline", "9h"), "quick"),
+        (("--deadline", "1h30m"), "rapid"),
+        (("--budget", "10USD"), "slow"),
+        (("--budget", "15"), "quick"),
+        (("--budget", "20USD"), "rapid"),
+        (("--deadline", "9h", "--budget", "15USD"), "quick"),
+    ],
+)
+def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardware: str) -> None:
+    """A deadline makes it the cheapest in time, a budget alone the fastest for the money."""
+    assert priced.chosen(*arguments) == hardware
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--deadline", "30m"), "within 30 min; got none: nearest is The rapid, batch 4"),
+        (("--budget", "9USD"), "for at most $9.00; got none: nearest is The slow"),
+        (("--deadline", "9h", "--budget", "11"), "for at most $11.00; got none: nearest is The qu"),
+        (("--budget", "9EUR"), "budget: demanded USD, as the prices; got EUR"),
+        (("--budget", "much"), "budget: demanded an amount above 0, such as 5USD; got 'much'"),
+        (("--budget", "0USD"), "budget: demanded an amount above 0"),
+        (("--budget", "1.2.3"), "budget: demanded a decimal number; got '1.2.3'"),
+        (("--deadline", "soon"), "duration: demanded numbers with a unit"),
+        (("--mode", "inference"), "got none in docs/data/results and none in specs/published: mea"),
+    ],
+)
+def test_one_line_where_there_is_no_answer(
+    priced: Shell, arguments: tuple[str, ...], message: str
+) -> None:
+    """What was demanded and, where nothing meets it, what comes nearest."""
+    said = priced.refusal(*arguments)
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_no_price_at_all(shell: Shell) -> None:
+    """Times without prices are no answer, and each is named with its reason."""
+    shell.machine("bare")
+    shell.timing("bare", 60)
+    assert shell.refusal() == (
+        "tiny: demanded a price; got times without one:\n  The bare, no price: no price is known\n"
+    )
+
+
+def test_nothing_was_timed(shell: Shell) -> None:
+    """The command that measures is named; an unknown model is told from an unmeasured one."""
+    assert "measure it with `epochcost run --model tiny`" in shell.refusal()
+    code, _, err = shell.run("--model", "tny")
+    assert (code, 'did you mean "tiny"' in err) == (1, True)
+
+
+def test_where_the_answer_turns(priced: Shell) -> None:
+    """At 1.20 an hour, at 5/6 of the speed, or beside a next at 5 dollars or 1.2 times as fast."""
+    turns = {
+        (one["candidate"], one["input"]): Decimal(one["value"])
+        for one in priced.json()["changes_at"]
+    }
+    assert turns == {
+        (0, "amount"): pytest.approx(Decimal("1.2")),
+        (0, "speed"): pytest.approx(Decimal(5) / 6),
+        (1, "amount"): pytest.approx(Decimal(5)),
+        (1, "speed"): pytest.approx(Decimal("1.2")),
+    }
+
+
+def test_the_words(priced: Shell) -> None:
+    """The table, the choice, the next, how sure, and where both cost the same."""
+    code, out, err = priced.run("--model", "tiny")
+    assert (code, err) == (0, "")
+    for words in (
+        "Choices for a full training of tiny",
+        "Cheapest: The slow, batch 4, Cloud on-demand, 2026-11-01: $10.00 in 10 h.",
+        "Next is The quick, batch 4, Cloud on-demand, 2026-11-01: $2.00 more, $12.00 in 2 h.",
+        "published without an interval",
+        "speed (11.1 %), price per hour (10.0 %)",
+        "Both would cost the same with:\n  a price per hour of the choice of 1.2 instead of 1\n",
+        "  the next 1.2 times as fast",
+        "Not compared:\n  The bare, no price: no price is known",
+    ):
+        assert words in out
+
+
+def test_a_newer_price_takes_the_place_of_an_older(priced: Shell) -> None:
+    """Only today's price of a machine is a choice."""
+    newer = PRICE.format(machine="slow", amount="2", day="11-20")
+    priced.spec("prices", "slow-11-20", newer)
+    assert priced.chosen() == "quick"
+    assert len(priced.json()["candidates"]) == 3
+
+
+def test_measured_and_assumed(shell: Shell) -> None:
+    """A stored result at an assumed price: its interval, and the utilisation that makes it."""
+    shell.spec("prices", "own", OWNED.format())
+    store_results(shell.root, [make_result(model="tiny", batch_size=4)])
+    (got,) = shell.json("--mode", "epoch")["candidates"]
+    assert (got["figures"], got["least_sure"]) == ("measured, price assumed", "owned.utilisation")
+    assert Decimal(got["low"]) < Decimal(got["cost"]) < Decimal(got["high"])
+    _, out, _ = shell.run("--model", "tiny", "--mode", "epoch")
+    assert "most of that because of its utilisation." in out
+    assert "Its price is assumed and nobody's price list." in out
+    assert "Nothing else can be compared with it." in out
+
+
+def test_inference(shell: Shell) -> None:
+    """A million inferences cost their share of a running machine."""
+    shell.spec("prices", "own", OWNED.format())
+    store_results(shell.root, [make_result(model="tiny", mode="inference", batch_size=1)])
+    (got,) = shell.json("--mode", "inference")["candidates"]
+    assert Decimal(got["seconds"]) == pytest.approx(Decimal(11_000))
+    assert shell.json("--mode", "inference")["effects"][0]["input"] == "speed"
+
+
+def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
+    """The largest is the cheapest and misses the accuracy; that is said, and the next one named."""
+    shell.machine("slow", "1")
+    for batch, seconds, accuracy in ((32, 3600, "91.4"), (64, 3000, "91.6"), (512, 2000, "89.7")):
+        shell.timing("slow", seconds, batch, accuracy)
+    _, out, _ = shell.run("--model", "tiny")
+    assert "Of batch sizes known to reach 91.6 %, the cheapest is 64" in out
+    assert "The accuracy misses it for batch sizes 32, 512." in out
+    assert shell.json()["as_accurate"]["batch_size"] == 64
+
+
+def test_the_help_has_an_example(shell: Shell) -> None:
+    """A person who asks how sees a whole command."""
+    code, out, _ = shell.run("--help")
+    assert code == 0
+    assert "epochcost cheapest --model" in " ".join(out.split())
