@@ -25,6 +25,7 @@ from epochcost.specs.study import Provider
 
 # "loadgen": LoadGen decides when a scenario ends.
 StopReason = Literal["precise", "budget", "loadgen"]
+Throttle = Literal["cpu-heat", "gpu-heat", "gpu-power-cap", "gpu-power-brake", "gpu-slowdown"]
 CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 # What ONNX Runtime calls the providers.
 EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
@@ -123,19 +124,20 @@ class Conditions(Record):
     ``others_cpus``: how many CPUs' worth of time other programs took; ``steal_share``: the
     part of all CPU time that the hypervisor gave to other machines; ``frozen_seconds``: how long a
     CPU quota stopped this control group; ``throttles``: the reasons for which the CPU or the GPU
-    lowered its clocks, empty where they were watched and there was none. ``device_memory_bytes`` is
-    the most that the worker held of its devices, ``group_memory_bytes`` the most that its control
-    group held, page cache and neighbours included. ``unknown`` says by a field's name why it is
-    None.
+    lowered its clocks, empty where they were watched and there was none. ``graphics_clock_hertz``
+    is the mean. ``device_memory_bytes`` is the most that the worker held of its devices, by
+    ``device_memory_meter``; ``group_memory_bytes`` the most that its control group held, page cache
+    and neighbours included. ``unknown`` says by a field's name why it is None.
     """
 
     seconds: FiniteSeconds
     others_cpus: NotNegative | None = None
     steal_share: Annotated[float, Field(ge=0, le=1)] | None = None
     frozen_seconds: NotNegative | None = None
-    throttles: tuple[str, ...] | None = None
+    throttles: tuple[Throttle, ...] | None = None
     graphics_clock_hertz: Count | None = None
     device_memory_bytes: Count | None = None
+    device_memory_meter: str | None = None
     group_memory_bytes: Count | None = None
     unknown: dict[str, str] = {}
 
@@ -149,7 +151,7 @@ class MeteredEnergy(Record):
 
     meter: str
     of: Literal["cpu", "memory", "gpu"]
-    joules: NotNegative
+    joules: Positive
     seconds: FiniteSeconds
 
     @property
@@ -163,6 +165,16 @@ class Energy(Record):
 
     readings: tuple[MeteredEnergy, ...] = ()
     unknown: dict[str, str] = {}
+
+    @property
+    def watts(self) -> float | None:
+        """The mean power that all meters read together; None where none could."""
+        return sum(one.watts for one in self.readings) if self.readings else None
+
+    @property
+    def meter(self) -> str:
+        """The names of the meters that read."""
+        return " + ".join(one.meter for one in self.readings)
 
 
 class Placement(Record):

@@ -1,0 +1,124 @@
+"""What the trial's GPUs did while it was timed: their memory, clocks and reasons to slow down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from epochcost.measure.nvml import Handle, Library, answer
+from epochcost.results.records import Throttle
+
+# nvml.h, nvmlClocksEventReasons. Idle clocks and clocks that a person has set are no throttling.
+_THROTTLES: Mapping[int, Throttle] = MappingProxyType(
+    {
+        0x04: "gpu-power-cap",
+        0x08: "gpu-slowdown",
+        0x20: "gpu-heat",
+        0x40: "gpu-heat",
+        0x80: "gpu-power-brake",
+    }
+)
+_HERTZ_PER_MEGAHERTZ = 1_000_000
+# A context of CUDA alone takes more: a device that holds less than this more is not in use.
+_CONTEXT_BYTES = 64 * 2**20
+_BY_PROCESS = "NVML, of the worker"
+_BY_GROWTH = "NVML, growth of the whole device"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU by its number on the bus, with the memory that was in use before the trial."""
+
+    number: int
+    handle: Handle
+    used_before: int | None
+
+
+def present_devices(library: Library, handles: Sequence[Handle]) -> tuple[Device, ...]:
+    """All GPUs, as they are before the worker starts."""
+    return tuple(
+        Device(number, handle, _used(library, handle)) for number, handle in enumerate(handles)
+    )
+
+
+def devices_in_use(
+    library: Library, devices: Sequence[Device], processes: frozenset[int]
+) -> tuple[Device, ...]:
+    """Those on which one of the processes runs.
+
+    In a container the driver shows other process ids than the system; there, those whose memory
+    has grown since.
+    """
+    listed = [one for one in devices if _held(library, one, processes)]
+    return tuple(listed or [one for one in devices if _growth(library, one) >= _CONTEXT_BYTES])
+
+
+class DeviceWatch:
+    """Follows the devices of a trial from reading to reading."""
+
+    def __init__(
+        self, library: Library, devices: Sequence[Device], processes: frozenset[int]
+    ) -> None:
+        self._library, self._devices, self._processes = library, devices, processes
+        self._clocks: list[int] = []
+        self._reasons: int | None = None
+        self._memory: dict[str, int] = {}
+
+    def read(self) -> None:
+        """Take a reading."""
+        self._read_memory()
+        library = self._library
+        for device in self._devices:
+            reasons = answer(
+                library, library.nvmlDeviceGetCurrentClocksThrottleReasons, device.handle
+            )
+            if reasons is not None:
+                self._reasons = (self._reasons or 0) | reasons
+            kind = library.NVML_CLOCK_GRAPHICS
+            megahertz = answer(library, library.nvmlDeviceGetClockInfo, device.handle, kind)
+            if megahertz:
+                self._clocks.append(megahertz)
+
+    def _read_memory(self) -> None:
+        held = sum(_held(self._library, one, self._processes) for one in self._devices)
+        grown = sum(_growth(self._library, one) for one in self._devices)
+        for meter, present in ((_BY_PROCESS, held), (_BY_GROWTH, grown)):
+            self._memory[meter] = max(present, self._memory.get(meter, 0))
+
+    @property
+    def memory(self) -> tuple[str, int] | None:
+        """The meter and the most that was held; None where no meter could tell."""
+        told = ((meter, self._memory.get(meter, 0)) for meter in (_BY_PROCESS, _BY_GROWTH))
+        return next((one for one in told if one[1] > 0), None)
+
+    @property
+    def clock_hertz(self) -> int | None:
+        """The mean of the graphics clock over devices and readings."""
+        clocks = self._clocks
+        return round(sum(clocks) / len(clocks) * _HERTZ_PER_MEGAHERTZ) if clocks else None
+
+    @property
+    def throttles(self) -> tuple[Throttle, ...] | None:
+        """Why clocks were lowered at any reading; None where the driver does not tell."""
+        if self._reasons is None:
+            return None
+        seen = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
+        return tuple(dict.fromkeys(seen))
+
+
+def _used(library: Library, handle: Handle) -> int | None:
+    memory = answer(library, library.nvmlDeviceGetMemoryInfo, handle)
+    return None if memory is None else int(memory.used)
+
+
+def _growth(library: Library, device: Device) -> int:
+    """Bytes in use beyond those before the trial; 0 where the driver does not tell."""
+    used, before = _used(library, device.handle), device.used_before
+    return 0 if used is None or before is None else max(0, used - before)
+
+
+def _held(library: Library, device: Device, processes: frozenset[int]) -> int:
+    """Bytes that the processes hold; 0 where none of them is listed or the driver keeps silent."""
+    running = answer(library, library.nvmlDeviceGetComputeRunningProcesses, device.handle) or ()
+    return sum(one.usedGpuMemory or 0 for one in running if one.pid in processes)

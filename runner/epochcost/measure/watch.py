@@ -1,0 +1,111 @@
+"""Watches the machine while a worker takes its samples, from the parent's process.
+
+Nothing is added to the timed steps: the parent reads a few counters ten times a second where a GPU
+works, once a second elsewhere (``phase``). This module finds the devices and the meters, and knows
+from the worker's progress when sampling begins and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pynvml
+
+from epochcost.measure.devices import Device, DeviceWatch, devices_in_use, present_devices
+from epochcost.measure.host import own_processes
+from epochcost.measure.job import Progress
+from epochcost.measure.nvml import Library, opened
+from epochcost.measure.phase import NO_DEVICE, Phase
+from epochcost.measure.power import POWERCAP, Meter, gpu_meter, rapl_meters, why_no_rapl
+from epochcost.results.records import Conditions, Energy, Measurement
+from epochcost.specs.study import Provider
+
+# Power is integrated from these readings where a GPU has no energy counter.
+_GPU_PERIOD_SECONDS = 0.1
+_HOST_PERIOD_SECONDS = 1.0
+
+
+class Watch:
+    """Watches the sampling phase of one trial; entered before its worker starts.
+
+    ``follow`` passes progress on and learns from it when sampling begins and ends; ``completed``
+    puts what was seen into the measurement.
+    """
+
+    def __init__(
+        self, provider: Provider, library: Library = pynvml, powercap: Path = POWERCAP
+    ) -> None:
+        self._provider, self._library, self._powercap = provider, library, powercap
+        self._opened = contextlib.ExitStack()
+        self._devices: tuple[Device, ...] = ()
+        self._silent: dict[str, str] = {}
+        self._phase: Phase | None = None
+        self._seen: tuple[Conditions, Energy] | None = None
+
+    def __enter__(self) -> Self:
+        if self._provider == "cuda":
+            try:
+                handles = self._opened.enter_context(opened(self._library))
+                self._devices = present_devices(self._library, handles)
+            except self._library.NVMLError as error:
+                self._silent["NVML"] = str(error)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._phase is not None:
+            self._phase.stop()
+            self._phase = None
+        self._opened.close()
+
+    def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        """The same listener, while this one listens too."""
+
+        def both(progress: Progress) -> None:
+            self._heed(progress)
+            on_progress(progress)
+
+        return both
+
+    def completed(self, measurement: Measurement) -> Measurement:
+        """The measurement with conditions and energy, where sampling was seen from end to end."""
+        if self._seen is None:
+            return measurement
+        conditions, energy = self._seen
+        return measurement.model_copy(update={"conditions": conditions, "energy": energy})
+
+    def _heed(self, progress: Progress) -> None:
+        if progress.phase == "sampling" and self._phase is None and self._seen is None:
+            self._phase = self._begin()
+        elif progress.phase == "finishing" and self._phase is not None:
+            self._seen, self._phase = self._phase.stop(), None
+
+    def _begin(self) -> Phase:
+        own = own_processes()
+        processes = frozenset(process.pid for process in own)
+        devices = self._used(processes)
+        meters, silent = self._meters(devices)
+        watch = DeviceWatch(self._library, devices, processes) if devices else None
+        phase = Phase(own, watch, meters, silent)
+        phase.start(_GPU_PERIOD_SECONDS if devices else _HOST_PERIOD_SECONDS)
+        return phase
+
+    def _used(self, processes: frozenset[int]) -> tuple[Device, ...]:
+        return devices_in_use(self._library, self._devices, processes) if self._devices else ()
+
+    def _meters(self, devices: tuple[Device, ...]) -> tuple[tuple[Meter, ...], dict[str, str]]:
+        cpu, silent = rapl_meters(self._powercap), dict(self._silent)
+        if not cpu:
+            silent["RAPL"] = why_no_rapl(self._powercap)
+        if self._provider == "cuda" and not devices:
+            silent.setdefault("NVML", NO_DEVICE)
+        gpu = tuple(gpu_meter(self._library, one.handle, one.number) for one in devices)
+        return (*cpu, *gpu), silent

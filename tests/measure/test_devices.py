@@ -1,0 +1,89 @@
+"""The GPUs of a trial, as NVML shows them."""
+
+from __future__ import annotations
+
+from epochcost.measure.devices import DeviceWatch, devices_in_use, present_devices
+from fake_nvml import Device, FakeNvml, memory, process
+
+MIB = 2**20
+
+
+def test_the_device_of_the_worker_is_found_by_its_process() -> None:
+    """Another program's device is not ours, however much it grows."""
+    theirs = Device(
+        {
+            "nvmlDeviceGetMemoryInfo": [memory(0), memory(900 * MIB)],
+            "nvmlDeviceGetComputeRunningProcesses": [[process(7, 900 * MIB)]],
+        }
+    )
+    ours = Device(
+        {
+            "nvmlDeviceGetMemoryInfo": [memory(0), memory(500 * MIB)],
+            "nvmlDeviceGetComputeRunningProcesses": [[process(42, 490 * MIB)]],
+        }
+    )
+    library = FakeNvml(theirs, ours)
+    devices = present_devices(library, (theirs, ours))
+    used = devices_in_use(library, devices, frozenset({42}))
+    assert [one.number for one in used] == [1]
+    watch = DeviceWatch(library, used, frozenset({42}))
+    watch.read()
+    assert watch.memory == ("NVML, of the worker", 490 * MIB)
+
+
+def test_in_a_container_the_growth_of_the_device_tells() -> None:
+    """There the driver lists ids that nobody here knows, or none."""
+    idle = Device({"nvmlDeviceGetMemoryInfo": memory(3 * MIB)})
+    grown = Device(
+        {"nvmlDeviceGetMemoryInfo": [memory(100 * MIB), memory(400 * MIB), memory(700 * MIB)]}
+    )
+    library = FakeNvml(idle, grown)
+    used = devices_in_use(library, present_devices(library, (idle, grown)), frozenset({42}))
+    assert [one.number for one in used] == [1]
+    watch = DeviceWatch(library, used, frozenset({42}))
+    watch.read()
+    assert watch.memory == ("NVML, growth of the whole device", 600 * MIB)
+
+
+def test_the_most_of_all_readings_counts() -> None:
+    """Memory may be given back before the end."""
+    device = Device(
+        {
+            "nvmlDeviceGetComputeRunningProcesses": [
+                [process(42, 100)],
+                [process(42, 900)],
+                [process(42, 200)],
+            ]
+        }
+    )
+    library = FakeNvml(device)
+    watch = DeviceWatch(library, present_devices(library, (device,)), frozenset({42}))
+    for _ in range(3):
+        watch.read()
+    assert watch.memory == ("NVML, of the worker", 900)
+
+
+def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
+    """Two reasons of heat are one; idle and user-set clocks are no throttling."""
+    device = Device(
+        {
+            "nvmlDeviceGetCurrentClocksThrottleReasons": [0x1, 0x2 | 0x4, 0x20 | 0x40, 0x0],
+            "nvmlDeviceGetClockInfo": [1000, 1500, 2000, 1500],
+        }
+    )
+    library = FakeNvml(device)
+    watch = DeviceWatch(library, present_devices(library, (device,)), frozenset())
+    assert watch.throttles is None
+    for _ in range(4):
+        watch.read()
+    assert watch.throttles == ("gpu-power-cap", "gpu-heat")
+    assert watch.clock_hertz == 1_500_000_000
+
+
+def test_a_silent_driver_leaves_everything_unknown() -> None:
+    """No zero bytes, no zero hertz, no "was not throttled"."""
+    device = Device({"nvmlDeviceGetName": "GRID"})
+    library = FakeNvml(device)
+    watch = DeviceWatch(library, present_devices(library, (device,)), frozenset({42}))
+    watch.read()
+    assert (watch.memory, watch.clock_hertz, watch.throttles) == (None, None, None)

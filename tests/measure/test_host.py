@@ -1,0 +1,97 @@
+"""The machine beside the trial: differences of the kernel's counters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from epochcost.measure.host import (
+    HostCounters,
+    change,
+    frozen_seconds,
+    own_processes,
+    read_host,
+    unknown_of,
+)
+from epochcost.measure.kernel_files import ControlGroups
+
+BEFORE = HostCounters(
+    at=50.0, working=100.0, waiting=300.0, steal=1.0, own=40.0, frozen=2.0, throttled=3
+)
+
+
+def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
+    """Two CPUs for ten seconds: 8 s ours, 5 s of others, 1 s stolen, 6 s idle."""
+    after = HostCounters(
+        at=60.0, working=113.0, waiting=307.0, steal=2.0, own=48.0, frozen=2.5, throttled=3
+    )
+    changed = change(BEFORE, after)
+    assert changed.seconds == 10.0
+    assert changed.others_cpus == pytest.approx(0.5)
+    assert changed.steal_share == pytest.approx(0.05)
+    assert changed.frozen_seconds == pytest.approx(0.5)
+    assert changed.throttled is False
+    assert list(unknown_of(changed)) == []
+
+
+def test_ticks_never_make_a_negative_load() -> None:
+    """The trial's own time is finer than the system's."""
+    after = replace(BEFORE, at=51.0, working=100.99, waiting=300.01, own=41.0)
+    assert change(BEFORE, after).others_cpus == 0.0
+
+
+def test_what_is_not_counted_is_unknown() -> None:
+    """A sandbox shows zeros, other systems count no steal, a process may have ended."""
+    nothing = HostCounters(
+        at=0.0, working=0.0, waiting=0.0, steal=0.0, own=5.0, frozen=None, throttled=None
+    )
+    sandboxed = change(nothing, replace(nothing, at=1.0, own=6.0))
+    assert (sandboxed.others_cpus, sandboxed.steal_share) == (None, None)
+    ended = change(BEFORE, replace(BEFORE, at=51.0, working=101.0, own=None, steal=None))
+    assert (ended.others_cpus, ended.steal_share) == (None, None)
+    assert sandboxed.throttled is None
+    assert [name for name, _ in unknown_of(sandboxed)] == [
+        "others_cpus",
+        "steal_share",
+        "frozen_seconds",
+    ]
+
+
+def test_a_rising_count_of_heat_is_throttling() -> None:
+    """However small the rise."""
+    assert change(BEFORE, replace(BEFORE, at=51.0, throttled=4)).throttled is True
+
+
+@pytest.mark.parametrize(
+    ("name", "membership", "text", "seconds"),
+    [
+        ("cpu.stat", "0::/\n", "usage_usec 9\nnr_throttled 4\nthrottled_usec 1500000\n", 1.5),
+        ("cpu/cpu.stat", "3:cpu:/\n", "nr_throttled 4\nthrottled_time 2500000000\n", 2.5),
+        ("cpu.stat", "0::/\n", "usage_usec 9\n", None),
+    ],
+)
+def test_both_versions_count_the_time_that_a_quota_takes(
+    tmp_path: Path, name: str, membership: str, text: str, seconds: float | None
+) -> None:
+    """In microseconds or in nanoseconds; a group without a quota counts none."""
+    (tmp_path / "membership").write_text(membership)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    assert frozen_seconds(ControlGroups(tmp_path / "membership", tmp_path)) == seconds
+
+
+def test_this_machine_can_be_read() -> None:
+    """The time of the process that asks is among what the machine worked."""
+    counters = read_host(own_processes())
+    assert counters.own is not None
+    assert counters.own > 0
+
+
+def test_a_process_that_has_ended_makes_the_load_unknown() -> None:
+    """Its time has gone to nobody."""
+    process = psutil.Popen(["true"])
+    process.wait()
+    assert read_host((process,)).own is None

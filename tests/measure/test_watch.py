@@ -1,0 +1,132 @@
+"""The sampling phase under watch: begun and ended by the worker's progress, complete or absent."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from epochcost.measure.job import Phase, Progress
+from epochcost.measure.watch import Watch
+from epochcost.results.records import Measurement, Placement
+from fake_nvml import Device, FakeNvml, NVMLError, process
+
+MEASUREMENT = Measurement(
+    started_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
+    wall_seconds=1.0,
+    warmup_seconds=(0.1,),
+    samples_seconds=(0.1, 0.1),
+    stop_reason="precise",
+    placement=Placement(provider="CPUExecutionProvider", nodes_by_provider={}),
+    steps_taken=3,
+)
+
+
+def at(phase: Phase) -> Progress:
+    """A worker's message."""
+    return Progress(phase=phase, budget_seconds=1.0)
+
+
+def rapl(root: Path) -> Path:
+    """One package; returns the file of its count."""
+    zone = root / "intel-rapl:0"
+    zone.mkdir(parents=True)
+    (zone / "name").write_text("package-0\n")
+    (zone / "max_energy_range_uj").write_text("1000000000\n")
+    (zone / "energy_uj").write_text("1000000\n")
+    return zone / "energy_uj"
+
+
+def test_energy_is_of_the_sampling_phase_alone(tmp_path: Path) -> None:
+    """What was drawn before the first and after the last sample is not counted."""
+    count, heard = rapl(tmp_path), list[Progress]()
+    with Watch("cpu", powercap=tmp_path) as watch:
+        listen = watch.follow(heard.append)
+        for phase, microjoules in (
+            ("starting", 2_000_000),
+            ("warm-up", 5_000_000),
+            ("sampling", 9_000_000),
+            ("finishing", 50_000_000),
+        ):
+            listen(at(phase))
+            count.write_text(f"{microjoules}\n")
+            time.sleep(0.02)
+    done = watch.completed(MEASUREMENT)
+    assert [one.phase for one in heard] == ["starting", "warm-up", "sampling", "finishing"]
+    assert done.energy is not None
+    assert [(one.meter, one.joules) for one in done.energy.readings] == [("RAPL package-0", 4.0)]
+    assert done.conditions is not None
+    assert done.conditions.seconds >= 0.02
+    assert done.samples_seconds == MEASUREMENT.samples_seconds
+
+
+def test_a_trial_that_never_sampled_has_neither(tmp_path: Path) -> None:
+    """Half a watch is none: a failed worker says nothing after its first sample."""
+    with Watch("cpu", powercap=tmp_path) as watch:
+        watch.follow(lambda _: None)(at("sampling"))
+    assert watch.completed(MEASUREMENT) == MEASUREMENT
+
+
+def test_a_machine_without_meters_says_why(tmp_path: Path) -> None:
+    """Unknown is named; a CPU's trial misses no GPU."""
+    with Watch("cpu", powercap=tmp_path / "absent") as watch:
+        listen = watch.follow(lambda _: None)
+        listen(at("sampling"))
+        listen(at("finishing"))
+    done = watch.completed(MEASUREMENT)
+    assert done.energy is not None
+    assert done.energy.readings == ()
+    assert done.energy.unknown.keys() == {"RAPL"}
+
+
+def test_a_gpu_is_watched_through_the_phase(tmp_path: Path) -> None:
+    """Its memory, its throttling and its energy, each with the meter named."""
+    device = Device(
+        {
+            "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700)]],
+            "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4,
+            "nvmlDeviceGetClockInfo": 1410,
+            "nvmlDeviceGetTotalEnergyConsumption": [0, 10_000, 60_000],
+        }
+    )
+    library = FakeNvml(device)
+    with Watch("cuda", library, tmp_path) as watch:
+        listen = watch.follow(lambda _: None)
+        listen(at("sampling"))
+        listen(at("finishing"))
+    done = watch.completed(MEASUREMENT)
+    assert done.conditions is not None
+    assert done.energy is not None
+    assert done.conditions.device_memory_bytes == 700
+    assert done.conditions.device_memory_meter == "NVML, of the worker"
+    assert done.conditions.throttles is not None
+    assert "gpu-power-cap" in done.conditions.throttles
+    assert done.conditions.graphics_clock_hertz == 1_410_000_000
+    assert [(one.of, one.joules) for one in done.energy.readings] == [("gpu", 50.0)]
+    assert library.opened == 0
+
+
+@pytest.mark.parametrize(
+    ("library", "reason"),
+    [
+        (FakeNvml(fault=NVMLError("Driver/library version mismatch")), "version mismatch"),
+        (FakeNvml(Device({"nvmlDeviceGetName": "T4"})), "no device in use"),
+    ],
+)
+def test_a_gpu_that_cannot_be_watched_is_unknown(
+    tmp_path: Path, library: FakeNvml, reason: str
+) -> None:
+    """Its memory and its energy, with the reason."""
+    with Watch("cuda", library, tmp_path) as watch:
+        listen = watch.follow(lambda _: None)
+        listen(at("sampling"))
+        listen(at("finishing"))
+    done = watch.completed(MEASUREMENT)
+    assert done.conditions is not None
+    assert done.energy is not None
+    assert done.conditions.device_memory_bytes is None
+    assert reason in done.conditions.unknown["device_memory_bytes"]
+    assert reason in done.energy.unknown["NVML"]
