@@ -21,7 +21,7 @@ from epochcost.report.figures.dots import owned_hour
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
 from epochcost.report.subjects import Subject
 from epochcost.specs.price import Price
-from epochcost.units import plain
+from epochcost.units import plain, scientific
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -83,6 +83,10 @@ def _rounded(value: Decimal) -> str:
     return plain(value.quantize(Decimal("0.0001")))
 
 
+def _scientific(value: Decimal | int) -> str:
+    return scientific(float(value))
+
+
 def _gib(size_bytes: int) -> str:
     return f"{size_bytes / _GIB:.1f} GiB"
 
@@ -96,6 +100,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "amount": wording.amount_words,
     "billing": wording.billing_words,
     "cost": wording.cost_words,
+    "cost_range": wording.cost_range,
     "count": _count,
     "counted": wording.counted,
     "formula": claim_words.formula_words,
@@ -115,9 +120,11 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
     "rounded": _rounded,
+    "scientific": _scientific,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
     "subject_uri": _subject_address,
     "time": wording.time_words,
+    "time_range": wording.time_range,
     "uri": address,
 }

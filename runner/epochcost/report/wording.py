@@ -24,6 +24,8 @@ SHAPES = {
     "measured, price assumed": "□",
     "published": "◇",
     "published, price assumed": "△",
+    "estimated": "✕",
+    "estimated, price assumed": "▽",
 }
 
 
@@ -47,6 +49,16 @@ def cost_words(cost: Cost | None) -> str:
     if isinstance(cost, Unpriced):
         return "no price"
     return money(cost.mean, cost.currency)
+
+
+def cost_range(cost: Estimate) -> str:
+    """An amount that nobody knows better than within a range."""
+    return f"{money(cost.low, cost.currency)} to {money(cost.high, cost.currency)}"
+
+
+def time_range(time: Time) -> str:
+    """A time that nobody knows better than within a range."""
+    return f"{seconds(float(time.low))} to {seconds(float(time.high))}"
 
 
 def time_words(time: Time | Decimal | float | None) -> str:

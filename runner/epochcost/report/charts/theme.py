@@ -15,6 +15,8 @@ _SHAPES = {
     "measured, price assumed": "square",
     "published": "diamond",
     "published, price assumed": "triangle-up",
+    "estimated": "cross",
+    "estimated, price assumed": "triangle-down",
     "on-demand": "diamond",
     "spot": "circle",
     "list price": "square",

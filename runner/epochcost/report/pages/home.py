@@ -54,7 +54,16 @@ def pages(report: Report) -> Iterator[Page]:
         description="What models cost to train and to serve, by machine and price plan.",
         context={
             "overviews": overviews,
-            "untimed": [one.subject for one in subjects if not one.answers],
+            "untimed": [
+                one.subject
+                for one in subjects
+                if not one.answers and one.subject.id not in report.estimated
+            ],
+            "estimated": [
+                (one.subject, rows[0])
+                for one in subjects
+                if one.subject.is_model and (rows := report.estimated.get(one.subject.id))
+            ],
             "machines": len(timed),
             "report": report,
         },

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from epochcost.report.charts.figure import Figure
+from epochcost.report.estimates import EstimatedRow, estimated
 from epochcost.report.figures.parts import Colours, machine_colours
 from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe, subjects
@@ -66,6 +67,11 @@ class Report:
     def colours(self) -> Colours:
         """The colour number of each machine."""
         return machine_colours(self.catalogue.hardware.values(), self.observations)
+
+    @cached_property
+    def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
+        """What nobody timed and is priced from its operations, by id of the model."""
+        return estimated(self.inputs, self.rows)
 
     def rows_of(self, subject: Subject) -> tuple[Row, ...]:
         """The rows of one workload, cheapest first."""

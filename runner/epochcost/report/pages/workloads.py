@@ -9,6 +9,7 @@ from epochcost.report.arithmetic import arithmetic_of
 from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.batch import cost_by_batch, time_by_batch
 from epochcost.report.figures.cost_time import cost_against_time
+from epochcost.report.figures.estimated import estimated_costs
 from epochcost.report.observations import Observation
 from epochcost.report.pages.home import answers_of
 from epochcost.report.pages.page import Page, Report, subject_uri
@@ -25,7 +26,10 @@ _BYTES_PER_PARAMETER = 4
 
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
-    listed = [(subject, answers_of(report.rows_of(subject))) for subject in report.subjects]
+    listed = [
+        (subject, answers_of(report.rows_of(subject)), report.estimated.get(subject.id, ()))
+        for subject in report.subjects
+    ]
     yield Page(
         uri="models/index.md",
         title="Models",
@@ -58,6 +62,7 @@ def _page(report: Report, subject: Subject) -> Page:
             "ratio_unknown": _without_ratio(observed),
             "ratio_worst": _worst_ratio(observed),
             "sources": _sources(report, subject),
+            "estimated": report.estimated.get(subject.id, ()) if model else (),
         },
         figures=_figures(report, subject, rows, observed),
     )
@@ -122,6 +127,11 @@ def _figures(
             "full",
             identifier=f"{stem}-cost-time",
             job=full_training_words(one.epochs for one in observed),
+            colours=colours,
+        ),
+        "estimated": estimated_costs(
+            report.estimated.get(subject.id, ()) if subject.is_model else (),
+            identifier=f"{stem}-estimated",
             colours=colours,
         ),
         "time_batch": time_by_batch(observed, identifier=f"{stem}-time-batch", colours=colours),

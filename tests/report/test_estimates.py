@@ -1,0 +1,101 @@
+"""Models priced from FLOPs: on which machines, as what range, and told apart on every page."""
+
+from __future__ import annotations
+
+import html
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.report.pages.page import Report
+from epochcost.report.site import Site, build
+from report_project import REPOSITORY, inputs_of, write_project
+
+GPU = "[[accelerators]]\nname = 'GPU'\ncount = 10\nmemory_gib = {memory}\n"
+PEAK = "peak_fp16_tflops = 100\n"
+HEAD = "provider = 'Cloud'\nvcpus = 8\nsource = 'a test'\n"
+PRICE = "plan = 'on-demand'\nprovider = 'Cloud'\namount = {amount}\nbilling = 'prorated'\n"
+DATED = "source = 'a test'\nas_of = 2026-07-01\n"
+SPECS = {
+    # 6e18 operations.
+    "models/big": "name = 'Big'\ntask = 'language'\nexample = 'a token'\nsource = 'a test'\n"
+    "declared = { parameters = 1_000_000_000, training_tokens = 1_000_000_000 }\n",
+    "hardware/node": f"name = 'Node'\n{HEAD}{GPU.format(memory=80)}{PEAK}",
+    "hardware/other": f"name = 'Other'\n{HEAD}{GPU.format(memory=40)}{PEAK}",
+    "hardware/small": f"name = 'Small'\n{HEAD}{GPU.format(memory=16)}{PEAK}",
+    "hardware/mute": f"name = 'Mute'\n{HEAD}{GPU.format(memory=80)}",
+    **{
+        f"prices/{name}-hourly": f"hardware = '{name}'\n{PRICE.format(amount=amount)}{DATED}"
+        for name, amount in {"node": "3.6", "other": "7.2", "small": "0.1", "mute": "0.1"}.items()
+    },
+}
+
+
+@pytest.fixture(scope="module", name="report")
+def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A project with a declared model, and machines of which two train such models."""
+    folder = write_project(tmp_path_factory.mktemp("large"))
+    for name, text in SPECS.items():
+        path = Path(folder / f"specs/{name}.toml")
+        path.write_text(f'id = "{path.stem}"\n{text}')
+    return Report(inputs_of(folder))
+
+
+@pytest.fixture(scope="module", name="site")
+def site_fixture(report: Report) -> Site:
+    """Its site."""
+    return build(report.inputs, REPOSITORY / "site_templates")
+
+
+def test_a_declared_model_is_priced_as_a_range(report: Report) -> None:
+    """6e18 operations at a fifth to a half of 1e15 a second, at a dollar for 1000 seconds."""
+    row = report.estimated["big"][0]
+    assert row.hardware.id == "node"
+    assert (row.time.low, row.time.high) == (12_000, 30_000)
+    assert (row.cost.low, row.cost.high) == (Decimal(12), Decimal(30))
+    assert row.mark == "estimated"
+
+
+def test_machines_that_train_large_models_only(report: Report) -> None:
+    """Cheapest first; neither little memory nor an unknown peak is guessed around."""
+    assert [row.hardware.id for row in report.estimated["big"]] == ["node", "other"]
+
+
+def test_models_that_can_be_timed_are_not_estimated(report: Report) -> None:
+    """Neither the timed one nor the small one that nobody timed yet."""
+    assert set(report.estimated) == {"big"}
+
+
+def test_estimates_are_no_observations(report: Report) -> None:
+    """Rows of timed workloads, and what is chosen from them, know nothing of estimates."""
+    assert all(row.observed.subject.id != "big" for row in report.rows)
+
+
+def test_the_page_says_that_it_was_priced_from_flops(site: Site) -> None:
+    """In words, with a shape beside the word, and with no command that could not run."""
+    text = html.unescape(site.pages["models/big.md"])
+    assert "This is priced from FLOPs and not measured" in text
+    assert '<span class="ec-badge ec-estimated"><span aria-hidden="true">✕</span>' in text
+    assert "$12.00 to $30.00" in text
+    assert "0.2 to 0.5 of the peak" in text
+    assert "epochcost run --model big" not in text
+    assert "Tokens of the full training | 1,000,000,000" in text
+
+
+def test_the_figure_has_its_own_shape_and_table(site: Site) -> None:
+    """The range of each machine is in the data."""
+    figure = site.figures["models-big-estimated"]
+    assert {dot.mark for dot in figure.chart.dots} == {"estimated"}  # type: ignore[attr-defined]
+    assert [row[0] for row in figure.table.rows] == ["Node", "Other"]
+
+
+def test_lists_tell_estimates_apart(site: Site) -> None:
+    """On the first page in a table of their own, in the list of models with their badge."""
+    home = html.unescape(site.pages["index.md"])
+    assert "## Priced from FLOPs" in home
+    assert "[Big]" not in home.split("## Not timed yet")[-1].split("How times become")[0]
+    row = next(
+        line for line in site.pages["models/index.md"].splitlines() if line.startswith("| [Big]")
+    )
+    assert "ec-estimated" in row
