@@ -112,7 +112,7 @@ def read_prices(path: Path, format_name: FormatName | None = None) -> Iterator[L
 
     Raises InputError where the file cannot be read, is no UTF-8 CSV, or lacks a column.
     """
-    rows = _rows(path)
+    rows = csv_rows(path)
     first = next(rows, None)
     if first is None:
         raise InputError(f"{displayed(path)}: demanded a table with a header; got an empty file")
@@ -202,8 +202,11 @@ def _source(said: Mapping[str, str]) -> str | None:
     return f"commit {commit}" if commit else None
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file, each with the number of its last line."""
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file, each with the number of its last line.
+
+    Raises InputError where the file cannot be read or is no UTF-8 CSV.
+    """
     try:
         with path.open("rb") as file:
             reader = csv.reader(_decoded(path, file), strict=True)
