@@ -15,9 +15,12 @@ from epochcost.cost.energy import (
     emissions_pounds,
     energy_kwh,
     energy_of,
+    metered_energy,
     owned_power,
 )
 from epochcost.errors import InputError
+from epochcost.results.records import Energy as MeasuredEnergy
+from epochcost.results.records import MeteredEnergy
 from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Accelerator, Hardware
 from price_plans import owned
@@ -141,3 +144,23 @@ def test_impossible_energies(value: str) -> None:
         Metered(number, "a meter")
     with pytest.raises(InputError, match=r"^PUE: demanded at least 1"):
         energy_of(Declared(Decimal(1)), Decimal(1), GRID, number)
+
+
+def test_the_mean_power_of_a_result_goes_on_for_the_whole_use() -> None:
+    """Two meters of 150 W together: an hour of 50 ms samples is 0.15 kWh, by both names."""
+    readings = tuple(
+        MeteredEnergy.model_validate(
+            {"meter": name, "of": part, "joules": watts * 10.0, "seconds": 10.0}
+        )
+        for name, part, watts in (("RAPL", "cpu", 50), ("NVML", "gpu", 100))
+    )
+    found = metered_energy(MeasuredEnergy(readings=readings), Decimal(HOUR))
+    assert isinstance(found, Metered)
+    assert energy_of(found, Decimal(HOUR), GRID).machines_kwh == Decimal("0.15")
+    assert found.words == "measured by RAPL + NVML"
+
+
+@pytest.mark.parametrize("measured", [None, MeasuredEnergy()])
+def test_what_no_meter_read_is_unknown(measured: MeasuredEnergy | None) -> None:
+    """Neither zero nor what the spec declares."""
+    assert isinstance(metered_energy(measured, Decimal(HOUR)), Unpriced)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from epochcost.cost.estimate import Unpriced
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
+from epochcost.results import records as results
 from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.owned import Owned
@@ -162,6 +163,18 @@ def owned_power(plan: Owned, vcpus: int | None, load: Decimal = Decimal(1)) -> D
     if vcpus is None:
         return Unpriced("the plan's power is per vCPU, and how many there are is not known")
     return Declared(plan.power_watts * vcpus, load, f"{vcpus} vCPUs of the owned machine")
+
+
+def metered_energy(measured: results.Energy | None, machine_seconds: Decimal) -> Metered | Unpriced:
+    """What machines draw over so many seconds at the mean power that a result's meters read.
+
+    Unpriced where no meter read: an unknown energy is never zero.
+    """
+    if measured is None or measured.watts is None:
+        return Unpriced("no meter read the energy of this result")
+    with exact_arithmetic():
+        joules = kept(Decimal(repr(measured.watts)) * machine_seconds)
+    return Metered(joules, measured.meter)
 
 
 def _demand_positive(name: str, value: Decimal, unit: str) -> None:
