@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
+from epochcost.cli.served import served_words
 from epochcost.execute.events import Advanced, Event, Failed, Finished, Skipped, Started
 from epochcost.plan.trial import Trial
 from epochcost.statistics import summarise
@@ -90,8 +91,10 @@ def outcome_words(event: Finished | Skipped | Failed) -> str:
     if isinstance(event, Failed):
         return f"failed: {str(event.error).splitlines()[0]}"
     measurement = event.result.measurement
-    summary = summarise(measurement.samples_seconds)
     stored = "stored before, " if isinstance(event, Skipped) else ""
+    if measurement.served is not None:
+        return stored + served_words(event.trial, measurement.served)
+    summary = summarise(measurement.samples_seconds)
     return (
         f"{stored}{seconds(summary.mean)} ±{summary.relative_half_width:.1%} a step, "
         f"{summary.count} samples ({measurement.stop_reason})"

@@ -24,6 +24,7 @@ from epochcost.execute.arrays import (
 )
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.losses import loss_terms
+from epochcost.execute.serving import serving_job
 from epochcost.execute.step import step_of
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
@@ -58,7 +59,10 @@ def build_job(trial: Trial, model: Model, graph_path: Path, folder: Path) -> Job
     Raises ModelError where the graph cannot be read, bound or differentiated, does not fit the
     spec, or is not the file that the trial was planned for.
     """
-    graph = bound(_planned_graph(trial, graph_path), model, trial.batch_size)
+    planned = _planned_graph(trial, graph_path)
+    if trial.load is not None:
+        return serving_job(trial, trial.load, model, planned, folder)
+    graph = bound(planned, model, trial.batch_size)
     carried = tuple(
         Carried(input=state.input, output=state.output) for state in carried_state(graph, model)
     )

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from epochcost.plan.load import Load
 from epochcost.specs.study import Mode, Provider
 
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
@@ -74,6 +75,13 @@ class Evaluation(_Frozen):
     carried: tuple[Carried, ...] = ()
 
 
+class Serving(_Frozen):
+    """Inference under LoadGen: what it asks for, and by batch size the graph that answers."""
+
+    load: Load
+    graphs: dict[int, Path]
+
+
 class Job(_Frozen):
     """One trial's work, as files.
 
@@ -88,6 +96,8 @@ class Job(_Frozen):
     starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
     An evaluation follows training only; ``threads`` 0 is all cores.
+    ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
+    ``graph`` is that of the largest batch.
     """
 
     mode: Mode
@@ -103,6 +113,7 @@ class Job(_Frozen):
     carried: tuple[Carried, ...] = ()
     outputs: tuple[str, ...] = ()
     evaluation: Evaluation | None = None
+    serving: Serving | None = None
     sampling: Sampling = Sampling()
     warm_up: WarmUp = WarmUp()
 

@@ -14,16 +14,19 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import onnxruntime as ort
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.evaluation import held_out_loss, require_finite
-from epochcost.measure.job import Job, Message, Phase, Progress
+from epochcost.measure.job import Job, Message, Phase, Progress, Serving
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.placement import prove_placement, read_profile
 from epochcost.measure.sampling import Clock, Report, Samples, sample, warm_up
+from epochcost.measure.scenario import run_scenario, warmed_up
+from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
@@ -38,6 +41,8 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
 
     Raises EpochcostError where the job cannot be done as asked.
     """
+    if job.serving is not None:
+        return _served(job, job.serving, folder, emit, clock)
     started_at, begun = dt.datetime.now(dt.UTC), clock()
     telling = _Telling(job, emit, clock)
     telling.enter("starting")
@@ -62,6 +67,29 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
         held_out_loss_before=loss_before,
         held_out_loss_after=loss_after,
         peak_memory_bytes=peak,
+    )
+
+
+def _served(job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock) -> Measurement:
+    """Let LoadGen ask for examples instead of taking steps."""
+    started_at, begun = dt.datetime.now(dt.UTC), clock()
+    telling = _Telling(job, emit, clock)
+    telling.enter("starting")
+    model = ServedModel(job, serving.graphs, folder)
+    telling.enter("warm-up")
+    warmup = warmed_up(job, model, telling.report)
+    telling.enter("sampling")
+    served = run_scenario(job, model, warmup, telling.report, folder)
+    return Measurement(
+        started_at=started_at,
+        wall_seconds=clock() - begun,
+        warmup_seconds=_to_nanoseconds(tuple(chain.from_iterable(warmup.values()))),
+        served=served,
+        samples_seconds=(),
+        stop_reason="loadgen",
+        placement=model.placement,
+        steps_taken=model.runs,
+        peak_memory_bytes=peak_memory_bytes(),
     )
 
 

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Nanoseconds = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Purpose = Literal["search", "scored"]
+# How fast it can be at all, whether a rate keeps the bound, and the run that counts.
+Purpose = Literal["capacity", "search", "scored"]
 
 
 class _Record(BaseModel):
@@ -35,7 +36,7 @@ class Latency(_Record):
 
 
 class LoadGenRun(_Record):
-    """One run of LoadGen.
+    """One run of LoadGen; one for the capacity asks for all samples at once, as offline does.
 
     ``asked_samples_per_second`` is the rate of arrivals of the scenario server and None elsewhere,
     as is ``kept_bound``. ``samples_per_second`` are those completed. ``valid`` is LoadGen's verdict
@@ -46,6 +47,7 @@ class LoadGenRun(_Record):
     asked_samples_per_second: Rate | None = None
     samples_per_second: Rate
     queries: Annotated[int, Field(gt=0)]
+    samples: Annotated[int, Field(gt=0)]
     minimum_seconds: Annotated[float, Field(ge=0)]
     valid: bool
     kept_bound: bool | None = None

@@ -1,0 +1,253 @@
+"""One trial under LoadGen: the model is warmed up, then asked as the scenario says.
+
+Owns durations, counts and rates; sessions are left to ``serving``, answering to ``answering``, the
+search for a server's rate to ``peak_rate``.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from epochcost.measure.answering import answering_at_once, answering_from_queue
+from epochcost.measure.failures import JobError
+from epochcost.measure.job import Job
+from epochcost.measure.loadgen import Asked, Issue, loadgen_version, run_loadgen
+from epochcost.measure.loadgen_log import Logged, loadgen_run
+from epochcost.measure.peak_rate import highest_rate
+from epochcost.measure.sampling import Clock, Report, warm_up
+from epochcost.measure.serving import ServedModel
+from epochcost.plan.load import Load, LoadScenario
+from epochcost.results.served import LoadGenRun, Purpose, Served
+from epochcost.specs.study import MOST_SAMPLES
+
+# Of every scenario in MLPerf's rules; counts below which its early stopping cannot judge a stream,
+# LoadGen's own least for a server, the samples of an offline run (mlcommons/inference,
+# loadgen/mlperf.conf, revision 001712e9; loadgen/early_stopping.cc).
+COMPLIANT_SECONDS = 600.0
+COMPLIANT_QUERIES: dict[LoadScenario, int] = {
+    "single-stream": 64,
+    "multi-stream": 662,
+    "offline": 24_576,
+    "server": 100,
+}
+_COMPLIANT_SEARCH_SECONDS = 10.0
+# Of the budget: half for the run that counts, the rest for about ten tries.
+_SCORED_SHARE = 0.5
+_SEARCH_SHARE = 0.05
+_LEAST_SEARCH_SECONDS = 0.5
+# LoadGen prepares its queries beforehand: a quarter more than the warm-up promises, then doubled.
+_PREPARED = 1.25
+_MORE = 2.0
+_MOST_RUNS = 4
+# LoadGen prepares twice the queries of a stream, each in some 200 bytes, and hands an offline run's
+# samples over as as many Python objects.
+_MOST_PREPARED = 10_000_000
+# The model alone is many times faster than all around it where it is tiny.
+_TRIED_OF_BARE = 0.1
+_FIRST_TRY_OF_CAPACITY = 0.7
+# At a tenth of one sample's rate an arrival rarely waits for another.
+_LEAST_UTILISATION = 0.1
+# Where the longer run does not keep what the short ones did.
+_LESS = 0.9
+_MOST_SCORED_RUNS = 8
+_HEARTBEAT_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How long and how much LoadGen asks at least."""
+
+    scored_seconds: float
+    search_seconds: float
+    minimum_queries: int
+    minimum_samples: int
+
+
+def warmed_up(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
+    """Run every batch size until it has settled; by size, the times of its runs in seconds."""
+    share = job.sampling.budget_seconds / len(model.sizes)
+    return {
+        size: warm_up(_full(model, size), time.perf_counter, job.warm_up, share, report)
+        for size in model.sizes
+    }
+
+
+def _full(model: ServedModel, size: int) -> Callable[[], None]:
+    indices = [index % model.example_count for index in range(size)]
+    return lambda: model(indices)
+
+
+def run_scenario(
+    job: Job,
+    model: ServedModel,
+    warmup: Mapping[int, tuple[float, ...]],
+    report: Report,
+    folder: Path,
+) -> Served:
+    """Run the job's scenario on a warm model; LoadGen's files live in ``folder`` while it runs.
+
+    Raises CapabilityError without LoadGen, JobError where the queries would not fit in memory.
+    """
+    assert job.serving is not None, "only jobs that serve have a scenario"
+    service_seconds = {size: _settled_seconds(times) for size, times in warmup.items()}
+    return _Scenario(job, job.serving.load, model, service_seconds, report, folder).run()
+
+
+def _settled_seconds(times: tuple[float, ...]) -> float:
+    return statistics.median(times[-max(1, len(times) // 3) :])
+
+
+class _Scenario:
+    """Asks LoadGen for runs and keeps what each left."""
+
+    def __init__(
+        self,
+        job: Job,
+        load: Load,
+        model: ServedModel,
+        service_seconds: Mapping[int, float],
+        report: Report,
+        folder: Path,
+    ) -> None:
+        self._load, self._model, self._service = load, model, service_seconds
+        self._folder = folder
+        self._most = model.sizes[-1]
+        self._pace = _pace(job, load)
+        self._answered = _Heartbeat(report, time.perf_counter)
+        self._runs: list[LoadGenRun] = []
+
+    def run(self) -> Served:
+        served = self._server if self._load.scenario == "server" else self._stream
+        logged, reported = served()
+        raw = logged.latencies if reported is not None else ()
+        return Served(
+            loadgen=loadgen_version(),
+            runs=tuple(self._runs),
+            reported=reported,
+            latencies_nanoseconds=raw if len(raw) <= MOST_SAMPLES else (),
+            detail_log=base64.b64encode(gzip.compress(logged.detail, mtime=0)).decode(),
+        )
+
+    def _stream(self) -> tuple[Logged, int]:
+        """Prepare enough queries that the run lasts as long as demanded, and report that run."""
+        rate = _PREPARED * self._queries_per_second()
+        for _ in range(_MOST_RUNS):
+            self._require_affordable(rate)
+            logged = self._ask(self._load, rate, self._pace.scored_seconds, "scored")
+            if logged.lasted:
+                break
+            rate *= _MORE
+        return logged, len(self._runs) - 1
+
+    def _queries_per_second(self) -> float:
+        """How fast queries can be answered; offline, samples."""
+        if self._load.scenario == "offline":
+            return self._capacity()
+        whole, rest = divmod(self._load.samples_per_query, self._most)
+        seconds = whole * self._service[self._most]
+        if rest:
+            seconds += self._service[min(size for size in self._service if size >= rest)]
+        return 1 / seconds
+
+    def _capacity(self) -> float:
+        """Samples per second when all are there at once, LoadGen's part and ours included."""
+        bare = max(size / seconds for size, seconds in self._service.items())
+        rate = _TRIED_OF_BARE * bare
+        self._ask(Load(scenario="offline"), rate, self._pace.search_seconds, "capacity")
+        return self._runs[-1].samples_per_second
+
+    def _server(self) -> tuple[Logged, int | None]:
+        """Find the highest rate in short runs, then prove it in one that counts."""
+        floor = _LEAST_UTILISATION / self._service[1]
+        hopeless = self._service[1] > self._bound_seconds
+        start = floor if hopeless else _FIRST_TRY_OF_CAPACITY * self._capacity()
+        tries: list[Logged] = []
+
+        def keeps(rate: float) -> bool:
+            tries.append(self._ask(self._load, rate, self._pace.search_seconds, "search"))
+            return tries[-1].kept_bound
+
+        rate = highest_rate(keeps, start, floor)
+        for _ in range(_MOST_SCORED_RUNS if rate else 0):
+            assert rate is not None, "the loop is empty without a rate"
+            self._require_affordable(rate)
+            tries.append(self._ask(self._load, rate, self._pace.scored_seconds, "scored"))
+            if tries[-1].kept_bound and (tries[-1].valid or not self._load.compliant):
+                return tries[-1], len(self._runs) - 1
+            rate *= _LESS
+        assert tries, "the search asks at least once"
+        return tries[-1], None
+
+    def _ask(self, load: Load, rate: float, seconds: float, purpose: Purpose) -> Logged:
+        least = self._pace.minimum_queries if load == self._load else self._pace.minimum_samples
+        asked = Asked(
+            scenario=load.scenario,
+            minimum_seconds=seconds,
+            minimum_queries=least,
+            queries_per_second=rate,
+            examples=self._model.example_count,
+            samples_per_query=load.samples_per_query,
+            bound_seconds=self._bound_seconds,
+            percentile=float(load.latency_percentile or 0.99),
+        )
+        samples = max(rate * seconds, least) * load.samples_per_query
+        # A trace takes about 300 bytes of scratch room a sample: none where it is thrown away.
+        traced = purpose == "scored" and samples <= 2 * load.samples_per_query * MOST_SAMPLES
+        with self._answering(load) as issue:
+            logged = run_loadgen(replace(asked, trace=traced), issue, self._folder)
+        per_second = rate if load.scenario == "server" else None
+        self._runs.append(loadgen_run(logged, purpose, seconds, per_second, load.samples_per_query))
+        return logged
+
+    def _answering(self, load: Load) -> AbstractContextManager[Issue]:
+        if load.scenario != "server":
+            return answering_at_once(self._model, self._most, self._answered)
+        delay_seconds = float(load.maximum_delay_ms or 0) / 1e3
+        return answering_from_queue(self._model, self._most, delay_seconds, self._answered)
+
+    @property
+    def _bound_seconds(self) -> float:
+        return float(self._load.server_latency_ms or 0) / 1e3
+
+    def _require_affordable(self, rate: float) -> None:
+        prepared = rate * self._pace.scored_seconds
+        if prepared > _MOST_PREPARED:
+            raise JobError(
+                f"{self._load.title}: demanded at most {_MOST_PREPARED:,} queries, which LoadGen "
+                f"prepares in memory; {self._pace.scored_seconds:.0f} s of this model would take "
+                f"{prepared:,.0f}: measure it without --compliant, or with a smaller budget_seconds"
+            )
+
+
+def _pace(job: Job, load: Load) -> _Pace:
+    budget, fewest = job.sampling.budget_seconds, job.sampling.minimum_samples
+    if load.compliant:
+        queries = COMPLIANT_QUERIES[load.scenario]
+        return _Pace(COMPLIANT_SECONDS, _COMPLIANT_SEARCH_SECONDS, queries, fewest)
+    return _Pace(
+        _SCORED_SHARE * budget,
+        max(_LEAST_SEARCH_SECONDS, _SEARCH_SHARE * budget),
+        fewest,
+        fewest,
+    )
+
+
+class _Heartbeat:
+    """Tells how many samples are answered, a few times a second at most."""
+
+    def __init__(self, report: Report, clock: Clock) -> None:
+        self._report, self._clock = report, clock
+        self._next = clock()
+
+    def __call__(self, count: int) -> None:
+        now = self._clock()
+        if now >= self._next:
+            self._next = now + _HEARTBEAT_SECONDS
+            self._report(count, None)
