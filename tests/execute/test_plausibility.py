@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.execute.plausibility import require_plausible
-from epochcost.results.records import Environment, Gpu
+from epochcost.execute.plausibility import contradictions, require_plausible, same_chip
+from epochcost.results.records import Environment, Gpu, Instance
 from epochcost.specs.hardware import Hardware
 
 K80 = Gpu(name="Tesla K80", memory_bytes=12 * 2**30, driver="580.1")
@@ -70,3 +70,123 @@ def test_machines_that_contradict_it_are_refused(machine: Environment, words: st
     with pytest.raises(InputError, match=words) as refused:
         require_plausible(hardware(), machine)
     assert "leave --hardware out" in str(refused.value)
+    assert "--as-is" in str(refused.value)
+
+
+def test_as_is_measures_all_the_same() -> None:
+    """The contradictions are then for the result to carry."""
+    require_plausible(hardware(), environment(8, K80), as_is=True)
+    assert contradictions(hardware(), environment(8, K80)) == ("8 logical CPUs, not 4",)
+
+
+def with_facts(**facts: Any) -> Environment:
+    """A machine of four CPUs and a K80 of which more is known."""
+    return environment(4, K80).model_copy(update=facts)
+
+
+EC2 = Instance(provider="AWS EC2", type="p2.xlarge")
+
+
+@pytest.mark.parametrize(
+    ("changes", "facts"),
+    [
+        ({"memory_gib": 61}, {"memory_bytes": int(59.8 * 2**30)}),
+        ({"memory_gib": 61}, {"memory_bytes": None}),
+        ({"cores": 2}, {"physical_cores": 2}),
+        # A hypervisor shows threads as cores.
+        ({"cores": 2}, {"physical_cores": 4}),
+        ({}, {"cpu_quota": 4.0}),
+        ({"provider": "AWS EC2"}, {"instance": EC2}),
+        # The service of a cloud knows nothing of those who rent its machines out.
+        ({"provider": "Lambda"}, {"instance": EC2}),
+        (
+            {"id": "n1-standard-4-k80", "provider": "Google Compute Engine"},
+            {"instance": Instance(provider="Google Compute Engine", type="n1-standard-4")},
+        ),
+        (
+            {"id": "nc4as-t4-v3", "provider": "Azure"},
+            {"instance": Instance(provider="Azure", type="Standard_NC4as_T4_v3")},
+        ),
+        (
+            {"id": "gcp-k80", "provider": "Google Compute Engine"},
+            {"instance": Instance(provider="Google Compute Engine", type="n1-highmem-4")},
+        ),
+    ],
+)
+def test_every_known_fact_may_agree(changes: dict[str, Any], facts: dict[str, Any]) -> None:
+    """What a kernel keeps for itself, hidden threads and other spellings contradict nothing."""
+    assert contradictions(hardware(**changes), with_facts(**facts)) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "facts", "words"),
+    [
+        ({"memory_gib": 61}, {"memory_bytes": 32 * 2**30}, "32.0 GiB of memory, not 61"),
+        (
+            {"memory_gib": 61},
+            {"memory_bytes": 61 * 2**30, "memory_limit_bytes": 8 * 2**30},
+            "8.0 GiB of memory, not 61",
+        ),
+        ({"cores": 2}, {"physical_cores": 1}, "1 cores, not 2"),
+        ({}, {"cpu_quota": 2.5}, "a quota of 2.5 CPUs, not 4"),
+        (
+            {"accelerators": [{"name": "Tesla T4"}]},
+            {},
+            "a Tesla K80, not a Tesla T4",
+        ),
+        (
+            {"id": "p3.2xlarge", "provider": "AWS EC2"},
+            {"instance": EC2},
+            "the instance type p2.xlarge, not p3.2xlarge",
+        ),
+        (
+            {"provider": "Azure"},
+            {"instance": EC2},
+            "the instance type p2.xlarge of AWS EC2, not Azure",
+        ),
+    ],
+)
+def test_every_known_fact_may_contradict(
+    changes: dict[str, Any], facts: dict[str, Any], words: str
+) -> None:
+    """Each alone is a reason to refuse."""
+    assert contradictions(hardware(**changes), with_facts(**facts)) == (words,)
+
+
+@pytest.mark.parametrize(
+    ("driver", "spec"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "A100 SXM4 (40 GB)"),
+        ("NVIDIA A100 80GB PCIe", "A100 PCIe (80 GB)"),
+        ("Tesla V100-SXM2-16GB", "Tesla V100 SXM2"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM5"),
+        ("NVIDIA GH200 480GB", "GH200"),
+        ("NVIDIA L40S", "L40S"),
+        ("Quadro RTX 6000", "Quadro RTX 6000"),
+        ("NVIDIA A10G", "A10G"),
+    ],
+)
+def test_drivers_spell_chips_in_their_own_way(driver: str, spec: str) -> None:
+    """The model number decides."""
+    assert same_chip(driver, spec)
+
+
+@pytest.mark.parametrize(
+    ("driver", "spec"),
+    [
+        ("NVIDIA L40S", "L4"),
+        ("NVIDIA A10G", "A10"),
+        ("NVIDIA H200", "H100 SXM5"),
+        ("Tesla P100-PCIE-16GB", "Tesla V100"),
+        ("NVIDIA RTX A6000", "Quadro RTX 6000"),
+    ],
+)
+def test_names_that_begin_alike_are_other_chips(driver: str, spec: str) -> None:
+    """A word is compared whole."""
+    assert not same_chip(driver, spec)
+
+
+def test_a_gpu_without_a_name_is_not_judged() -> None:
+    """Unknown contradicts nothing."""
+    nameless = K80.model_copy(update={"name": None})
+    assert contradictions(hardware(), environment(4, nameless)) == ()

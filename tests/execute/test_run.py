@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -106,3 +107,30 @@ def test_without_resume_a_trial_is_measured_again(assignment: Assignment) -> Non
     assert first.path == second.path
     assert load_all(assignment.store.folder).results == (second.result,)
     assert second.result.measurement.started_at > first.result.measurement.started_at
+
+
+def test_a_result_says_what_surrounded_it(assignment: Assignment) -> None:
+    """The sampling phase was watched, and the files that declared the work are named by digest."""
+    once = Assignment(assignment.catalogue, assignment.trials[:1], "local", assignment.store)
+    (outcome,) = run_trials(once, ignore)
+    assert isinstance(outcome, Finished)
+    result = outcome.result
+    watched, energy = result.measurement.conditions, result.measurement.energy
+    assert watched is not None
+    assert energy is not None
+    assert 0 < watched.seconds < result.measurement.wall_seconds
+    assert energy.readings or energy.unknown
+    declared = assignment.catalogue.files["models/tiny"].read_bytes()
+    assert result.spec_files["models/tiny"] == hashlib.sha256(declared).hexdigest()
+    assert result.spec_files.keys() == {"models/tiny", "hardware/local"}
+    assert result.contradictions == ()
+
+
+def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
+    """The stored result says in what it differs from the machine whose name it carries."""
+    once = Assignment(assignment.catalogue, assignment.trials[:1], "giant", assignment.store)
+    (outcome,) = run_trials(once, ignore)
+    assert isinstance(outcome, Finished)
+    (stored,) = load_all(assignment.store.folder).results
+    assert len(stored.contradictions) == 1
+    assert stored.contradictions[0].endswith("logical CPUs, not 4099")

@@ -1,32 +1,114 @@
 """Whether the machine at hand can be the one that it is said to be.
 
-A figure stored under another machine's name would be priced wrongly for ever; what a kernel can
-tell (CPUs, GPUs) is therefore compared with the spec before anything is measured.
+A figure stored under another machine's name would be priced wrongly for ever; what a kernel, a
+driver and a metadata service can tell is therefore compared with the spec before anything is
+measured. Only what both sides state is compared.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from epochcost.errors import InputError
-from epochcost.results.records import Environment
+from epochcost.results.records import CloudProvider, Environment
 from epochcost.specs.hardware import Hardware
+from epochcost.units import plain
+
+_GIB = 2**30
+# A kernel, a crash kernel and a hypervisor keep up to a tenth for themselves, and some lists print
+# GB for GiB (7 %); a machine of the next size has at least a quarter more or less.
+_LEAST_MEMORY_SHARE = 0.85
+_MOST_MEMORY_SHARE = 1.08
+_PROVIDERS: tuple[CloudProvider, ...] = ("AWS EC2", "Google Compute Engine", "Azure")
+# Ids of machines that no catalogue of instance types lists begin so.
+_MADE_UP = "gcp-"
 
 
-def require_plausible(hardware: Hardware, environment: Environment) -> None:
-    """Raise InputError where spec and machine contradict each other; ``detected`` fits any."""
-    contradictions = [] if hardware.detected else list(_contradictions(hardware, environment))
-    if contradictions:
+def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bool = False) -> None:
+    """Raise InputError where spec and machine contradict each other, unless taken ``as_is``."""
+    found = contradictions(hardware, environment)
+    if found and not as_is:
         raise InputError(
             f"--hardware {hardware.id}: demanded {hardware.name}; this machine has "
-            f"{'; '.join(contradictions)}: run on that machine, or leave --hardware out to measure "
-            "this one as `local`"
+            f"{'; '.join(found)}: run on that machine, leave --hardware out to measure this one as "
+            "`local`, or add --as-is to store its figures with these contradictions beside them"
         )
 
 
-def _contradictions(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    if hardware.vcpus is not None and environment.logical_cpus != hardware.vcpus:
-        yield f"{environment.logical_cpus} logical CPUs, not {hardware.vcpus}"
-    demanded = sum(accelerator.count for accelerator in hardware.accelerators)
-    if len(environment.gpus) != demanded:
-        yield f"{len(environment.gpus)} GPUs, not {demanded}"
+def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
+    """What this machine has that the spec has not, in words; ``detected`` fits any machine."""
+    if hardware.detected:
+        return ()
+    return (
+        *_cpus(hardware, environment),
+        *_memory(hardware, environment),
+        *_gpus(hardware, environment),
+        *_instance(hardware, environment),
+    )
+
+
+def _cpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
+    logical, quota = environment.logical_cpus, environment.cpu_quota
+    if hardware.vcpus is not None and logical != hardware.vcpus:
+        yield f"{logical} logical CPUs, not {hardware.vcpus}"
+    if hardware.vcpus is not None and quota is not None and quota < hardware.vcpus:
+        yield f"a quota of {quota:.3g} CPUs, not {hardware.vcpus}"
+    cores = environment.physical_cores
+    # A hypervisor that hides threads shows each as a core: equal counts tell nothing.
+    told = cores is not None and cores < logical
+    if hardware.cores is not None and told and cores != hardware.cores:
+        yield f"{cores} cores, not {hardware.cores}"
+
+
+def _memory(hardware: Hardware, environment: Environment) -> Iterator[str]:
+    limits = (environment.memory_bytes, environment.memory_limit_bytes)
+    known = [limit for limit in limits if limit is not None]
+    if hardware.memory_gib is None or not known:
+        return
+    found = min(known) / _GIB
+    if not _LEAST_MEMORY_SHARE <= found / float(hardware.memory_gib) <= _MOST_MEMORY_SHARE:
+        yield f"{found:.1f} GiB of memory, not {plain(hardware.memory_gib)}"
+
+
+def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
+    """One line for the count, or for each device that is of another kind."""
+    demanded = [one.name for one in hardware.accelerators for _ in range(one.count)]
+    found = [gpu.name for gpu in environment.gpus]
+    if len(found) != len(demanded):
+        yield f"{len(found)} GPUs, not {len(demanded)}"
+        return
+    pairs = zip_longest(sorted(found, key=str), sorted(demanded))
+    others = [(has, wants) for has, wants in pairs if has is not None and not same_chip(has, wants)]
+    yield from dict.fromkeys(f"a {has}, not a {wants}" for has, wants in others)
+
+
+def same_chip(driver_name: str, spec_name: str) -> bool:
+    """Whether a driver's name can be of a chip: the model number occurs in it as a word.
+
+    Form factors and memory sizes are spelled in too many ways to be held against a name: ``NVIDIA
+    A100-SXM4-40GB`` is an ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
+    """
+    numbers = [word for word in _words(spec_name) if any(letter.isdigit() for letter in word)]
+    return not numbers or numbers[0] in _words(driver_name)
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", name.lower())
+
+
+def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
+    rented = environment.instance
+    if rented is None or hardware.provider not in _PROVIDERS:
+        return
+    if hardware.provider != rented.provider:
+        yield f"the instance type {rented.type} of {rented.provider}, not {hardware.provider}"
+    elif not hardware.id.startswith(_MADE_UP) and not _of_type(hardware.id, rented.type):
+        yield f"the instance type {rented.type}, not {hardware.id}"
+
+
+def _of_type(identifier: str, instance_type: str) -> bool:
+    """Ids are types in lower case; Azure's without ``Standard_``, GCE's with GPUs appended."""
+    spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
+    return identifier == spelled or identifier.startswith(f"{spelled}-")

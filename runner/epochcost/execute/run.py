@@ -6,6 +6,7 @@ later trial could be kept. What is finished is stored before the next trial begi
 
 from __future__ import annotations
 
+import hashlib
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ from epochcost.execute.events import (
     Skipped,
     Started,
 )
+from epochcost.execute.plausibility import contradictions
 from epochcost.execute.scratch import scratch_folder
 from epochcost.measure.environment import detect
 from epochcost.measure.failures import TrialFailed
 from epochcost.measure.trial import run_trial
+from epochcost.measure.watch import Watch
 from epochcost.plan.trial import Trial
 from epochcost.results.atomic import remove_leftovers, require_writable
 from epochcost.results.format import FORMAT_VERSION
@@ -112,14 +115,31 @@ def _measured(assignment: Assignment, trial: Trial, on_event: OnEvent) -> Result
         hardware=assignment.hardware,
         measurement=measurement,
         environment=environment,
+        contradictions=contradictions(
+            assignment.catalogue.machine(assignment.hardware), environment
+        ),
+        spec_files=_spec_files(assignment, trial),
     )
+
+
+def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
+    """SHA-256 of the files that declare the model and the machine; no entry: in no file."""
+    files = assignment.catalogue.files
+    named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
+    return {
+        name: hashlib.sha256(files[name].read_bytes()).hexdigest()
+        for name in named
+        if name in files
+    }
 
 
 def _timed(catalogue: Catalogue, trial: Trial, folder: Path, on_event: OnEvent) -> Measurement:
     model = catalogue.model(trial.model)
     try:
         job = build_job(trial, model, catalogue.graph_path(model), folder)
-        return run_trial(job, folder, lambda progress: on_event(Advanced(trial, progress)))
+        with Watch(trial.provider) as watch:
+            heard = watch.follow(lambda progress: on_event(Advanced(trial, progress)))
+            return watch.completed(run_trial(job, folder, heard))
     except OSError as error:
         raise CapabilityError(
             f"{folder}: demanded room for the trial's temporary files and memory for its worker; "
