@@ -56,17 +56,17 @@ def _added_to_last(job: SpotJob, rule: Billing) -> Decimal:
 def _last_starts(job: SpotJob) -> Iterator[tuple[Decimal, Decimal]]:
     """The chance that the last start begins in each stretch, the last first, and how long it is."""
     assert job.interval is not None, "a job in stretches has an interval"
-    stretches = int(job.segments)
-    stretch = job.interval + job.save
+    stretches, stretch = int(job.segments), job.interval + job.save
     tail = job.work - (stretches - 1) * job.interval
-    length, again = job.later_start, (job.rate * job.later_start).exp()
+    again = (job.rate * job.later_start).exp()
+    interruptions, length = again * ((job.rate * tail).exp() - 1), job.later_start + tail
+    uninterrupted, through = (-job.rate * length).exp(), (-job.rate * stretch).exp()
+    each = again * (1 / through - 1)
     for number in range(stretches):
-        own = tail if number == 0 else stretch
-        length += own
-        interruptions = again * ((job.rate * own).exp() - 1)
         if number == stretches - 1:
             interruptions += again * (1 - (-job.rate * job.first_start).exp())
-        yield interruptions * (-job.rate * length).exp(), length
+        yield interruptions * uninterrupted, length
+        interruptions, length, uninterrupted = each, length + stretch, uninterrupted * through
 
 
 def _added_to_interrupted(rate: Decimal, longest: Decimal, rule: Billing, *, free: bool) -> Decimal:
