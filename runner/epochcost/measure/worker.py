@@ -80,6 +80,7 @@ def _served(job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock) 
     warmup = warmed_up(job, model, telling.report)
     telling.enter("sampling")
     served = run_scenario(job, model, warmup, telling.report, folder)
+    telling.enter("finishing")
     return Measurement(
         started_at=started_at,
         wall_seconds=clock() - begun,
