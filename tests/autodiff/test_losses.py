@@ -69,6 +69,11 @@ CASES = {
         CLASSES,
         cross_entropy(LOGITS, CLASSES, smoothing=0.2),
     ),
+    "softmax_smoothing_ignore": (
+        SoftmaxCrossEntropy(ignore_index=-100, label_smoothing=0.2),
+        HOLES,
+        cross_entropy(LOGITS, HOLES, smoothing=0.2),
+    ),
     "softmax_all": (
         SoftmaxCrossEntropy(WEIGHTS, -100, 0.1),
         HOLES,

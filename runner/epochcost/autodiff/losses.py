@@ -77,12 +77,12 @@ class SoftmaxCrossEntropy:
         classes, share, even = self._shares(op, output, target)
         hard = 1 - self.label_smoothing
         total = op.ReduceSum(pick(log_p, classes) * share, keepdims=0) * -hard
-        spread = op.Exp(log_p) * (as_column(share) * hard)
-        cotangent = add_at(spread, classes, share * -hard)
+        slope = as_column(share) * hard
         if not self.label_smoothing:
-            return Loss(total, cotangent)
+            return Loss(total, add_at(op.Exp(log_p) * slope, classes, share * -hard))
         smooth = self._smooth(op, log_p, as_column(even))
-        return Loss(total + smooth.value, cotangent + smooth.cotangent)
+        spread = op.Exp(log_p) * (slope + smooth.slope) - smooth.label
+        return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
         """Safe classes; each position's weight, and 1 if it counts, over the sum of weights."""
@@ -98,17 +98,32 @@ class SoftmaxCrossEntropy:
         total = op.ReduceSum(weight, keepdims=0)
         return classes, weight / total, kept / total
 
-    def _smooth(self, op: Builder, log_p: Value, column: Value) -> Loss:
+    def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
         """The share of the target that is spread over all classes."""
-        each = op.scalar(self.label_smoothing / classes_of(log_p), log_p.elem_type) * column
-        weights = self._class_weights(op, log_p)
-        total = float(sum(self.weights)) if self.weights else float(classes_of(log_p))
-        value = -op.ReduceSum(log_p * weights * each, keepdims=0)
-        return Loss(value, (op.Exp(log_p) * total - weights) * each)
+        each = even * (self.label_smoothing / classes_of(log_p))
+        if self.weights is None:
+            rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
+            value = -op.ReduceSum(rows * each, keepdims=0)
+            return _Smooth(value, each * float(classes_of(log_p)), each)
+        label = self._class_weights(op, log_p) * each
+        value = -op.ReduceSum(log_p * label, keepdims=0)
+        return _Smooth(value, each * float(sum(self.weights)), label)
 
     def _class_weights(self, op: Builder, like: Value) -> Value:
         ones = (1.0,) * classes_of(like)
         return op.Cast(op.constant(np.array(self.weights or ones)), to=like.elem_type)
+
+
+@dataclass(frozen=True)
+class _Smooth:
+    """The part of a loss by ``label``, what each class is given; its derivative is slope p - label.
+
+    The slope is the label's sum over the classes.
+    """
+
+    value: Value
+    slope: Value
+    label: Value
 
 
 @dataclass(frozen=True)
