@@ -13,6 +13,7 @@ from epochcost.errors import InputError
 from epochcost.units import (
     memory,
     money,
+    money_range,
     parse_decimal,
     parse_duration_seconds,
     plain,
@@ -157,3 +158,16 @@ def test_memory_for_people(size_bytes: float, expected: str) -> None:
 def test_counts_of_operations(value: float, expected: str) -> None:
     """A power of ten without sign or padding."""
     assert scientific(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        ("110808.20", "277019.91", "$111,000 to $277,000"),
+        ("99.96", "155.88", "$100 to $156"),
+        ("0.1234", "9.999", "$0.12 to $10.00"),
+    ],
+)
+def test_a_range_of_money_claims_three_digits(low: str, high: str, shown: str) -> None:
+    """Cents of what is known to a factor of two would be made up."""
+    assert money_range(Decimal(low), Decimal(high)) == shown

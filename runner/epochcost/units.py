@@ -23,6 +23,8 @@ _SECONDS_PER_UNIT = {
 }
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _MILLIONTH = Decimal("1e-6")
+_HUNDRED = 100
+_CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
 # Below each limit in seconds: the scale and its unit; limits are where three digits would round up.
 _TIME_UNITS = (
     (0.9995e-3, 1e6, "µs"),
@@ -83,6 +85,12 @@ def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> 
     sign = "-" if amount < 0 else ""
     symbol = {"USD": "$", "EUR": "€", "GBP": "£"}.get(currency, f"{currency} ")
     return f"{sign}{symbol}{_rounded(amount.copy_abs(), places)}"
+
+
+def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
+    """Two amounts between which one lies, with three significant digits: it is not known better."""
+    ends = (_CONTEXT_OF_THREE.plus(end) for end in (low, high))
+    return " to ".join(money(end, currency, 0 if end >= _HUNDRED else None) for end in ends)
 
 
 def significant_places(amount: Decimal, digits: int) -> int:

@@ -78,7 +78,7 @@ def test_the_text_says_that_nothing_was_measured(run: Run) -> None:
     """With the source of the utilisation, which nobody gave."""
     code, text = run(*NODE)
     assert code == 0
-    assert "Estimated from FLOPs and not measured. Utilisation: 0.2 to 0.5 of the peak" in text
+    assert "estimated from FLOPs and not measured. Utilisation: 0.2 to 0.5 of the peak" in text
     assert "Chowdhery et al. 2022" in text
 
 

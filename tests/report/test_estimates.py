@@ -76,7 +76,7 @@ def test_the_page_says_that_it_was_priced_from_flops(site: Site) -> None:
     """In words, with a shape beside the word, and with no command that could not run."""
     text = html.unescape(site.pages["models/big.md"])
     assert "This is priced from FLOPs and not measured" in text
-    assert '<span class="ec-badge ec-estimated"><span aria-hidden="true">✕</span>' in text
+    assert '<span class="ec-badge ec-estimated"><span aria-hidden="true">✚</span>' in text
     assert "$12.00 to $30.00" in text
     assert "0.2 to 0.5 of the peak" in text
     assert "epochcost run --model big" not in text

@@ -12,7 +12,7 @@ import typer
 
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError, UsageError
-from epochcost.units import money, plain, scientific, seconds
+from epochcost.units import money, money_range, plain, scientific, seconds
 
 if TYPE_CHECKING:
     from epochcost.cost import Quote, Time
@@ -203,7 +203,8 @@ def _show(found: _Estimated) -> None:
         for label, share, end, bill in ends
     ]
     print_table(("", "share of peak", "time", "total"), rows)
+    total = money_range(found.bills[0].total, found.bills[2].total, found.bills[0].currency)
     typer.echo(
-        f"\nEstimated from FLOPs and not measured. Utilisation: {shares.words}.\n"
+        f"\n{total}, estimated from FLOPs and not measured. Utilisation: {shares.words}.\n"
         "Whether the model fits these machines' memory is not part of the estimate."
     )

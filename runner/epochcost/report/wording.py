@@ -12,7 +12,7 @@ from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
-from epochcost.units import SECONDS_PER_HOUR, money, plain, seconds
+from epochcost.units import SECONDS_PER_HOUR, money, money_range, plain, seconds
 
 _GOALS: dict[Goal, str] = {
     "epoch": "epoch of training",
@@ -24,7 +24,7 @@ SHAPES = {
     "measured, price assumed": "□",
     "published": "◇",
     "published, price assumed": "△",
-    "estimated": "✕",
+    "estimated": "✚",
     "estimated, price assumed": "▽",
 }
 
@@ -53,7 +53,7 @@ def cost_words(cost: Cost | None) -> str:
 
 def cost_range(cost: Estimate) -> str:
     """An amount that nobody knows better than within a range."""
-    return f"{money(cost.low, cost.currency)} to {money(cost.high, cost.currency)}"
+    return money_range(cost.low, cost.high, cost.currency)
 
 
 def time_range(time: Time) -> str:

@@ -34,7 +34,6 @@ def estimated_costs(
         return None
     dots = tuple(Dot(name, name, row.mark, ends(row.cost)) for name, row in best.items())
     currency = rows[0].cost.currency
-    title = "cost of one full training, estimated from FLOPs"
     return Figure(
         id=identifier,
         title="Cost of one full training, estimated from FLOPs",
@@ -42,7 +41,7 @@ def estimated_costs(
             "Each machine at its cheapest current plan. Bars reach from the highest to the lowest "
             "utilisation, marks are at the middle; nothing of it was measured."
         ),
-        chart=Dots(title, symbol(currency), dots, used(colours, dots)),
+        chart=Dots("cost of one full training", symbol(currency), dots, used(colours, dots)),
         table=_table(best, currency),
     )
 
