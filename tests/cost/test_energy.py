@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.cost import Unpriced
 from epochcost.cost.energy import (
     STRUBELL_2019,
     Declared,
     Metered,
+    UnknownEnergy,
     declared_power,
     emissions_pounds,
     energy_kwh,
@@ -118,7 +118,7 @@ def test_the_power_of_a_machine_by_its_spec() -> None:
 def test_unknown_power_is_a_state(machine: Hardware) -> None:
     """Where a part says nothing there is a reason and no zero."""
     found = declared_power(machine)
-    assert isinstance(found, Unpriced)
+    assert isinstance(found, UnknownEnergy)
     assert "not known" in found.reason
 
 
@@ -129,7 +129,7 @@ def test_the_power_of_an_owned_machine() -> None:
     eight = owned_power(plan, 8)
     assert isinstance(eight, Declared)
     assert eight.watts == 80
-    assert isinstance(owned_power(plan, None), Unpriced)
+    assert isinstance(owned_power(plan, None), UnknownEnergy)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "NaN", "Infinity"])
@@ -163,4 +163,4 @@ def test_the_mean_power_of_a_result_goes_on_for_the_whole_use() -> None:
 @pytest.mark.parametrize("measured", [None, MeasuredEnergy()])
 def test_what_no_meter_read_is_unknown(measured: MeasuredEnergy | None) -> None:
     """Neither zero nor what the spec declares."""
-    assert isinstance(metered_energy(measured, Decimal(HOUR)), Unpriced)
+    assert isinstance(metered_energy(measured, Decimal(HOUR)), UnknownEnergy)

@@ -38,9 +38,9 @@ from epochcost.units import (
 )
 
 if TYPE_CHECKING:
-    from epochcost.cost import Line, Quote, Unpriced, Usage
+    from epochcost.cost import Line, Quote, Usage
     from epochcost.cost.currency import Conversion
-    from epochcost.cost.energy import Energy
+    from epochcost.cost.energy import Energy, UnknownEnergy
     from epochcost.cost.project import ProjectQuote
     from epochcost.specs.catalogue import Catalogue
     from epochcost.specs.price import Price
@@ -59,7 +59,7 @@ class _Bill:
     price: Price | None = None
     project: ProjectQuote | None = None
     conversion: Conversion | None = None
-    energy: Energy | Unpriced | None = None
+    energy: Energy | UnknownEnergy | None = None
 
 
 def quote(
@@ -140,7 +140,7 @@ def _catalogue() -> Catalogue:
     return load_catalogue(Path.cwd())
 
 
-def _energy(options: EnergyOptions, bill: _Bill) -> Energy | Unpriced:
+def _energy(options: EnergyOptions, bill: _Bill) -> Energy | UnknownEnergy:
     """Of all runs: of a project, those that count and those that are expected to fail."""
     if bill.project is None:
         return options.energy(bill.price, bill.usage, Decimal(0), _catalogue())
@@ -266,6 +266,8 @@ def _notes(bill: _Bill) -> Iterator[str]:
     elif quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
         yield f"Elapsed: {elapsed}, with start-ups and what is expected of failures."
+    if bill.project is None and bill.price is not None:
+        yield from _spread_words(bill.price, bill.quote, bill.usage)
     if quoted.credit_left is not None:
         before, left = quoted.before_credit, quoted.credit_left
         yield (
@@ -276,6 +278,22 @@ def _notes(bill: _Bill) -> Iterator[str]:
         yield converted_words(quoted, bill.conversion)
     if bill.energy is not None:
         yield from energy_words(bill.energy)
+
+
+def _spread_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
+    """Between which amounts most runs lie, where interruptions make them differ."""
+    from epochcost.cost import quote_at
+
+    if price.interruptions is None or price.interruptions.rate_per_hour == 0:
+        return
+    low, high = (quote_at(price, usage, share) for share in (0.05, 0.95))
+    amounts = " to ".join(money(one.total, quoted.currency) for one in (low, high))
+    times = " to ".join(seconds(float(one.elapsed_seconds)) for one in (low, high))
+    credit = " before credit" if quoted.credit_left is not None else ""
+    yield (
+        f"Interruptions are billed as expected: nine runs of ten cost {amounts}{credit}, "
+        f"in {times}."
+    )
 
 
 def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:

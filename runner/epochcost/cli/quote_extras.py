@@ -13,9 +13,9 @@ from epochcost.errors import InputError, UsageError
 from epochcost.units import money, parse_decimal, plain, seconds
 
 if TYPE_CHECKING:
-    from epochcost.cost import Quote, Unpriced, Usage
+    from epochcost.cost import Quote, Usage
     from epochcost.cost.currency import Conversion
-    from epochcost.cost.energy import Declared, Energy
+    from epochcost.cost.energy import Declared, Energy, UnknownEnergy
     from epochcost.cost.project import Project, ProjectQuote
     from epochcost.specs.catalogue import Catalogue
     from epochcost.specs.price import Price
@@ -70,19 +70,18 @@ class EnergyOptions:
 
     def energy(
         self, price: Price | None, usage: Usage, failures: Decimal, catalogue: Catalogue
-    ) -> Energy | Unpriced:
-        """The energy of all runs, failed ones too; Unpriced where no power is known.
+    ) -> Energy | UnknownEnergy:
+        """The energy of all runs, failed ones too; UnknownEnergy where nobody says a power.
 
         ``failures`` are those expected for each run that counts.
         """
-        from epochcost.cost import Unpriced
-        from epochcost.cost.energy import energy_of
+        from epochcost.cost.energy import UnknownEnergy, energy_of
         from epochcost.cost.money import exact_arithmetic
 
         assert self.grid is not None, "asked for energy"
         grid, pue = catalogue.grid(self.grid), _decimal(self.pue, "PUE")
         power = self._power(price, usage, catalogue)
-        if isinstance(power, Unpriced):
+        if isinstance(power, UnknownEnergy):
             return power
         if pue is None and price is not None and price.owned is not None:
             pue = price.owned.pue
@@ -92,7 +91,7 @@ class EnergyOptions:
 
     def _power(
         self, price: Price | None, usage: Usage, catalogue: Catalogue
-    ) -> Declared | Unpriced:
+    ) -> Declared | UnknownEnergy:
         from epochcost.cost.energy import Declared, declared_power, owned_power
 
         load = parse_decimal(self.load or "1", "load")
@@ -142,12 +141,11 @@ def project_words(found: ProjectQuote) -> Iterator[str]:
         yield f"{project.at_once:,} runs at once: {time}, for the same money."
 
 
-def energy_as_json(energy: Energy | Unpriced) -> dict[str, Any]:
+def energy_as_json(energy: Energy | UnknownEnergy) -> dict[str, Any]:
     """The figures with all that they rest on, or why there are none."""
-    from epochcost.cost import Unpriced
-    from epochcost.cost.energy import Metered
+    from epochcost.cost.energy import Metered, UnknownEnergy
 
-    if isinstance(energy, Unpriced):
+    if isinstance(energy, UnknownEnergy):
         return {"unknown": energy.reason}
     grid = energy.grid
     return {
@@ -166,11 +164,11 @@ def energy_as_json(energy: Energy | Unpriced) -> dict[str, Any]:
     }
 
 
-def energy_words(energy: Energy | Unpriced) -> Iterator[str]:
+def energy_words(energy: Energy | UnknownEnergy) -> Iterator[str]:
     """The energy and the emissions, each with its source."""
-    from epochcost.cost import Unpriced
+    from epochcost.cost.energy import UnknownEnergy
 
-    if isinstance(energy, Unpriced):
+    if isinstance(energy, UnknownEnergy):
         yield f"Energy: not known. {energy.reason}; say it with --watts."
         return
     grid, kwh = energy.grid, energy.building_kwh

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 
-from epochcost.cost.estimate import Unpriced
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
 from epochcost.results import records as results
@@ -96,6 +95,13 @@ Power = Metered | Declared
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownEnergy:
+    """No energy can be said; ``reason`` is a phrase for people. Never to be read as zero."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Energy:
     """What a use draws and emits: nothing of it is money.
 
@@ -140,38 +146,42 @@ def energy_of(
         )
 
 
-def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> Declared | Unpriced:
+def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> Declared | UnknownEnergy:
     """What a machine's spec says that it draws when busy, or why that is not known.
 
     Without the host's power it is that of the accelerators alone, and says so.
     """
     unknown = [one.name for one in hardware.accelerators if one.power_watts is None]
     if unknown:
-        return Unpriced(f"{hardware.id}: the power of {', '.join(unknown)} is not known")
+        return UnknownEnergy(f"{hardware.id}: the power of {', '.join(unknown)} is not known")
     drawn = [one.power_watts * one.count for one in hardware.accelerators if one.power_watts]
     if hardware.busy_watts is not None:
         return Declared(hardware.busy_watts + sum(drawn, Decimal(0)), load, hardware.id)
     if not drawn:
-        return Unpriced(f"{hardware.id}: its power is not known")
+        return UnknownEnergy(f"{hardware.id}: its power is not known")
     return Declared(sum(drawn, Decimal(0)), load, f"the accelerators of {hardware.id} alone")
 
 
-def owned_power(plan: Owned, vcpus: int | None, load: Decimal = Decimal(1)) -> Declared | Unpriced:
+def owned_power(
+    plan: Owned, vcpus: int | None, load: Decimal = Decimal(1)
+) -> Declared | UnknownEnergy:
     """What an owned plan says that its machine draws in use, or why that is not known."""
     if not plan.per_vcpu:
         return Declared(plan.power_watts, load, "the owned machine")
     if vcpus is None:
-        return Unpriced("the plan's power is per vCPU, and how many there are is not known")
+        return UnknownEnergy("the plan's power is per vCPU, and how many there are is not known")
     return Declared(plan.power_watts * vcpus, load, f"{vcpus} vCPUs of the owned machine")
 
 
-def metered_energy(measured: results.Energy | None, machine_seconds: Decimal) -> Metered | Unpriced:
+def metered_energy(
+    measured: results.Energy | None, machine_seconds: Decimal
+) -> Metered | UnknownEnergy:
     """What machines draw over so many seconds at the mean power that a result's meters read.
 
-    Unpriced where no meter read: an unknown energy is never zero.
+    UnknownEnergy where no meter read: an unknown energy is never zero.
     """
     if measured is None or measured.watts is None:
-        return Unpriced("no meter read the energy of this result")
+        return UnknownEnergy("no meter read the energy of this result")
     with exact_arithmetic():
         joules = kept(Decimal(repr(measured.watts)) * machine_seconds)
     return Metered(joules, measured.meter)
