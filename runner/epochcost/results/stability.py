@@ -1,0 +1,134 @@
+"""Why a measurement may not repeat, and what to do about it: typed warnings with a remedy each.
+
+Pure: from a measurement and the environment it ran in. A condition that nobody could watch gives
+no warning; why it is unknown stands in the record. Nothing here changes a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from types import MappingProxyType
+from typing import Literal
+
+from epochcost.results.records import Conditions, Environment, Measurement, Throttle
+from epochcost.statistics import drift, two_modes
+from epochcost.units import seconds
+
+Cause = Literal["others", "steal", "quota", "throttling", "few", "timer", "drift", "modes"]
+
+# A tenth of a machine's CPUs in other hands lengthens steps that use all of them by as much.
+_MOST_OTHERS_SHARE = 0.1
+# Above these shares of the time the effect exceeds the precision that a study usually demands.
+_MOST_STEAL_SHARE = 0.01
+_MOST_FROZEN_SHARE = 0.01
+# Below this count an interval of dependent samples is too narrow (docs/method/measurement.md).
+_FEWEST_SAMPLES = 30
+# With fewer steps of the timer in a step, its grain is above one percent.
+_FEWEST_TIMER_STEPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Instability:
+    """What was seen, in a phrase with its figure, and what would remedy it."""
+
+    cause: Cause
+    seen: str
+    remedy: str
+
+
+def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
+    """Every reason to distrust a measurement; none is good news, as far as was watched."""
+    watched = measurement.conditions
+    return (
+        *(_surroundings(watched, environment) if watched else ()),
+        *(
+            _samples(measurement.samples_seconds, environment)
+            if measurement.samples_seconds
+            else ()
+        ),
+    )
+
+
+def _surroundings(watched: Conditions, environment: Environment) -> Iterator[Instability]:
+    others, cpus = watched.others_cpus, environment.logical_cpus
+    if others is not None and others > _MOST_OTHERS_SHARE * cpus:
+        yield Instability(
+            "others",
+            f"other programs kept {others:.1f} of {cpus} CPUs busy",
+            "end them, or measure when the machine is idle",
+        )
+    steal = watched.steal_share
+    if steal is not None and steal > _MOST_STEAL_SHARE:
+        yield Instability(
+            "steal",
+            f"the hypervisor gave {steal:.1%} of the CPU time to other machines",
+            "measure at another hour, or rent a machine whose CPUs are not shared",
+        )
+    frozen = watched.frozen_seconds
+    if frozen is not None and frozen > _MOST_FROZEN_SHARE * watched.seconds:
+        yield Instability(
+            "quota",
+            f"a CPU quota stopped the trial for {frozen / watched.seconds:.0%} of the time",
+            "raise the container's CPU limit, or use no more threads than it allows",
+        )
+    for reason in watched.throttles or ():
+        yield Instability("throttling", *_THROTTLED[reason])
+
+
+_COOL = "cool the machine better, or leave it idle between trials"
+_THROTTLED: Mapping[Throttle, tuple[str, str]] = MappingProxyType(
+    {
+        "cpu-heat": ("the CPU lowered its clock for heat", _COOL),
+        "gpu-heat": ("the GPU lowered its clocks for heat", _COOL),
+        "gpu-power-cap": (
+            "the GPU lowered its clocks to keep its power cap",
+            "take the figure as one at this cap, or raise the cap where you may",
+        ),
+        "gpu-power-brake": (
+            "the machine told the GPU to save power",
+            "look at the power supply and at what else it feeds",
+        ),
+        "gpu-slowdown": (
+            "the GPU's hardware halved its clocks or more",
+            "look at its cooling and at its power supply",
+        ),
+    }
+)
+
+
+def _samples(samples: tuple[float, ...], environment: Environment) -> Iterator[Instability]:
+    if len(samples) < _FEWEST_SAMPLES:
+        yield Instability(
+            "few",
+            f"{len(samples)} samples",
+            "raise budget_seconds in the study's [sampling], and measure without --quick",
+        )
+    step, grain = median(samples), environment.timer_step_seconds
+    if grain is not None and step < _FEWEST_TIMER_STEPS * grain:
+        yield Instability(
+            "timer",
+            f"one step takes {seconds(step)}, the timer's own step is {seconds(grain)}",
+            "take a larger batch",
+        )
+    yield from _shape(samples)
+
+
+def _shape(samples: tuple[float, ...]) -> Iterator[Instability]:
+    """A drift explains two modes, not the reverse."""
+    change, modes = drift(samples), two_modes(samples)
+    if change is not None:
+        yield Instability(
+            "drift",
+            f"the last third of the steps took {change:+.0%} against the first",
+            "measure again with a longer warm-up; look for heat or for a neighbour that came",
+        )
+    elif modes is not None:
+        yield Instability(
+            "modes",
+            f"steps are of two kinds: {seconds(modes.fast)}, and {seconds(modes.slow)} in "
+            f"{modes.slow_share:.0%} of them",
+            "look for what alternates: a power-saving governor, threads that move between "
+            "sockets, a periodic program; or set `threads`",
+        )

@@ -1,0 +1,107 @@
+"""Each reason to distrust a measurement is named with its figure and its remedy, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epochcost.results.records import Conditions, Result
+from epochcost.results.stability import Cause, Instability, instabilities
+
+MakeResult = Callable[..., Result]
+CALM = Conditions(
+    seconds=10.0, others_cpus=0.05, steal_share=0.001, frozen_seconds=0.0, throttles=()
+)
+
+
+@pytest.fixture(name="judged")
+def judged_fixture(make_result: MakeResult) -> Callable[..., tuple[Instability, ...]]:
+    """The warnings of a calm measurement on two CPUs with these changes."""
+    steady = tuple(1 + 0.01 * np.random.default_rng(0).normal(size=60))
+
+    def judge(samples: Any = steady, grain: float | None = 1e-7, **conditions: Any) -> Any:
+        result = make_result()
+        measurement = result.measurement.model_copy(
+            update={
+                "samples_seconds": tuple(float(one) for one in samples),
+                "conditions": CALM.model_copy(update=conditions),
+            }
+        )
+        environment = result.environment.model_copy(update={"timer_step_seconds": grain})
+        return instabilities(measurement, environment)
+
+    return judge
+
+
+def test_a_calm_machine_gives_no_warning(judged: Callable[..., Any]) -> None:
+    """A little of everything is normal."""
+    assert judged() == ()
+
+
+def test_what_was_not_watched_gives_no_warning(
+    judged: Callable[..., Any], make_result: MakeResult
+) -> None:
+    """Unknown is neither good nor bad."""
+    assert judged(others_cpus=None, steal_share=None, frozen_seconds=None, throttles=None) == ()
+    unwatched = make_result()
+    found = instabilities(unwatched.measurement, unwatched.environment)
+    assert [one.cause for one in found] == ["few"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "cause", "seen"),
+    [
+        ({"others_cpus": 0.7}, "others", "other programs kept 0.7 of 2 CPUs busy"),
+        ({"steal_share": 0.034}, "steal", "3.4% of the CPU time"),
+        ({"frozen_seconds": 1.5}, "quota", "for 15% of the time"),
+        ({"throttles": ("cpu-heat",)}, "throttling", "the CPU lowered its clock for heat"),
+        ({"throttles": ("gpu-power-cap",)}, "throttling", "power cap"),
+    ],
+)
+def test_each_condition_is_named(
+    judged: Callable[..., Any], conditions: dict[str, Any], cause: Cause, seen: str
+) -> None:
+    """With what was seen, and what to do."""
+    (found,) = judged(**conditions)
+    assert found.cause == cause
+    assert seen in found.seen
+    assert found.remedy
+
+
+def test_every_reason_to_throttle_is_a_warning_of_its_own(judged: Callable[..., Any]) -> None:
+    """Remedies differ."""
+    found = judged(throttles=("gpu-heat", "gpu-power-brake", "gpu-slowdown"))
+    assert [one.cause for one in found] == ["throttling"] * 3
+    assert len({one.seen for one in found}) == 3
+
+
+@pytest.mark.parametrize(
+    ("samples", "cause", "seen"),
+    [
+        ([1.0] * 29, "few", "29 samples"),
+        ([1e-6] * 60, "timer", "the timer's own step is 0.1 µs"),
+        (np.linspace(1.0, 1.3, 60), "drift", "+19%"),
+        ([1.0, 1.01, 1.0, 1.6] * 20, "modes", "in 25% of them"),
+    ],
+)
+def test_each_shape_of_samples_is_named(
+    judged: Callable[..., Any], samples: Any, cause: Cause, seen: str
+) -> None:
+    """One warning each: a drift is not said to be two modes as well."""
+    (found,) = judged(samples)
+    assert found.cause == cause
+    assert seen in found.seen
+
+
+def test_a_step_down_in_speed_is_a_drift(judged: Callable[..., Any]) -> None:
+    """Two modes that follow each other have an order, which says more."""
+    (found,) = judged([1.0] * 40 + [1.5] * 40)
+    assert found.cause == "drift"
+
+
+def test_an_unknown_timer_is_not_judged(judged: Callable[..., Any]) -> None:
+    """As in results of the first version."""
+    assert judged([1e-6] * 60, grain=None) == ()
