@@ -37,6 +37,16 @@ HardwareId = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
 ]
+Compliant = Annotated[
+    bool,
+    typer.Option(
+        "--compliant", help="MLPerf's durations and counts in its scenarios: 10 min each."
+    ),
+]
+AsIs = Annotated[
+    bool,
+    typer.Option("--as-is", help="Measure a machine that contradicts --hardware, and mark it."),
+]
 OutputFormat = Annotated[
     Literal["text", "json"], typer.Option("--format", help="For a person or for a machine.")
 ]
@@ -49,13 +59,23 @@ def plan(
     provider: ProviderName = None,
     hardware: HardwareId = "local",
     quick: Quick = False,
+    compliant: Compliant = False,
+    as_is: AsIs = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
     ] = False,
     output: OutputFormat = "text",
 ) -> None:
     """Show the trials that a run would do here, and why others are left out."""
-    catalogue, planned = plan_for(study, model, provider, hardware=hardware, quick=quick)
+    catalogue, planned = plan_for(
+        study,
+        model,
+        provider,
+        hardware=hardware,
+        quick=quick,
+        compliant=compliant,
+        as_is=as_is,
+    )
     sized = _sized(catalogue, model or catalogue.models) if verbose else ()
     if output == "json":
         typer.echo(json.dumps(_as_json(planned, hardware) | _sizes_as_json(sized), indent=1))
@@ -71,6 +91,8 @@ def plan_for(
     *,
     hardware: str,
     quick: bool,
+    compliant: bool = False,
+    as_is: bool = False,
 ) -> tuple[Catalogue, Plan]:
     """The catalogue under the current folder and its plan; a named provider is verified first."""
     with _explaining_missing_packages():
@@ -80,7 +102,9 @@ def plan_for(
     wanted = () if provider is None else (provider,)
     require_providers(wanted)
     catalogue = load_catalogue(Path())
-    request = Request(tuple(studies or ()), tuple(models or ()), wanted, hardware, quick)
+    request = Request(
+        tuple(studies or ()), tuple(models or ()), wanted, hardware, quick, compliant, as_is
+    )
     return catalogue, plan_here(catalogue, request)
 
 

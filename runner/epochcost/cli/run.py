@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 
 from epochcost.cli.plan import (
+    AsIs,
+    Compliant,
     HardwareId,
     Models,
     OutputFormat,
@@ -40,6 +42,8 @@ def run(
     provider: ProviderName = None,
     hardware: HardwareId = "local",
     quick: Quick = False,
+    compliant: Compliant = False,
+    as_is: AsIs = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
     ] = False,
@@ -52,7 +56,15 @@ def run(
     from epochcost.execute.run import Assignment
     from epochcost.results.store import ResultStore
 
-    catalogue, planned = plan_for(study, model, provider, hardware=hardware, quick=quick)
+    catalogue, planned = plan_for(
+        study,
+        model,
+        provider,
+        hardware=hardware,
+        quick=quick,
+        compliant=compliant,
+        as_is=as_is,
+    )
     _require_trials(planned)
     store = ResultStore(results)
     outcomes = _watched(Assignment(catalogue, planned.trials, hardware, store, resume), planned)
@@ -134,6 +146,7 @@ def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
 
 
 def _row(outcome: Outcome) -> tuple[str, ...]:
+    from epochcost.cli.served import served_cells
     from epochcost.execute.events import Failed, Skipped
     from epochcost.statistics import summarise
     from epochcost.units import seconds
@@ -141,8 +154,11 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
     if isinstance(outcome, Failed):
         return (outcome.trial.title, "-", "-", "-", "-", "failed")
     measurement = outcome.result.measurement
-    summary = summarise(measurement.samples_seconds)
     stored = " (stored before)" if isinstance(outcome, Skipped) else ""
+    if measurement.served is not None:
+        *cells, last = served_cells(measurement.served)
+        return (outcome.trial.title, *cells, last + stored)
+    summary = summarise(measurement.samples_seconds)
     return (
         outcome.trial.title,
         seconds(summary.mean),

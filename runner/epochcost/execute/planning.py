@@ -10,6 +10,7 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.room import with_room
 from epochcost.measure.environment import detect, runtime_name
+from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.session import require_provider
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import Host, Plan, Selection, merge_plans, plan_study
@@ -21,13 +22,18 @@ PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for by name; an empty tuple is everything."""
+    """What a user asks for by name; an empty tuple is everything.
+
+    ``as_is``: measure although this machine contradicts the spec of ``hardware``.
+    """
 
     studies: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     providers: tuple[Provider, ...] = ()
     hardware: str = "local"
     quick: bool = False
+    compliant: bool = False
+    as_is: bool = False
 
 
 def require_providers(providers: Iterable[Provider]) -> None:
@@ -42,15 +48,21 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
     Raises InputError for an unknown study, model or machine, for a machine that this one cannot
     be, and for models that no chosen study measures.
     """
-    require_plausible(catalogue.machine(request.hardware), detect())
+    machine = catalogue.machine(request.hardware)
+    require_plausible(machine, detect(), as_is=request.as_is)
     studies = _studies(catalogue, request)
     host = Host(
-        request.hardware, runtime_name(), __version__, _unusable(request.providers or PROVIDERS)
+        request.hardware,
+        runtime_name(),
+        __version__,
+        _unusable(request.providers or PROVIDERS),
+        no_loadgen=missing_loadgen(),
     )
     selection = Selection(
         models=frozenset(request.models) or None,
         providers=frozenset(request.providers) or None,
         quick=request.quick,
+        compliant=request.compliant,
     )
     graphs = graph_digests(catalogue, _models(studies, request))
     asked = merge_plans(
