@@ -148,7 +148,7 @@ def test_student_quantiles_are_those_of_the_tables(
 
 @pytest.mark.parametrize("size", [30, 100, 1000])
 def test_shapes_without_drift_or_modes_are_left_alone(size: int) -> None:
-    """Normal, skewed and uniform noise: one mode and no direction in 97 of 100 series."""
+    """Normal, skewed and uniform noise: one mode and no direction in 95 of 100 series."""
     generator = np.random.default_rng(7)
     for draw in (
         lambda: 1 + 0.1 * generator.normal(size=size),
@@ -157,8 +157,8 @@ def test_shapes_without_drift_or_modes_are_left_alone(size: int) -> None:
         lambda: generator.uniform(0.5, 1.5, size),
     ):
         series = [list(draw()) for _ in range(100)]
-        assert sum(drift(one) is not None for one in series) <= 3
-        assert sum(two_modes(one) is not None for one in series) <= 3
+        assert sum(drift(one) is not None for one in series) <= 5
+        assert sum(two_modes(one) is not None for one in series) <= 5
 
 
 def test_a_drift_is_found_with_its_direction() -> None:
