@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from epochcost.cli.app import main
+from epochcost.results.records import Energy
+from report_project import make_result, store_results, write_project
 
 SOURCE = 'source = "a test"\n'
 SPECS = {
@@ -130,9 +132,11 @@ def test_the_total_in_another_currency(run: Run) -> None:
         (("--currency", "EUR", "--rate-day", "soon"), "day: demanded a date such as 2026-06-01"),
         (("--rate-day", "2026-06-01"), "quote: --rate-day demands"),
         (("--grid", "her"), "unknown grid"),
-        (("--watts", "100"), "quote: --watts, --load and --pue demand --grid"),
+        (("--watts", "100"), "quote: --watts, --load, --pue and --power-of demand"),
         (("--grid", "here", "--watts", "nan"), "watts: demanded a finite number"),
         (("--grid", "here", "--watts", "0"), "power: demanded watts above 0"),
+        (("--grid", "here", "--power-of", "net"), "unknown model"),
+        (("--grid", "here", "--power-of", "net", "--load", "1"), "quote: --power-of is measured"),
         (("--grid", "here", "--load", "1.5"), "load: demanded a share above 0 and at most 1"),
         (("--grid", "here", "--pue", "0.9"), "PUE: demanded at least 1"),
         (("--failed-share", "1"), "failed share: demanded a share of at least 0 and below 1"),
@@ -148,3 +152,19 @@ def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], message: st
     assert code in {1, 2}
     assert message in text
     assert text.count("\n") == 1
+
+
+def test_power_that_was_metered(run: Run, tmp_path: Path) -> None:
+    """150 W read while a model was timed, for ten hours; without a reading it is not known."""
+    write_project(tmp_path)
+    plain_result = make_result(hardware="box")
+    readings = {"readings": [{"meter": "NVML", "of": "gpu", "joules": 1500.0, "seconds": 10.0}]}
+    metered = {"energy": Energy.model_validate(readings)}
+    measurement = plain_result.measurement.model_copy(update=metered)
+    options = ("--price", "rented", "--grid", "here", "--power-of", "net")
+    store_results(tmp_path, [plain_result])
+    assert "no meter was read" in _json(run, *options)["energy"]["unknown"]
+    store_results(tmp_path, [plain_result.model_copy(update={"measurement": measurement})])
+    energy = _json(run, *options, "--repeats", "10")["energy"]
+    assert (energy["measured"], energy["machines_kwh"]) == (True, "1.5")
+    assert energy["source"] == "measured by NVML, of gpu alone"

@@ -157,7 +157,7 @@ def test_the_mean_power_of_a_result_goes_on_for_the_whole_use() -> None:
     found = metered_energy(MeasuredEnergy(readings=readings), Decimal(HOUR))
     assert isinstance(found, Metered)
     assert energy_of(found, Decimal(HOUR), GRID).machines_kwh == Decimal("0.15")
-    assert found.words == "measured by RAPL + NVML"
+    assert found.words == "measured by RAPL + NVML, of cpu and gpu alone"
 
 
 @pytest.mark.parametrize("measured", [None, MeasuredEnergy()])

@@ -97,6 +97,9 @@ def quote(
         str | None, typer.Option(help="Power of one machine.  [default: as its spec says]")
     ] = None,
     load: Annotated[str | None, typer.Option(help="Share of that power drawn.")] = None,
+    power_of: Annotated[
+        str | None, typer.Option(help="Id of a model: the power metered with it on that machine.")
+    ] = None,
     pue: Annotated[
         str | None, typer.Option(help="The building's power over the machine's.")
     ] = None,
@@ -108,7 +111,7 @@ def quote(
     from epochcost.cost import Usage
 
     planned = ProjectOptions(project, configurations, repeats, machines, failed_share)
-    energy = EnergyOptions(grid, watts, load, pue)
+    energy = EnergyOptions(grid, watts, load, pue, power_of)
     _check_options(price, rate, billing)
     _check_options_of_price(price, vcpus, egress_gb, planned)
     if planned.wanted and runs != 1:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcost.errors import InputError, UsageError
@@ -15,10 +16,14 @@ from epochcost.units import money, parse_decimal, plain, seconds
 if TYPE_CHECKING:
     from epochcost.cost import Quote, Usage
     from epochcost.cost.currency import Conversion
-    from epochcost.cost.energy import Declared, Energy, UnknownEnergy
+    from epochcost.cost.energy import Declared, Energy, Metered, UnknownEnergy
     from epochcost.cost.project import Project, ProjectQuote
+    from epochcost.results.records import Result
     from epochcost.specs.catalogue import Catalogue
     from epochcost.specs.price import Price
+
+
+RESULTS = Path("docs/data/results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,14 @@ class EnergyOptions:
     watts: str | None = None
     load: str | None = None
     pue: str | None = None
+    power_of: str | None = None
 
     def __post_init__(self) -> None:
-        if self.grid is None and (self.watts, self.load, self.pue) != (None, None, None):
-            raise UsageError("quote: --watts, --load and --pue demand --grid")
+        given = self.watts, self.load, self.pue, self.power_of
+        if self.grid is None and any(option is not None for option in given):
+            raise UsageError("quote: --watts, --load, --pue and --power-of demand --grid")
+        if self.power_of is not None and (self.watts, self.load) != (None, None):
+            raise UsageError("quote: --power-of is measured; it demands no --watts and no --load")
 
     def energy(
         self, price: Price | None, usage: Usage, failures: Decimal, catalogue: Catalogue
@@ -80,16 +89,19 @@ class EnergyOptions:
 
         assert self.grid is not None, "asked for energy"
         grid, pue = catalogue.grid(self.grid), _decimal(self.pue, "PUE")
-        power = self._power(price, usage, catalogue)
+        with exact_arithmetic():
+            machine_seconds = usage.duration_seconds * usage.machines * (1 + failures)
+        if self.power_of is None:
+            power: Metered | Declared | UnknownEnergy = self._declared(price, usage, catalogue)
+        else:
+            power = _metered(self.power_of, price, machine_seconds, catalogue)
         if isinstance(power, UnknownEnergy):
             return power
         if pue is None and price is not None and price.owned is not None:
             pue = price.owned.pue
-        with exact_arithmetic():
-            machine_seconds = usage.duration_seconds * usage.machines * (1 + failures)
         return energy_of(power, machine_seconds, grid, pue)
 
-    def _power(
+    def _declared(
         self, price: Price | None, usage: Usage, catalogue: Catalogue
     ) -> Declared | UnknownEnergy:
         from epochcost.cost.energy import Declared, declared_power, owned_power
@@ -102,6 +114,32 @@ class EnergyOptions:
         if price.owned is not None:
             return owned_power(price.owned, usage.vcpus or os.cpu_count(), load)
         return declared_power(catalogue.machine(price.hardware), load)
+
+
+def _metered(
+    model: str, price: Price | None, machine_seconds: Decimal, catalogue: Catalogue
+) -> Metered | UnknownEnergy:
+    """At the mean power of the model's last result on the machine that a meter was read of."""
+    from epochcost.cost.energy import UnknownEnergy, metered_energy
+    from epochcost.results.store import load_all
+
+    if price is None:
+        raise UsageError("quote: --power-of demands --price: a rate has no machine")
+    name = catalogue.model(model).id
+    found = [
+        result
+        for result in load_all(RESULTS).results
+        if (result.trial.model, result.hardware) == (name, price.hardware) and _was_metered(result)
+    ]
+    if not found:
+        return UnknownEnergy(f"no meter was read in a result of {name} on {price.hardware}")
+    last = max(found, key=lambda result: result.measurement.started_at)
+    return metered_energy(last.measurement.energy, machine_seconds)
+
+
+def _was_metered(result: Result) -> bool:
+    energy = result.measurement.energy
+    return energy is not None and energy.watts is not None
 
 
 def converted(quote: Quote, currency: str, catalogue: Catalogue, day: dt.date) -> Conversion:

@@ -184,7 +184,8 @@ def metered_energy(
         return UnknownEnergy("no meter read the energy of this result")
     with exact_arithmetic():
         joules = kept(Decimal(repr(measured.watts)) * machine_seconds)
-    return Metered(joules, measured.meter)
+    parts = " and ".join(sorted({one.of for one in measured.readings}))
+    return Metered(joules, f"{measured.meter}, of {parts} alone")
 
 
 def _demand_positive(name: str, value: Decimal, unit: str) -> None:
