@@ -265,6 +265,21 @@ def test_measured_and_assumed(shell: Shell) -> None:
     assert "Nothing else can be compared with it." in out
 
 
+def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
+    """That is said of the choice; with a rate, interruptions are what makes it least sure."""
+    cheap = PRICE.format(machine="slow", amount="0.5", day="11-20").replace("on-demand", "spot")
+    priced.spec("prices", "slow-11-20", cheap)
+    _, out, _ = priced.run("--model", "tiny")
+    assert "no source says how often, and its list price leaves that out." in out
+    terms = "[interruptions]\nrate_per_hour = 0.1\ncheckpoint_seconds = 30\n"
+    priced.spec("prices", "slow-11-20", cheap + terms)
+    first = priced.json()["candidates"][0]
+    assert (first["hardware"], first["least_sure"]) == ("slow", "interruptions")
+    assert Decimal(first["seconds"]) > 36_000
+    assert Decimal(first["low"]) < Decimal(first["cost"]) < Decimal(first["high"])
+    assert "interruptions.rate_per_hour" in {one["input"] for one in priced.json()["changes_at"]}
+
+
 def test_inference(shell: Shell) -> None:
     """A million inferences cost their share of a running machine."""
     shell.spec("prices", "own", OWNED.format())

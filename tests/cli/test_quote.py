@@ -193,6 +193,24 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
     assert "Before the credit: $7.87. Left of the credit: $2.13." in out
 
 
+def test_interruptions_have_a_spread(shell: Shell, tmp_path: Path) -> None:
+    """The bill is what is expected; between which ends most runs lie is said beside it."""
+    spot = PRICE.replace("box-hourly", "box-spot").replace("whole-hour", "prorated")
+    terms = "[interruptions]\nrate_per_hour = 0.2\ncheckpoint_seconds = 60\nrestart_seconds = 120\n"
+    (tmp_path / "specs/prices/box-spot.toml").write_text(spot + terms)
+    code, out, err = shell.quote("--price", "box-spot", "--duration", "10h")
+    assert (code, err) == (0, "")
+    for words in (
+        "checkpoints",
+        "rework expected",
+        "restarts expected",
+        "nine runs of ten cost $9.",
+    ):
+        assert words in out
+    _, out, _ = shell.quote("--price", "box-hourly", "--duration", "10h")
+    assert "nine runs of ten" not in out
+
+
 def test_ten_minutes_at_least(shell: Shell) -> None:
     """The named rule of Google's machines before 2017-09-26: ten minutes, then whole minutes."""
     got = shell.json("--rate", "0.60", "--billing", "ten-minutes", "--duration", "5s")

@@ -198,7 +198,7 @@ def _show(answer: Answer) -> None:
     from epochcost.cli.cheapest_words import explanation
 
     typer.echo(f"Choices for {answer.demand.words}\n")
-    header = ("machine", "batch", "plan", "time", "cost", "lies between", "figures")
+    header = ("machine", "software", "batch", "plan", "time", "cost", "lies between", "figures")
     print_table(header, [_row(one) for one in answer.offers.candidates])
     typer.echo("\n" + "\n".join(explanation(answer)))
     if answer.offers.unpriced:
@@ -214,6 +214,7 @@ def _row(one: Candidate[Offer]) -> tuple[str, ...]:
         sure = f"{money(cost.low, cost.currency)} to {money(cost.high, cost.currency)}"
     return (
         row.observed.machine.name,
+        row.observed.software,
         str(row.observed.batch_size),
         row.plan,
         seconds(float(one.seconds)),
@@ -279,6 +280,7 @@ def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
         "machine": row.observed.machine.name,
         "hardware": row.observed.machine.hardware,
         "price": cost.price_id,
+        "software": row.observed.software,
         "batch_size": row.observed.batch_size,
         "seconds": plain(one.seconds),
         "cost": plain(cost.mean),

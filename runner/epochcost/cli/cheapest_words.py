@@ -91,6 +91,8 @@ def _sureness(answer: Answer) -> Iterator[str]:
             choice.cost.high, choice.cost.currency
         )
         yield f"How sure: it costs {ends}, most of that because of its {_input(largest.name)}."
+    if choice.key.job.price.plan == "spot" and choice.key.job.price.interruptions is None:
+        yield "It may be taken back: no source says how often, and its list price leaves that out."
     if choice.cost.assumed:
         yield "Its price is assumed and nobody's price list."
     if near:

@@ -41,8 +41,9 @@ def schedule_at(
     """The run that so large a share of all runs does not exceed; None where none is interrupted.
 
     What interruptions take is scaled from its mean to a quantile of its sum: the number of
-    interruptions is taken as Poisson, and what each takes as of its own mean and, for the place in
-    the stretch where it falls, uniform. Raises InputError as ``schedule_of`` does.
+    interruptions is taken as Poisson, widened for those that follow each other, and what each takes
+    as of its own mean and, for the place in the stretch where it falls, uniform. Raises
+    InputError as ``schedule_of`` does.
     """
     job = spot_job(price, used_seconds)
     if job is None:
@@ -117,8 +118,22 @@ def _share_of_mean(job: SpotJob, time: SpotTime, probability: float) -> float:
     spread = min(stretch / math.sqrt(12), each) / each
     if count > _MANY:
         deviation = math.sqrt(count * (1 + spread**2))
-        return max(0.0, 1 + NormalDist().inv_cdf(probability) * deviation / count)
-    return _quantile(count, spread, probability) / count
+        share = max(0.0, 1 + NormalDist().inv_cdf(probability) * deviation / count)
+    else:
+        share = _quantile(count, spread, probability) / count
+    return max(0.0, 1 + (share - 1) * math.sqrt(_dispersion(job))) if share else 0.0
+
+
+def _dispersion(job: SpotJob) -> float:
+    """The variance of the number of interruptions over its mean; 1 were it Poisson.
+
+    A stretch is interrupted with chance p, and then until a start and the stretch are left alone,
+    with chance s each time: the number has the mean p / s and the variance p (2 - s - p) / s^2.
+    """
+    stretch = Decimal(0) if job.interval is None else job.interval + job.save
+    stretch = min(stretch, job.work)
+    alone = (-job.rate * (job.later_start + stretch)).exp()
+    return float((2 - alone - (1 - (-job.rate * stretch).exp())) / alone)
 
 
 def _quantile(count: float, spread: float, probability: float) -> float:
