@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from epochcost.measure.job import Carried, Evaluation, Job, Sampling, WarmUp
+from serving_jobs import write_serving_job
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 QUICK = Sampling(
@@ -113,3 +115,9 @@ def counting(job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Pat
             graph=tmp_path / "evaluation.onnx", batches=tmp_path / "held-out.npz", loss="loss"
         ),
     )
+
+
+@pytest.fixture
+def serving_job(tmp_path: Path) -> Callable[..., Job]:
+    """Write a model to serve and name it in a job; keywords change the job's fields."""
+    return partial(write_serving_job, tmp_path)

@@ -33,11 +33,13 @@ def measured_speed(results: Iterable[Result], machine: str, other: str) -> Speed
 
 
 def _means(results: Iterable[Result], hardware: str) -> Mapping[str, float]:
-    """Mean seconds by trial, of the host that measured last."""
+    """Mean seconds of a step by trial, of the host that measured last."""
     found = [result for result in results if result.hardware == hardware]
     last = max(found, key=lambda result: result.measurement.started_at, default=None)
     return {
         result.trial_id: fmean(result.measurement.samples_seconds)
         for result in found
-        if last and result.environment.fingerprint == last.environment.fingerprint
+        if last
+        and result.measurement.served is None
+        and result.environment.fingerprint == last.environment.fingerprint
     }

@@ -35,12 +35,12 @@ class ServedModel:
         if len(lengths) != 1 or 0 in lengths:
             raise JobError(f"{job.batches}: demanded examples of every input; got {lengths}")
         (self.example_count,) = lengths
-        self.runs = 0
+        self.runs = self._last = 0
         values = _DeviceValues(job, self.examples)
         self._sizes: dict[int, _Size] = {}
         for size in sorted(graphs):
             session = open_session(graphs[size], job.provider, job.threads, folder / "profile")
-            self._sizes[size] = _Size(session, size, values)
+            self._sizes[size] = _Size(session, values)
             self.placement = self._proof(job, session, size)
 
     @property
@@ -50,9 +50,13 @@ class ServedModel:
 
     def __call__(self, indices: Sequence[int]) -> None:
         """Answer examples: at most as many as the largest size."""
-        fitting = next(size for size in self._sizes if size >= len(indices))
-        self._sizes[fitting].run(indices)
+        self._last = next(size for size in self._sizes if size >= len(indices))
+        self._sizes[self._last].run(indices)
         self.runs += 1
+
+    def output(self, name: str) -> Array:
+        """Copy an output of the last call, padding included."""
+        return np.asarray(self._sizes[self._last].outputs[name].numpy())
 
     def _proof(self, job: Job, session: ort.InferenceSession, size: int) -> Placement:
         self([index % self.example_count for index in range(size)])
@@ -109,7 +113,7 @@ class _DeviceValues:
 class _Size:
     """One session of a fixed batch size with everything bound beforehand."""
 
-    def __init__(self, session: ort.InferenceSession, size: int, values: _DeviceValues) -> None:
+    def __init__(self, session: ort.InferenceSession, values: _DeviceValues) -> None:
         self._session, self._examples = session, values.examples
         self._waits = values.provider == "cuda"
         kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
@@ -120,9 +124,11 @@ class _Size:
             fed = self._fed.get(name)
             value = values.fixed(name, kind) if fed is None else fed
             self._binding.bind_ortvalue_input(name, value)
-        for info in session.get_outputs():
-            self._binding.bind_ortvalue_output(info.name, values.empty(tensor_type(info), "cpu"))
-        self.size = size
+        self.outputs = {
+            info.name: values.empty(tensor_type(info), "cpu") for info in session.get_outputs()
+        }
+        for name, value in self.outputs.items():
+            self._binding.bind_ortvalue_output(name, value)
 
     def run(self, indices: Sequence[int]) -> None:
         for name, pool in self._examples.items():

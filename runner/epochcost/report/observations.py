@@ -13,6 +13,7 @@ from epochcost.cost import Time
 from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.subjects import Machine, Subject, measured_machine, published_machine
 from epochcost.results.records import Result
+from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Training
 from epochcost.specs.published import Published, Timing
@@ -38,6 +39,7 @@ class Observation:
     ``epochs``, whole or not, are None for inference. ``own_price`` names the price that a source
     paid.
     ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
+    ``doubts`` say in what the machine is not the declared one, and why a figure may not repeat.
     """
 
     subject: Subject
@@ -55,6 +57,7 @@ class Observation:
     stop_reason: str | None = None
     own_price: str | None = None
     step_ratio: Decimal | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def full(self) -> Time | None:
@@ -75,12 +78,16 @@ class Observation:
 
 
 def observe(inputs: Inputs) -> tuple[Observation, ...]:
-    """Every measured and every published figure, in the order of the files."""
+    """Every measured and every published figure, in the order of the files.
+
+    Scenarios of LoadGen stand apart, in ``serving``.
+    """
     return (*_measured(inputs), *_published(inputs.catalogue))
 
 
 def _measured(inputs: Inputs) -> Iterator[Observation]:
-    stored = newest_configurations(inputs.stored)
+    steps = [one for one in inputs.stored if one.result.measurement.served is None]
+    stored = newest_configurations(steps)
     hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
     for one in stored:
         yield _from_result(inputs, one, only_host=hosts[one.result.hardware] == 1)
@@ -94,13 +101,13 @@ def newest_configurations(stored: Sequence[Stored]) -> tuple[Stored, ...]:
     """The latest result of each configuration on each host.
 
     A trial's id changes with the runtime, the spec and this package, so an older version's result
-    of the same model, mode, provider, batch size and threads gives way to the newer one.
+    of the same model, mode, provider, batch size, threads and load gives way to the newer one.
     """
     latest: dict[tuple[object, ...], Stored] = {}
     for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
         trial = one.result.trial
         work = (trial.model, trial.mode, trial.provider, trial.precision, trial.batch_size)
-        latest[(*_host(one.result), *work, trial.threads)] = one
+        latest[(*_host(one.result), *work, trial.threads, trial.load)] = one
     return tuple(sorted(latest.values(), key=lambda one: one.uri))
 
 
@@ -126,7 +133,14 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         summary=summary,
         stop_reason=result.measurement.stop_reason,
         step_ratio=inputs.ratios.of(trial.model, trial.batch_size) if training else None,
+        doubts=tuple(_doubts(result)),
     )
+
+
+def _doubts(result: Result) -> Iterator[str]:
+    yield from (f"measured as is: {one}" for one in result.contradictions)
+    for found in instabilities(result.measurement, result.environment):
+        yield f"unstable: {found.seen}"
 
 
 def _epoch(step: Time, training: Training | None, batch_size: int) -> Time | None:

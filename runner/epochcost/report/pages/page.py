@@ -13,6 +13,7 @@ from epochcost.report.figures.parts import Colours, machine_colours
 from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe, subjects
 from epochcost.report.rows import Row, join
+from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.subjects import Subject
 from epochcost.specs.catalogue import Catalogue
 
@@ -57,6 +58,11 @@ class Report:
     def rows(self) -> tuple[Row, ...]:
         """Every priced row."""
         return join(self.inputs)
+
+    @cached_property
+    def serving(self) -> tuple[ServingRow, ...]:
+        """Every scenario of LoadGen, priced."""
+        return serving_rows(self.inputs)
 
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:

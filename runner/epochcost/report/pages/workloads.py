@@ -58,6 +58,7 @@ def _page(report: Report, subject: Subject) -> Page:
             "answers": answers_of(rows),
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
+            "serving": [row for row in report.serving if row.model == subject.id] if model else (),
             "measured": [one for one in observed if one.kind == "measured"],
             "ratio_unknown": _without_ratio(observed),
             "ratio_worst": _worst_ratio(observed),
