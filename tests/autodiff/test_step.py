@@ -383,3 +383,30 @@ def test_a_pattern_that_matches_nothing_is_refused(arguments: dict, words: str) 
     """A misspelt pattern would silently train or decay what it should spare."""
     with pytest.raises(ModelError, match=words):
         training_step(deep(), **arguments)
+
+
+def test_the_order_of_the_nodes_is_the_same_in_every_process() -> None:
+    """Contributions are added up in the order of the parameters, not in that of a hash table."""
+    names = [f"w{index}" for index in range(12)]
+    held = ", ".join(f"float[3] {name} = {{0.1, 0.2, 0.3}}" for name in names)
+    first = " ".join(f"a{i} = Add({f'a{i - 1}' if i else 'x'}, {n})" for i, n in enumerate(names))
+    second = " ".join(
+        f"b{i} = Mul({f'b{i - 1}' if i else 'a11'}, {n})" for i, n in enumerate(names)
+    )
+    model = model_of_text(
+        f"g (float[2,3] x) => (float[2,3] y) <{held}> {{ {first} {second} y = Identity(b11) }}"
+    )
+    step = training_step(model, optimizer="sgd")
+    scaled = [node.input[0] for node in step.model.graph.node if node.output[0].endswith(".next")]
+    assert scaled == names
+    made = {name: place for place, node in enumerate(step.model.graph.node) for name in node.output}
+    reads = {
+        node.output[0]: node.input[1]
+        for node in step.model.graph.node
+        if node.output[0].endswith(".next")
+    }
+    gradients = {
+        node.output[0]: node.input[0] for node in step.model.graph.node if node.op_type == "Mul"
+    }
+    places = [made[gradients[reads[f"{name}.next"]]] for name in names]
+    assert places == sorted(places)

@@ -127,6 +127,33 @@ def test_a_sweep_is_that_of_its_batches_one_by_one() -> None:
     assert footprint(sweep, "training", 4) == footprint(alone, "training", 4)
 
 
+def test_a_batch_of_one_takes_a_graph_of_its_own() -> None:
+    """Its step has no sums over the batch axis; the others are still interpolated."""
+    sweep = size_of(tiny(), linear_model(), {"training": [1, 2, 4, 8]})
+    for batch in (1, 4):
+        alone = size_of(tiny(), linear_model(), {"training": [batch]})
+        assert footprint(sweep, "training", batch) == footprint(alone, "training", batch)
+
+
+def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
+    """PyTorch writes a split as a sequence that is read at once; other sequences have no size."""
+    shape = "g (float[batch,16] x) => (float[batch,16] logits) "
+    split = "s = SplitToSequence <axis = 1> (x, eight) "
+    values = "<int64 eight = {8}, int64 one = {1}, float[8,16] w = {"
+    values += ", ".join(["1.0"] * 128) + "}> "
+    read = model_of_text(
+        shape + values + f"{{ {split} u = SequenceAt(s, one) logits = MatMul(u, w) }}"
+    )
+    size = size_of(tiny(), read, {"training": [4], "inference": [4]})
+    assert size.uncounted == ()
+    assert footprint(size, "inference", 4).forward_flops == 2 * 4 * 8 * 16
+    joined = model_of_text(
+        shape + values + f"{{ {split} logits = ConcatFromSequence <axis = 1> (s) }}"
+    )
+    size = size_of(tiny(), joined, {"inference": [4]})
+    assert [missing.mode for missing in size.uncounted] == ["inference"]
+
+
 def test_what_is_frozen_is_held_once() -> None:
     """No gradient, no state, and no second copy."""
     size = size_of(tiny(freeze=["w*"]), linear_model(), {"training": [4]})

@@ -167,3 +167,27 @@ def test_an_open_dimension_is_refused() -> None:
     model = model_of_text("g (float[n] x) => (float[n] y) { y = Neg(x) }")
     with pytest.raises(ModelError, match="static"):
         flops(model)
+
+
+@pytest.mark.parametrize(
+    ("graph", "demand"),
+    [
+        (
+            "g (float[2,4] x) => (float[2,4] y) "
+            "{ s = SplitToSequence <axis = 0> (x) y = ConcatFromSequence <axis = 0> (s) }",
+            "value 's': demanded a tensor",
+        ),
+        (
+            'g (float[2,4] x) => (float[2,2] y) { y = Einsum <equation = "ij,kj"> (x, x) }',
+            "the inputs of Einsum take a form that is not counted",
+        ),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(graph: str, demand: str) -> None:
+    """Sequences have no size, and a damaged node no arithmetic: an error in words."""
+    bound = bind_dimensions(model_of_text(graph), {})
+    for node in bound.graph.node:
+        if node.op_type == "Einsum":
+            node.input[1] = "nowhere"
+    with pytest.raises(ModelError, match=demand):
+        flops(bound)

@@ -36,7 +36,9 @@ def pull_back(
     ``nodes`` are the forward nodes in topological order. A wanted value that no given output
     depends on is absent from the answer. Raises ModelError for an operator without a rule.
     """
-    targets = frozenset(wanted)
+    # In the order given: that of a set differs from process to process, and the graph with it.
+    ordered = tuple(dict.fromkeys(wanted))
+    targets = frozenset(ordered)
     dependent = dependents(op, nodes, targets)
     sums = {name: [value] for name, value in cotangents.items()}
     for proto in reversed(nodes):
@@ -46,7 +48,7 @@ def pull_back(
         if any(value is not None for value in received):
             for name, value in _node_cotangents(op, proto, received, dependent, nodes, targets):
                 sums.setdefault(name, []).append(value)
-    totals = ((name, _total(sums, name)) for name in targets)
+    totals = ((name, _total(sums, name)) for name in ordered)
     return {name: value for name, value in totals if value is not None}
 
 

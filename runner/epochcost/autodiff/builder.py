@@ -7,7 +7,7 @@ Derivatives, losses and optimizers are left to the modules above.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,6 +25,9 @@ FLOAT_TYPES = frozenset(
 # Constants above this size are not handed to shape inference: no shape is that long.
 Provider = Literal["cpu", "cuda"]
 _MAX_SHAPE_CONSTANT = 64
+# Shape and element type of one output, and of all outputs of a node; None: not known.
+_Kind = tuple[tuple[int, ...], int]
+_Kinds = tuple[_Kind | None, ...]
 # ReduceMax, ReduceMean and their like; ReduceSum did it at 13, the oldest opset built for.
 _AXES_ARE_INPUTS = 18
 
@@ -105,6 +108,8 @@ class Builder:
         self.values: dict[str, Value] = {}
         self._constants: dict[str, NDArray[Any]] = {}
         self._constant_names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._inferred: dict[Hashable, _Kinds] = {}
+        self._schemas: dict[tuple[str, str], defs.OpSchema] = {}
         self._versions = {entry.domain: entry.version for entry in self.opset_imports}
         self._count = 0
         self._yielded: set[str] = set()
@@ -150,20 +155,22 @@ class Builder:
 
     def declare_outputs(self, node: onnx.NodeProto) -> None:
         """Infer the shape and type of those outputs of a node that are not known yet."""
-        missing = [name for name in node.output if name and name not in self.values]
-        types = self._infer(node) if missing else {}
-        for name in missing:
-            self.declare(name, types[name])
+        missing = [place for place, name in enumerate(node.output) if name not in self.values]
+        if not any(node.output[place] for place in missing):
+            return
+        kinds = self._kinds(node)
+        for place in missing:
+            if node.output[place]:
+                self._learn(node.output[place], kinds[place])
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
         """Make a value known: a graph input, or what a node of the given graph yields."""
-        tensor = type_proto.tensor_type
-        if not tensor.HasField("shape") or any(
-            not dim.HasField("dim_value") for dim in tensor.shape.dim
-        ):
+        return self._learn(name, _kind(type_proto))
+
+    def _learn(self, name: str, kind: _Kind | None) -> Value:
+        if kind is None:
             raise ModelError(f"value {name!r}: demanded a static shape; got an unknown one")
-        shape = tuple(dim.dim_value for dim in tensor.shape.dim)
-        value = Value(self, name, shape, tensor.elem_type)
+        value = Value(self, name, *kind)
         self.values[name] = value
         return value
 
@@ -247,6 +254,12 @@ class Builder:
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
         """ONNX's schema of the node's operator at this graph's opset; ModelError if unknown."""
+        key = node.domain, node.op_type
+        if key not in self._schemas:
+            self._schemas[key] = self._schema(node)
+        return self._schemas[key]
+
+    def _schema(self, node: onnx.NodeProto) -> defs.OpSchema:
         version = self._versions.get(node.domain)
         try:
             return defs.get_schema(node.op_type, version or 1, node.domain)
@@ -261,6 +274,27 @@ class Builder:
         if node.domain == contrib.DOMAIN:
             return contrib.VERSION
         return self.schema(node).since_version
+
+    def _kinds(self, node: onnx.NodeProto) -> _Kinds:
+        """Shape and type of each output; equal nodes, of which a graph has many, are asked once."""
+        key = (
+            node.domain,
+            node.op_type,
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(map(self._identity, node.input)),
+            tuple(map(bool, node.output)),
+        )
+        if key not in self._inferred:
+            types = self._infer(node)
+            self._inferred[key] = tuple(_kind(types.get(name)) for name in node.output)
+        return self._inferred[key]
+
+    def _identity(self, name: str) -> Hashable:
+        """All that the inference of shapes knows of an input."""
+        if not name:
+            return None
+        value, array = self.values[name], self._constants.get(name)
+        return value.shape, value.elem_type, None if array is None else array.tobytes()
 
     def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
         names = [name for name in node.input if name]
@@ -280,6 +314,17 @@ class Builder:
             shapes = ", ".join(f"{name}{list(self.values[name].shape)}" for name in names)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
+
+
+def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
+    """Shape and element type; None where the shape is not static."""
+    if type_proto is None or not type_proto.tensor_type.HasField("shape"):
+        return None
+    tensor = type_proto.tensor_type
+    dims = tensor.shape.dim
+    if not all(dim.HasField("dim_value") for dim in dims):
+        return None
+    return tuple(dim.dim_value for dim in dims), tensor.elem_type
 
 
 def _type_proto(value: Value) -> onnx.TypeProto:

@@ -41,9 +41,15 @@ def used_names(node: onnx.NodeProto) -> set[str]:
     """Every value that a node reads, those that its subgraphs take from outside included."""
     names = {name for name in node.input if name}
     for attribute in node.attribute:
-        for graph in [attribute.g, *attribute.graphs]:
+        # Asking for a graph that is not there makes an empty one.
+        graphs = [attribute.g, *attribute.graphs] if _is_graph(attribute) else ()
+        for graph in graphs:
             inner = {name for child in graph.node for name in used_names(child)}
             own = {name for child in graph.node for name in child.output}
             names |= inner - own - {value.name for value in graph.input}
             names |= {value.name for value in graph.output} - own
     return names
+
+
+def _is_graph(attribute: onnx.AttributeProto) -> bool:
+    return attribute.HasField("g") or bool(attribute.graphs)

@@ -6,7 +6,8 @@ sequences stay as they are; nothing differentiates them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,15 @@ def without_split_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type == "SplitToSequence" for node in model.graph.node):
         return model
     typed = shape_inference.infer_shapes(model, data_prop=True)
-    constants = _constants(typed.graph)
+    constants, readers = _constants(typed.graph), _readers(typed.graph.node)
+    types = {info.name: info.type for info in [*typed.graph.input, *typed.graph.value_info]}
     replaced: dict[str, list[onnx.NodeProto]] = {}
     for node in typed.graph.node:
-        readers = [other for other in typed.graph.node if node.output[0] in other.input]
-        sizes = _sizes(typed, node, constants)
-        if sizes is not None and all(_place(reader, constants) is not None for reader in readers):
-            places = {reader.output[0]: _place(reader, constants) for reader in readers}
+        sizes = _sizes(types, node, constants)
+        if sizes is None:
+            continue
+        places = {reader.output[0]: _place(reader, constants) for reader in readers[node.output[0]]}
+        if None not in places.values():
             replaced[node.output[0]] = _as_split(node, sizes, places)
             replaced |= {name: [] for name in places}
     nodes = [new for node in typed.graph.node for new in replaced.get(node.output[0], [node])]
@@ -39,27 +42,36 @@ def without_split_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     return typed
 
 
+def _readers(nodes: Iterable[onnx.NodeProto]) -> Mapping[str, Sequence[onnx.NodeProto]]:
+    readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+    for node in nodes:
+        for name in dict.fromkeys(node.input):
+            readers[name].append(node)
+    return readers
+
+
 def _sizes(
-    model: onnx.ModelProto, node: onnx.NodeProto, constants: dict[str, Array]
+    types: Mapping[str, onnx.TypeProto], node: onnx.NodeProto, constants: dict[str, Array]
 ) -> list[int] | None:
     """The lengths of the parts; None where the node is no split or they are not known."""
+    if node.op_type != "SplitToSequence":
+        return None
     attributes = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
-    if node.op_type != "SplitToSequence" or not attributes.get("keepdims", 1):
+    if not attributes.get("keepdims", 1):
         return None
     split = constants.get(node.input[1]) if len(node.input) > 1 else None
     if split is None or split.ndim == 1:
         return None if split is None else [int(size) for size in split]
-    length = _length(model, node.input[0], attributes.get("axis", 0))
+    length = _length(types.get(node.input[0]), attributes.get("axis", 0))
     step = int(split)
     return None if length is None else [min(step, length - at) for at in range(0, length, step)]
 
 
-def _length(model: onnx.ModelProto, name: str, axis: int) -> int | None:
-    for info in [*model.graph.input, *model.graph.value_info]:
-        dims = info.type.tensor_type.shape.dim
-        if info.name == name and dims and dims[axis].HasField("dim_value"):
-            return int(dims[axis].dim_value)
-    return None
+def _length(kind: onnx.TypeProto | None, axis: int) -> int | None:
+    dims = kind.tensor_type.shape.dim if kind is not None else ()
+    if not -len(dims) <= axis < len(dims) or not dims[axis].HasField("dim_value"):
+        return None
+    return int(dims[axis].dim_value)
 
 
 def _place(reader: onnx.NodeProto, constants: dict[str, Array]) -> int | None:

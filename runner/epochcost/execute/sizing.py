@@ -1,7 +1,8 @@
 """The size of a model, from its graph: arithmetic and memory at each batch size, without a run.
 
-Graphs are built at the smallest and the largest batch size and interpolated between. No weight is
-ever drawn. What the figures mean is said in ``plan.size``; counting is left to ``graphs.counting``.
+Graphs are built at one example, and at the smallest and the largest batch of more, between which
+they are interpolated. No weight is ever drawn. What the figures mean is said in ``plan.size``;
+counting is left to ``graphs.counting``.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import onnx
 
 from epochcost.autodiff import Carried
 from epochcost.autodiff.choices import matching
+from epochcost.autodiff.sequences import without_split_sequences
 from epochcost.errors import ModelError
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.optimizers import update_rule
 from epochcost.execute.step import step_of
+from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.counting import Shapes, flops, peak_activation_bytes, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state
 from epochcost.graphs.scaling import Interpolation
@@ -87,7 +90,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Runs at the smallest and the largest batch size, and what lies between."""
+    """Runs at the smallest and the largest batch of several examples, and what lies between."""
 
     build: Callable[[int], _Run]
     ends: Mapping[int, _Run]
@@ -97,7 +100,7 @@ class _Sweep:
         """The run and its shapes; a build of its own where the graph takes another form."""
         if batch in self.ends:
             return self.ends[batch], static_shapes(self.ends[batch].graph)
-        shapes = self.between.shapes(batch)
+        shapes = self.between.shapes(batch) if batch > min(self.ends) else None
         if shapes is not None:
             return self.ends[max(self.ends)], shapes
         run = self.build(batch)
@@ -105,7 +108,9 @@ class _Sweep:
 
 
 def _sweep(build: Callable[[int], _Run], batch_sizes: Sequence[int]) -> _Sweep:
-    low, high = batch_sizes[0], batch_sizes[-1]
+    # The graph of one example is built for itself: it lacks the sums over an axis of size 1.
+    several = [batch for batch in batch_sizes if batch > 1] or batch_sizes
+    low, high = several[0], several[-1]
     ends = {batch: build(batch) for batch in {low, high}}
     return _Sweep(build, ends, Interpolation(ends[low].graph, low, ends[high].graph, high))
 
@@ -113,7 +118,7 @@ def _sweep(build: Callable[[int], _Run], batch_sizes: Sequence[int]) -> _Sweep:
 def _footprints(work: _Work, batch_sizes: Sequence[int]) -> list[Footprint]:
     @functools.cache
     def forward_at(batch: int) -> _Run:
-        graph = bound(work.graph, work.model, batch)
+        graph = _of_tensors(bound(work.graph, work.model, batch))
         return _Run(graph, _names(carried_state(graph, work.model)))
 
     forward = _sweep(forward_at, batch_sizes)
@@ -130,6 +135,12 @@ def _footprints(work: _Work, batch_sizes: Sequence[int]) -> list[Footprint]:
     return [_footprint(work, batch, forward, step) for batch in batch_sizes]
 
 
+def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph without sequences of tensors, where they are taken apart at once."""
+    plain = without_split_sequences(graph)
+    return graph if plain is graph else bind_dimensions(plain, {})
+
+
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
     """Both ends of each value that one step leaves to the next."""
     return frozenset(name for value in carried for name in (value.input, value.output))
@@ -140,14 +151,12 @@ def _footprint(work: _Work, batch: int, forward: _Sweep, step: _Sweep | None) ->
     run, shapes = (model, model_shapes) if step is None else step.at(batch)
     weights = (*parameters(work.graph), *state(work.graph))
     held = {tensor.name for tensor in weights}
-    ends = [value.name for value in (*run.graph.graph.input, *run.graph.graph.output)]
-    sizes = {
-        name: math.prod(shapes[name]) * width
-        for name, width in item_bytes(run.graph).items()
-        if name in ends
-    }
-    inputs = [value.name for value in run.graph.graph.input]
-    exchanged = [name for name in ends if name not in held | run.carried]
+    inputs = {value.name for value in run.graph.graph.input}
+    ends = [*inputs, *(value.name for value in run.graph.graph.output)]
+    widths = item_bytes(run.graph)
+    sizes = {name: math.prod(shapes[name]) * widths[name] for name in ends}
+    kept = held | run.carried
+    exchanged = [name for name in ends if name not in kept]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
     return Footprint(
         mode=work.mode,

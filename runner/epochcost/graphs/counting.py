@@ -9,7 +9,7 @@ for which no graph was built come from ``scaling``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -56,7 +56,12 @@ def _node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) ->
     count = _COUNTS.get((domain, node.op_type))
     if count is None or (node.op_type in _CONVOLUTIONS and node.input[1] in moving):
         return 0
-    return count(node, shapes)
+    try:
+        return count(node, shapes)
+    except (KeyError, IndexError, ValueError, ZeroDivisionError):
+        raise ModelError(
+            f"node {node.output[0]!r}: the inputs of {node.op_type} take a form that is not counted"
+        ) from None
 
 
 def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
@@ -85,21 +90,19 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
     return peak
 
 
-def _by_last_reader(
-    model: onnx.ModelProto, root: Mapping[str, str]
-) -> Mapping[int, tuple[str, ...]]:
+def _by_last_reader(model: onnx.ModelProto, root: Mapping[str, str]) -> Mapping[int, Sequence[str]]:
     """By the position of a node, the stored tensors that nobody needs after it."""
     last: dict[str, int] = {}
     for step, node in enumerate(model.graph.node):
         for name in (*node.output, *node.input):
             last[root.get(name, name)] = step
-    ending: dict[int, tuple[str, ...]] = {}
+    ending: dict[int, list[str]] = {}
     for name, step in last.items():
-        ending[step] = (*ending.get(step, ()), name)
+        ending.setdefault(step, []).append(name)
     return ending
 
 
-def _reused(node: onnx.NodeProto, live: Mapping[str, int], dying: list[str]) -> int:
+def _reused(node: onnx.NodeProto, live: Mapping[str, int], dying: Sequence[str]) -> int:
     """The bytes of a dying operand that the node's result takes over."""
     if node.op_type not in _IN_PLACE:
         return 0
@@ -111,8 +114,11 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor of the main graph; raises ModelError where one is not static."""
     shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
     for info in declared_values(model.graph):
-        dims = info.type.tensor_type.shape.dim
-        if any(not dim.HasField("dim_value") for dim in dims):
+        tensor = info.type.tensor_type
+        if tensor.elem_type == onnx.TensorProto.UNDEFINED:
+            raise ModelError(f"value {info.name!r}: demanded a tensor to count with")
+        dims = tensor.shape.dim
+        if not all(dim.HasField("dim_value") for dim in dims):
             raise ModelError(f"value {info.name!r}: demanded a static shape to count with")
         shapes[info.name] = tuple(dim.dim_value for dim in dims)
     missing = [n for node in model.graph.node for n in node.output if n and n not in shapes]

@@ -8,7 +8,7 @@ Shapes themselves are inferred in ``binding``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,7 @@ class _Known:
         self._imports = list(model.opset_import)
         self._ir_version = model.ir_version
         self.contributed: dict[str, onnx.TypeProto] = {}
+        self._results: dict[Hashable, Sequence[Array] | None] = {}
         self._types = {v.name: v.type for v in [*graph.input, *graph.value_info]}
         self._types |= {
             t.name: helper.make_tensor_type_proto(t.data_type, list(t.dims))
@@ -178,6 +179,19 @@ class _Known:
     def _evaluated(
         self, node: onnx.NodeProto, feeds: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
+        """Equal nodes of equal values, of which a model of many layers is full, run once."""
+        key = (
+            node.op_type,
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(map(bool, node.output)),
+            tuple(_identity(feeds.get(name)) for name in node.input),
+        )
+        if key not in self._results:
+            self._results[key] = self._run(node, feeds)
+        values = self._results[key]
+        return None if values is None else dict(zip(filter(None, node.output), values, strict=True))
+
+    def _run(self, node: onnx.NodeProto, feeds: Mapping[str, Array]) -> Sequence[Array] | None:
         graph = helper.make_graph(
             [node],
             "folded",
@@ -190,8 +204,11 @@ class _Known:
                 values = ReferenceEvaluator(model).run(None, dict(feeds))
         except Exception:  # whatever the evaluator cannot do is left to the runtime
             return None
-        names = filter(None, node.output)
-        return {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
+        return [np.asarray(value) for value in values]
+
+
+def _identity(array: Array | None) -> Hashable:
+    return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
 
 def _bounds(node: onnx.NodeProto) -> Sequence[str]:

@@ -6,6 +6,7 @@ dimension by dimension. What is counted with the shapes is known in ``counting``
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import onnx
@@ -24,8 +25,12 @@ class Interpolation:
         self, small: onnx.ModelProto, small_batch: int, large: onnx.ModelProto, large_batch: int
     ) -> None:
         self._batches = small_batch, large_batch
+        self._models = small, large
         self._small, self._large = static_shapes(small), static_shapes(large)
-        self._names = _counterparts(small, large, self._small)
+
+    @functools.cached_property
+    def _names(self) -> Mapping[str, str] | None:
+        return _counterparts(*self._models, self._small)
 
     def shapes(self, batch: int) -> Shapes | None:
         """Every tensor of the larger graph at a batch size; None where only a build can tell."""

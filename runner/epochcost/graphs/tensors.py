@@ -74,11 +74,21 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    """The bytes of one element of every value of the main graph that has a declared type."""
-    return {
-        info.name: onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type).itemsize
+    """The bytes of one element of every tensor of the main graph that has a declared type.
+
+    Values that are no tensors, such as sequences, are left out.
+    """
+    types = {
+        info.name: info.type.tensor_type.elem_type
         for info in declared_values(model.graph)
+        if info.type.HasField("tensor_type")
     }
+    widths = {
+        elem_type: onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize
+        for elem_type in set(types.values())
+        if elem_type != onnx.TensorProto.UNDEFINED
+    }
+    return {name: widths[elem_type] for name, elem_type in types.items() if elem_type in widths}
 
 
 def check_tensors(model: onnx.ModelProto) -> None:

@@ -13,6 +13,7 @@ from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, refused
 from epochcost.autodiff.windows import Window, back, covered, through, transposed_window, window
+from epochcost.errors import ModelError
 
 # Elements of a constant that the file may hold for one convolution: one megabyte in float32.
 _LARGEST_CONSTANT = 2**18
@@ -26,7 +27,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
-    group = node.attribute("group", 1)
+    group = _group(node)
     dx = back(dy, w, view, x.shape[2:], group) if node.wants(0) else None
     dw = _weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
     return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
@@ -40,10 +41,18 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
-    group = node.attribute("group", 1)
+    group = _group(node)
     dx = through(dy, w, view, x.shape[2:], group) if node.wants(0) else None
     dw = _weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
     return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
+
+
+def _group(node: Node) -> int:
+    """Inference of shapes lets any number pass."""
+    group: int = node.attribute("group", 1)
+    if group < 1:
+        raise ModelError(f"{node.label}: demanded a group of 1 or more; got {group}")
+    return group
 
 
 def _bias_cotangent(op: Builder, dy: Value) -> Value:
