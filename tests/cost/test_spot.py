@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Usage, quote, quote_at
+from epochcost.cost import Quote, Usage, quote, quote_at
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.simulation import PlayedOut, play_out
 from epochcost.cost.spot import SpotJob, expected_time, spot_job
@@ -23,7 +25,7 @@ from epochcost.specs.price import Price
 from price_plans import figures, job_seconds, plan, rented_plans
 
 HOUR, DAY = Decimal(3600), Decimal(86_400)
-RUNS, SEED = 2000, 2016
+RUNS, SEED = 1000, 2016
 PRORATED = BILLING_RULES["prorated"]
 
 
@@ -249,3 +251,69 @@ def test_nine_of_ten_runs_lie_between_the_ends(name: str) -> None:
     played = list(play_out(one, PRORATED, RUNS, SEED))
     inside = sum(low - 1e-6 <= run.running <= high + 1e-6 for run in played) / RUNS
     assert 0.87 <= inside <= 0.97
+
+
+terms_of_all_kinds = st.fixed_dictionaries(
+    {
+        "rate_per_hour": figures("0", "50", "1e-6"),
+        "checkpoint_seconds": figures("0", "5000"),
+        "restart_seconds": figures("0", "5000"),
+        "notice_seconds": figures("0", "200"),
+        "interrupted_period_free": st.booleans(),
+    },
+    optional={"checkpoint_interval_seconds": figures("0.001", "1e6", "0.001")},
+)
+
+
+def bills_or_a_sentence(price: Price, usage: Usage) -> list[Quote]:
+    """The expected bill and both ends; none where a sentence says why there can be none."""
+    bills = []
+    with contextlib.suppress(InputError):
+        for bill in (
+            quote,
+            partial(quote_at, probability=0.05),
+            partial(quote_at, probability=0.95),
+        ):
+            bills.append(bill(price, usage))
+    return bills if len(bills) == 3 else []
+
+
+def price_is_free(price: Price) -> bool:
+    """Whether interrupted periods are."""
+    return price.interruptions is not None and price.interruptions.interrupted_period_free
+
+
+@given(
+    terms_of_all_kinds,
+    figures("0.001", "1e6", "0.001"),
+    st.sampled_from(list(BILLING_RULES)),
+    st.none() | figures("20000", "200000", "1"),
+    st.booleans(),
+)
+def test_any_terms_make_a_bill_or_a_sentence(
+    terms: dict[str, Any],
+    used: Decimal,
+    billing: BillingName,
+    lifetime: Decimal | None,
+    billed: bool,
+) -> None:
+    """Lines add up, no time is negative, and only free periods make it cheaper than the list."""
+    start = {"seconds": Decimal(90), "billed": billed}
+    price = plan(
+        plan="spot",
+        amount=Decimal(36),
+        billing=billing,
+        start=start,
+        interruptions=terms,
+        maximum_lifetime_seconds=lifetime,
+    )
+    bills = bills_or_a_sentence(price, Usage(used))
+    listed = quote(plan(amount=Decimal(36), billing=billing, start=start), Usage(used))
+    for bill in bills:
+        assert sum(line.amount for line in bill.lines) == bill.total
+        assert bill.total >= 0
+        assert bill.elapsed_seconds >= listed.elapsed_seconds
+        negative = {line.label for line in bill.lines if line.amount < 0}
+        assert negative <= ({"interrupted periods, free"} if price_is_free(price) else set())
+    if bills and not price_is_free(price):
+        assert bills[1].total <= bills[2].total

@@ -8,7 +8,7 @@ jobs out at random, as the second way to every figure here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 
 from epochcost.cost.checkpoints import daly_interval_seconds
@@ -141,10 +141,7 @@ def _within_lifetime(job: SpotJob, price: Price, terms: Interruptions) -> SpotJo
         return job
     fitting = max(Decimal(1), stretches.to_integral_value(ROUND_CEILING))
     interval = room / fitting - job.save
-    shorter = interval if interval > 0 else job.interval
-    return SpotJob(
-        job.work, job.rate, job.first_start, job.later_start, job.save, shorter, job.lifetime
-    )
+    return replace(job, interval=interval if interval > 0 else job.interval)
 
 
 def expected_time(job: SpotJob) -> SpotTime:
