@@ -1,0 +1,208 @@
+"""The real LoadGen drives a small model in the worker; its words and ours agree."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import signal
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.answering import answering_at_once, answering_from_queue
+from epochcost.measure.failures import TrialFailed
+from epochcost.measure.job import Progress, Sampling
+from epochcost.measure.loadgen import Asked, missing_loadgen, run_loadgen
+from epochcost.measure.trial import run_trial
+from epochcost.plan.load import Load
+from epochcost.results.records import Measurement
+from epochcost.results.served import LoadGenRun, latency_percentile
+from serving_jobs import MakeServingJob
+
+pytest.importorskip("mlperf_loadgen", reason="LoadGen is not built for this machine")
+SERVER = Load(
+    scenario="server",
+    server_latency_ms=Decimal(100),
+    latency_percentile=Decimal("0.99"),
+    maximum_delay_ms=Decimal("0.1"),
+)
+HOPELESS = SERVER.model_copy(update={"server_latency_ms": Decimal("0.000001")})
+# How LoadGen heads the percentiles in its summary.
+PERCENTILES = {"50.00": 0.5, "90.00": 0.9, "95.00": 0.95, "97.00": 0.97, "99.00": 0.99}
+
+
+def ignore(_: Progress) -> None:
+    """Watch nothing."""
+
+
+def said(run: LoadGenRun, label: str) -> str:
+    """What LoadGen's summary says after a label."""
+    (found,) = re.findall(rf"^ *{re.escape(label)} *: *(.+?) *$", run.summary, re.MULTILINE)
+    return str(found)
+
+
+def measured(make: MakeServingJob, folder: Path, load: Load, **fields: Any) -> Measurement:
+    """A trial in a worker of its own."""
+    return run_trial(make(load, **fields), folder, ignore)
+
+
+def require_equal_words(measurement: Measurement, scenario: str) -> LoadGenRun:
+    """The run that counts: its raw latencies give each percentile that LoadGen prints."""
+    served = measurement.served
+    assert served is not None
+    run = served.run
+    assert run is not None
+    assert said(run, "Scenario") == scenario
+    ordered = sorted(served.latencies_nanoseconds)
+    for words, share in PERCENTILES.items():
+        stated = int(said(run, f"{words} percentile latency (ns)"))
+        assert latency_percentile(ordered, share) == stated
+    assert ordered[0] == int(said(run, "Min latency (ns)"))
+    assert ordered[-1] == int(said(run, "Max latency (ns)"))
+    assert sum(ordered) // len(ordered) == int(said(run, "Mean latency (ns)"))
+    return run
+
+
+def test_single_stream(serving_job: MakeServingJob, tmp_path: Path) -> None:
+    """One query after the other: as many latencies as queries, percentiles equal to LoadGen's."""
+    measurement = measured(serving_job, tmp_path, Load(scenario="single-stream"))
+    run = require_equal_words(measurement, "SingleStream")
+    assert measurement.served is not None
+    assert len(measurement.served.latencies_nanoseconds) == run.queries == run.samples
+    assert measurement.stop_reason == "loadgen"
+    assert measurement.samples_seconds == ()
+    assert measurement.steps_taken >= run.samples
+    assert run.samples_per_second == pytest.approx(
+        float(said(run, "QPS w/ loadgen overhead")), rel=1e-4
+    )
+
+
+def test_multi_stream(serving_job: MakeServingJob, tmp_path: Path) -> None:
+    """A query of six samples is as late as its last; two batches answer it."""
+    load = Load(scenario="multi-stream", samples_per_query=6)
+    measurement = measured(serving_job, tmp_path, load)
+    run = require_equal_words(measurement, "MultiStream")
+    assert measurement.served is not None
+    assert len(measurement.served.latencies_nanoseconds) == run.queries
+    assert run.samples == 6 * run.queries
+    assert said(run, "samples_per_query") == "6"
+
+
+def test_offline(serving_job: MakeServingJob, tmp_path: Path) -> None:
+    """All samples in one query, after a run that told the capacity."""
+    sampling = Sampling(minimum_samples=10, budget_seconds=0.05)
+    measurement = measured(serving_job, tmp_path, Load(scenario="offline"), sampling=sampling)
+    run = require_equal_words(measurement, "Offline")
+    served = measurement.served
+    assert served is not None
+    assert served.runs[0].purpose == "capacity"
+    assert run.purpose == "scored"
+    assert run.queries == 1
+    assert len(served.latencies_nanoseconds) == run.samples
+    assert run.samples_per_second == pytest.approx(float(said(run, "Samples per second")), 1e-4)
+
+
+def test_server(serving_job: MakeServingJob, tmp_path: Path) -> None:
+    """Poisson arrivals: every probe is stored with its verdict, and the last one counts."""
+    measurement = measured(serving_job, tmp_path, SERVER)
+    served = measurement.served
+    assert served is not None
+    purposes = [run.purpose for run in served.runs]
+    assert purposes[0] == "capacity"
+    assert purposes == sorted(purposes, key=["capacity", "search", "scored"].index)
+    bound = 100_000_000
+    for run in served.runs[1:]:
+        assert said(run, "target_latency (ns)") == str(bound)
+        assert run.kept_bound == (run.latency.p99_nanoseconds <= bound)
+    if served.run is not None:  # a machine that is busy enough keeps no bound at any rate
+        require_equal_words(measurement, "Server")
+        assert served.run is served.runs[-1]
+        assert served.run.kept_bound
+        kept = [r.asked_samples_per_second for r in served.runs if r.kept_bound]
+        assert served.run.asked_samples_per_second in kept
+
+
+def test_loadgens_log_is_kept(serving_job: MakeServingJob, tmp_path: Path) -> None:
+    """The detail log is LoadGen's, whole, and nothing of it is left in the folder."""
+    measurement = measured(serving_job, tmp_path, Load(scenario="single-stream"))
+    assert measurement.served is not None
+    log = gzip.decompress(base64.b64decode(measurement.served.detail_log)).decode()
+    assert '"key": "result_validity"' in log
+    assert measurement.served.loadgen in log.splitlines()[0]
+    assert not list(tmp_path.glob("loadgen-*"))
+
+
+def test_a_bound_that_cannot_be_kept_is_a_state(
+    serving_job: MakeServingJob, tmp_path: Path
+) -> None:
+    """One try at a low rate shows it; nothing is reported and nothing fails."""
+    served = measured(serving_job, tmp_path, HOPELESS).served
+    assert served is not None
+    assert served.reported is None
+    assert served.run is None
+    assert served.latencies_nanoseconds == ()
+    assert [(run.purpose, run.kept_bound) for run in served.runs] == [("search", False)]
+
+
+def test_a_worker_killed_in_mid_scenario_is_a_failed_trial(
+    serving_job: MakeServingJob, tmp_path: Path
+) -> None:
+    """LoadGen dies with its worker, and the parent says how."""
+
+    def kill(progress: Progress) -> None:
+        if progress.phase == "sampling" and progress.samples:
+            (worker,) = (
+                child
+                for child in psutil.Process().children()
+                if "epochcost.measure.worker" in child.cmdline()
+            )
+            worker.send_signal(signal.SIGKILL)
+
+    endless = Sampling(minimum_samples=10, budget_seconds=60)
+    job = serving_job(Load(scenario="single-stream"), sampling=endless)
+    with pytest.raises(TrialFailed, match="killed by SIGKILL"):
+        run_trial(job, tmp_path, kill)
+
+
+@pytest.mark.parametrize("scenario", ["single-stream", "server"])
+def test_a_fault_of_the_model_ends_the_scenario_with_its_reason(
+    scenario: str, tmp_path: Path
+) -> None:
+    """LoadGen's threads are not crossed by an exception; it comes out when the run is over."""
+
+    def answer(indices: object) -> None:
+        raise CapabilityError(f"out of memory at {indices}")
+
+    asked = Asked(
+        scenario=scenario,  # type: ignore[arg-type]
+        minimum_seconds=0.1,
+        minimum_queries=10,
+        queries_per_second=1000,
+        examples=8,
+        bound_seconds=1.0,
+    )
+    answering = (
+        answering_from_queue(answer, 4, 0.0, lambda _: None)
+        if scenario == "server"
+        else answering_at_once(answer, 4, lambda _: None)
+    )
+    with pytest.raises(CapabilityError, match="out of memory"), answering as issue:
+        run_loadgen(asked, issue, tmp_path)
+
+
+def test_without_loadgen_the_package_to_install_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before anything is planned, and in the worker too."""
+    assert missing_loadgen() is None
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
+    assert "pip install mlcommons-loadgen" in str(missing_loadgen())
+    asked = Asked("offline", 0.1, 1, 10, 1)
+    with pytest.raises(CapabilityError, match="mlcommons-loadgen is not installed"):
+        run_loadgen(asked, lambda _: None, tmp_path)
