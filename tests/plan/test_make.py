@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,39 @@ def test_the_optimizer_changes_training_and_not_inference() -> None:
     changed = model("mlp", training=training)
     assert work_sha256(changed, "training") != work_sha256(model("mlp"), "training")
     assert work_sha256(changed, "inference") == work_sha256(model("mlp"), "inference")
+
+
+SCENARIOS = ["single-stream", "offline", "server"]
+
+
+def test_scenarios_are_planned_beside_training() -> None:
+    """Without the scenario batch there is no inference but LoadGen's; training stays."""
+    served = study(models=["mlp"], providers=["cpu"], scenarios=SCENARIOS)
+    bounded = catalogue(
+        model("mlp", inference={"batch_sizes": [4], "server_latency_ms": Decimal(15)})
+    )
+    plan = plan_study(bounded, served, HOST, graphs=GRAPHS)
+    assert titles(plan)[0] == "mlp single-stream cpu batch 1"
+    assert set(titles(plan)[1:3]) == {"mlp offline cpu batch 4", "mlp server cpu batch 4"}
+    assert titles(plan)[3:] == ["mlp training cpu batch 32", "mlp training cpu batch 128"]
+    assert {trial.scenario for trial in plan.trials} == {"batch", *SCENARIOS}
+
+
+def test_a_server_without_a_bound_is_left_out() -> None:
+    """Nobody said how soon it must answer, and no bound is made up."""
+    served = study(models=["mlp"], providers=["cpu"], modes=["inference"], scenarios=SCENARIOS)
+    plan = plan_study(BOTH, served, HOST, graphs=GRAPHS)
+    assert {trial.scenario for trial in plan.trials} == {"single-stream", "offline"}
+    (left,) = plan.left_out
+    assert left.what == "mlp server cpu batch 1"
+    assert "write server_latency_ms" in left.reason
+
+
+def test_scenarios_are_left_out_where_loadgen_is_missing() -> None:
+    """The scenario batch needs no LoadGen."""
+    without = replace(HOST, no_loadgen="LoadGen is missing")
+    served = study(models=["mlp"], providers=["cpu"], modes=["inference"])
+    served = served.model_copy(update={"scenarios": ("batch", "offline")})
+    plan = plan_study(BOTH, served, without, graphs=GRAPHS)
+    assert titles(plan) == ["mlp inference cpu batch 1"]
+    assert plan.left_out == (LeftOut("mlp offline cpu batch 1", "LoadGen is missing"),)
