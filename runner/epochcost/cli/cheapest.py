@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError
-from epochcost.units import money, parse_decimal, parse_duration_seconds, plain, seconds
+from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
 
 if TYPE_CHECKING:
     from epochcost.cost import Candidate
@@ -112,7 +111,9 @@ def cheapest(
         load_catalogue(Path.cwd()), Demand(model, mode, limit, amount, currency), results
     )
     if form == "json":
-        typer.echo(json.dumps(_as_json(answer), indent=2))
+        from epochcost.cli.cheapest_json import as_json
+
+        typer.echo(json.dumps(as_json(answer), indent=2))
     else:
         _show(answer)
 
@@ -222,76 +223,3 @@ def _row(one: Candidate[Offer]) -> tuple[str, ...]:
         sure,
         row.mark,
     )
-
-
-def _as_json(answer: Answer) -> dict[str, Any]:
-    from epochcost.cli.cheapest_words import effects_of, near_choices, switches
-    from epochcost.cost import frontier
-
-    listed = answer.offers.candidates
-    demand, place = answer.demand, {id(one): number for number, one in enumerate(listed)}
-    best = {id(one) for one in frontier(listed)}
-
-    def numbers(some: Sequence[Candidate[Offer]]) -> list[int]:
-        return [place[id(one)] for one in some]
-
-    return {
-        "model": demand.model,
-        "mode": demand.mode,
-        "deadline_seconds": _digits(demand.deadline_seconds),
-        "budget": _digits(demand.budget),
-        "choice": place[id(answer.choice)],
-        "may_be_as_cheap": numbers(near_choices(answer)),
-        "candidates": [_candidate(one) | {"on_frontier": id(one) in best} for one in listed],
-        "effects": [
-            {
-                "input": one.name,
-                "value": plain(one.value),
-                "cost_at_0.9": _digits(one.lower),
-                "cost_at_1.1": _digits(one.higher),
-            }
-            for one in effects_of(answer)
-        ],
-        "changes_at": [
-            {
-                "candidate": place[id(one.changed)],
-                "against": place[id(one.other)],
-                "input": one.switch.name,
-                "now": plain(one.switch.now),
-                "value": plain(one.switch.value),
-            }
-            for one in switches(answer)
-        ],
-        "as_accurate": {
-            "batch_size": answer.batch.batch_size,
-            "demanded_percent": _digits(answer.batch.demanded),
-            "unknown_batch_sizes": list(answer.batch.unknown),
-        },
-        "unpriced": [
-            {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
-            for row, reason in answer.offers.unpriced
-        ],
-    }
-
-
-def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
-    row, cost, largest = one.key.row, one.cost, one.key.interval.largest
-    return {
-        "machine": row.observed.machine.name,
-        "hardware": row.observed.machine.hardware,
-        "price": cost.price_id,
-        "software": row.observed.software,
-        "batch_size": row.observed.batch_size,
-        "seconds": plain(one.seconds),
-        "cost": plain(cost.mean),
-        "low": plain(cost.low),
-        "high": plain(cost.high),
-        "currency": cost.currency,
-        "price_as_of": str(one.key.job.price.as_of),
-        "figures": row.mark,
-        "least_sure": largest.name if largest else None,
-    }
-
-
-def _digits(value: Decimal | None) -> str | None:
-    return None if value is None else plain(value)
