@@ -11,7 +11,8 @@ def served_words(trial: Trial, served: Served) -> str:
     """Latency and rate in one line."""
     run = served.run
     if run is None:
-        return f"no rate {bound_words(trial)}, {len(served.runs)} runs of LoadGen"
+        count = len(served.runs)
+        return f"no rate {bound_words(trial)}, {count} run{'s' * (count > 1)} of LoadGen"
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
     kept = "" if run.kept_bound is None else f" {bound_words(trial)}"
