@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
+from epochcost.errors import InputError
 from epochcost.measure.providers import usable_providers
 from tiny_project import write_tiny_project
 
@@ -114,3 +115,11 @@ def test_verbose_says_why_a_model_is_not_counted() -> None:
 def test_planning_twice_gives_the_same_ids() -> None:
     """A plan has no hidden input: neither time nor chance."""
     assert plan("--format", "json") == plan("--format", "json")
+
+
+def test_another_machine_is_refused_unless_taken_as_is() -> None:
+    """The refusal names the option, which then plans for the machine that was named."""
+    refused = CliRunner().invoke(app, ["plan", "--provider", "cpu", "--hardware", "giant"])
+    assert isinstance(refused.exception, InputError)
+    assert "--as-is" in str(refused.exception)
+    assert "on giant" in plan("--provider", "cpu", "--hardware", "giant", "--as-is")

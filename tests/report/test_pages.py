@@ -12,7 +12,7 @@ from epochcost.errors import InputError
 from epochcost.report.inputs import Inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.site import Site, build
-from report_project import REPOSITORY, inputs_of, write_project
+from report_project import REPOSITORY, inputs_of, make_result, write_project
 
 
 @pytest.fixture(scope="module", name="site")
@@ -142,3 +142,17 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
     assert sorted(listed) == sorted([*site.pages, *written])
     assert entries[0] == {"Home": "index.md"}
     assert entries[-2] == {"Method": ["method.md", "method/cost.md", "adding.md"]}
+
+
+def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
+    """That the machine is another, and that too little was sampled; a calm figure has neither."""
+    doubtful = make_result().model_copy(update={"contradictions": ("8 GPUs, not 1",)})
+    calm = make_result(batch_size=128, samples=(0.030, 0.031) * 20)
+    project = write_project(tmp_path, [doubtful, calm])
+    pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
+    for page in (pages["models/net.md"], pages["machines/local.md"]):
+        lines = html.unescape(page).splitlines()
+        calm_row, doubtful_row = (line for line in lines if "[result file](" in line)
+        assert "ec-doubt" not in calm_row
+        assert "measured as is: 8 GPUs, not 1" in doubtful_row
+        assert "unstable: 4 samples" in doubtful_row

@@ -135,6 +135,9 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
+    from epochcost.cli.stability import show_doubts
+    from epochcost.execute.events import Failed
+
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
         [_row(outcome) for outcome in outcomes],
@@ -143,6 +146,7 @@ def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
     typer.echo(f"{kept} of {len(outcomes)} results are in {folder}")
     if plan.left_out:
         typer.echo(f"{len(plan.left_out)} left out; `epochcost plan` says why")
+    show_doubts([one.result for one in outcomes if not isinstance(one, Failed)])
 
 
 def _row(outcome: Outcome) -> tuple[str, ...]:

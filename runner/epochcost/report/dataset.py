@@ -111,6 +111,11 @@ _FIELDS: tuple[_Field, ...] = (
         lambda r: r.observed.step_ratio,
     ),
     _Field(
+        "doubts",
+        "in what the machine is not the declared one, and why the figure may not repeat",
+        lambda r: "; ".join(r.observed.doubts) or None,
+    ),
+    _Field(
         "evidence", "the file or page that the figure comes from", lambda r: r.observed.evidence.uri
     ),
 )

@@ -1,0 +1,47 @@
+"""What a person reads at the end of a run about results that may not repeat."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochcost.cli.stability import show_doubts
+from epochcost.results.records import Conditions, Result
+from report_project import make_result
+
+STEADY = (0.0100, 0.0101) * 20
+
+
+def disturbed(batch_size: int, others_cpus: float) -> Result:
+    """A result of two CPUs of which others took some."""
+    result = make_result(batch_size=batch_size, samples=STEADY)
+    conditions = Conditions(seconds=1.0, others_cpus=others_cpus)
+    measurement = result.measurement.model_copy(update={"conditions": conditions})
+    return result.model_copy(update={"measurement": measurement})
+
+
+def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each result with its own figure."""
+    show_doubts([disturbed(32, 1.0), disturbed(64, 0.5), disturbed(128, 0.0)])
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines() == [
+        "unstable:",
+        "  net training cpu batch 32: other programs kept 1.0 of 2 CPUs busy",
+        "  net training cpu batch 64: other programs kept 0.5 of 2 CPUs busy",
+        "  remedy: end them, or measure when the machine is idle",
+    ]
+
+
+def test_contradictions_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """All trials of a run share them."""
+    contradicted = make_result(samples=STEADY).model_copy(
+        update={"contradictions": ("8 logical CPUs, not 4",)}
+    )
+    show_doubts([contradicted, contradicted])
+    assert capsys.readouterr().err == "measured as is: 8 logical CPUs, not 4\n"
+
+
+def test_a_calm_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """No news is good news."""
+    show_doubts([disturbed(32, 0.1)])
+    assert capsys.readouterr().err == ""
