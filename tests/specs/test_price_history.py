@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from epochcost.errors import InputError
+from epochcost.errors import InputError, SpecError
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price_history import PricePoint, history_of, read_history
 from price_plans import plan
 from tiny_project import write_tiny_project
 
 HEADER = "time,region,price\n"
+SPEC = """
+id = "box"
+hardware = "giant"
+plan = "spot"
+provider = "Cloud"
+amount = 1
+history = "spot.csv"
+source = "a test"
+as_of = 2026-11-01
+"""
 ROW = "2017-03-01T00:00:00Z,us-east-1,0.27\n"
 
 
@@ -93,12 +102,22 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_the_history_that_a_price_names(tmp_path: Path) -> None:
     """It stands beside the price's spec; a price without one is refused."""
-    catalogue = load_catalogue(write_tiny_project(tmp_path))
-    spec = tmp_path / "specs" / "prices" / "box.toml"
+    root = write_tiny_project(tmp_path)
+    spec = root / "specs" / "prices" / "box.toml"
     spec.parent.mkdir()
+    spec.write_text(SPEC)
+    with pytest.raises(SpecError, match=r'history: should be a file in .*prices/, got "spot\.csv"'):
+        load_catalogue(root)
     history(spec.parent, HEADER + ROW)
-    price = plan(id="box", amount=Decimal(1), history="spot.csv")
-    known = replace(catalogue, files={**catalogue.files, "prices/box": spec})
-    assert list(history_of(known, price).series) == ["us-east-1"]
+    catalogue = load_catalogue(root)
+    assert list(history_of(catalogue, catalogue.price("box")).series) == ["us-east-1"]
     with pytest.raises(InputError, match="box: demanded a price with a history"):
-        history_of(known, plan(id="box", amount=Decimal(1)))
+        history_of(catalogue, plan(id="box", amount=Decimal(1)))
+
+
+def test_histories_stand_beside_prices_only(tmp_path: Path) -> None:
+    """Elsewhere among the specs a CSV file is one that does not belong."""
+    root = write_tiny_project(tmp_path)
+    history(root / "specs" / "hardware", HEADER + ROW)
+    with pytest.raises(SpecError, match=r'should be a \.toml file, got the file "spot\.csv"'):
+        load_catalogue(root)

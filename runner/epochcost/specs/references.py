@@ -92,6 +92,7 @@ def between(document: Document, others: Neighbours) -> Iterator[Finding]:
         case "prices":
             yield from _uncounted_vcpus(document, others)
             yield from _ranges_of_no_figure(document)
+            yield from _missing_history(document)
         case "published":
             yield from _prices_of_other_machines(document, others)
 
@@ -161,6 +162,16 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
         if finite and numbers != sorted(numbers):
             demand = f"should reach around the figure that is given, {figure}"
             yield Finding(("ranges", key), f"{demand}, got {low} to {high}")
+
+
+def _missing_history(document: Document) -> Iterator[Finding]:
+    name = document.table.get("history")
+    if not isinstance(name, str) or "/" in name or "\0" in name:
+        return
+    files = {path.name for path in document.path.parent.glob("*.csv")}
+    if name not in files:
+        demand = f"should be a file in {displayed(document.path.parent)}/"
+        yield Finding(("history",), f"{demand}, got {shown(name)}{nearest(name, files)}")
 
 
 def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterator[Finding]:

@@ -5,7 +5,7 @@
     └── datasets/  targets/  grids/                           reserved
 
 Files beside the specs are welcome where they cannot be mistaken for one: Markdown, hidden files
-and editors' backups.
+and editors' backups; and in prices/ the .csv files of their histories.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from epochcost.specs.kinds import KINDS, RESERVED
 from epochcost.specs.wording import nearest, printable, shown
 
 FOLDER = "specs"
+_HISTORIES = "prices"
 
 
 class SpecFile(NamedTuple):
@@ -77,6 +78,12 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
         entry = pending.pop()
         if isinstance(entry, Fault):
             yield entry
+        elif (
+            kind == _HISTORIES
+            and entry.name.endswith(".csv")
+            and entry.is_file(follow_symlinks=False)
+        ):
+            continue
         elif (is_folder := entry.is_dir(follow_symlinks=False)) == entry.name.endswith(".toml"):
             sort = "folder" if is_folder else "link" if entry.is_symlink() else "file"
             message = f"should be a .toml file, got the {sort} {shown(entry.name)}"
