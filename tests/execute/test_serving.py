@@ -1,0 +1,82 @@
+"""From a study's scenarios to stored results, on a real model of the tiny project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.execute.build import build_job
+from epochcost.execute.events import Event, Finished
+from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.serving import powers_of_two
+from epochcost.plan.make import Plan
+from epochcost.results.store import ResultStore, load_all
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+pytest.importorskip("mlperf_loadgen", reason="LoadGen is not built for this machine")
+_LOAD = """
+scenarios = ["single-stream", "server"]
+modes = ["inference"]
+serving = { server_latency_ms = 200, maximum_batch = 6 }
+"""
+
+
+def ignore(_: Event) -> None:
+    """Show nothing."""
+
+
+@pytest.fixture(name="served")
+def served_fixture(tmp_path: Path) -> tuple[Catalogue, Plan]:
+    """The tiny project with a study of two scenarios, and its plan."""
+    root = write_tiny_project(tmp_path / "project")
+    study = root / "specs" / "studies" / "brief.toml"
+    study.write_text(study.read_text().replace('models = ["tiny"]', f'models = ["tiny"]{_LOAD}'))
+    catalogue = load_catalogue(root)
+    return catalogue, plan_here(catalogue, Request(providers=("cpu",)))
+
+
+def test_the_sizes_are_powers_of_two_up_to_the_largest() -> None:
+    """A largest that is none is there as well, for full batches are never padded."""
+    assert powers_of_two(1) == (1,)
+    assert powers_of_two(8) == (1, 2, 4, 8)
+    assert powers_of_two(6) == (1, 2, 4, 6)
+
+
+def test_a_job_has_a_graph_for_each_size(served: tuple[Catalogue, Plan], tmp_path: Path) -> None:
+    """All of one model, bound to its batch, and different examples to ask for."""
+    catalogue, plan = served
+    (trial,) = (trial for trial in plan.trials if trial.scenario == "server")
+    model = catalogue.models["tiny"]
+    job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
+    assert job.serving is not None
+    assert job.serving.load == trial.load
+    shapes = {
+        size: onnx.load(path).graph.input[0].type.tensor_type.shape.dim[0].dim_value
+        for size, path in job.serving.graphs.items()
+    }
+    assert shapes == {1: 1, 2: 2, 4: 4, 6: 6}
+    examples = np.load(job.batches)["x"]
+    assert examples.shape == (1024, 16)
+    assert len(np.unique(examples, axis=0)) == len(examples)
+
+
+def test_scenarios_are_measured_stored_and_resumed(
+    served: tuple[Catalogue, Plan], tmp_path: Path
+) -> None:
+    """Results of both scenarios stand side by side and are found again."""
+    catalogue, plan = served
+    store = ResultStore(tmp_path / "results")
+    outcomes = run_trials(Assignment(catalogue, plan.trials, "local", store), ignore)
+    assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
+    results = load_all(store.folder).require_sound()
+    assert {result.trial.scenario for result in results} == {"single-stream", "server"}
+    assert all(result.measurement.served is not None for result in results)
+    assert all(path.stat().st_size < 5_000_000 for path in store.folder.glob("*/*.json"))
+    again = run_trials(Assignment(catalogue, plan.trials, "local", store, resume=True), ignore)
+    assert not any(isinstance(outcome, Finished) for outcome in again)
