@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from epochcost.errors import ModelError
-from epochcost.execute.inventory import sizes
+import pytest
+
+from epochcost.errors import CapabilityError, ModelError
+from epochcost.execute import inventory
+from epochcost.execute.inventory import Counted, Found, sizes
 from epochcost.plan.size import ModelSize
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 
 
-def test_processes_count_what_one_counts(tmp_path: Path) -> None:
-    """Five copies are counted side by side, in the order of their ids, faults included."""
-    project = write_tiny_project(tmp_path)
+@pytest.fixture(name="catalogue")
+def catalogue_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
+    """The tiny project with five copies of its model, the fourth of them without a graph.
+
+    The cache is the test's own.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    project = write_tiny_project(tmp_path / "project")
     spec = (project / "specs/models/tiny.toml").read_text()
     for number in range(5):
         copy = spec.replace('"tiny"', f'"copy-{number}"', 1)
         graph = "broken.onnx" if number == 3 else "tiny.onnx"
         (project / f"specs/models/copy-{number}.toml").write_text(copy.replace("tiny.onnx", graph))
     (project / "models/broken.onnx").write_bytes(b"no graph at all")
-    catalogue = load_catalogue(project)
-    found = sizes(catalogue, catalogue.models)
+    return load_catalogue(project)
+
+
+def test_processes_count_what_one_counts(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies are counted side by side, in the order of their ids, faults included."""
+    few = sizes(catalogue, ["tiny"])["tiny"]
+    monkeypatch.setattr(inventory, "_FEW_BYTES", 0)
+    seen: list[Counted] = []
+    found = sizes(catalogue, catalogue.models, seen.append)
     assert list(found) == [*(f"copy-{number}" for number in range(5)), "tiny"]
     assert isinstance(found["copy-3"], ModelError)
-    few = sizes(catalogue, ["tiny"])["tiny"]
     copy = found["copy-0"]
     assert isinstance(copy, ModelSize)
     assert isinstance(few, ModelSize)
     assert copy.footprints == few.footprints
+    assert [(counted.done, counted.total) for counted in seen] == [(n, 6) for n in range(1, 7)]
+    assert seen[0].model == "tiny"  # which was kept
+
+
+def test_a_second_look_starts_nothing(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept is not counted again; what failed is."""
+    first = sizes(catalogue, catalogue.models)
+    counted: list[str] = []
+
+    def watched(question: inventory.Question) -> Found:
+        counted.append(question.model.id)
+        return ModelError("as before")
+
+    monkeypatch.setattr(inventory, "_size", watched)
+    second = sizes(catalogue, catalogue.models)
+    assert counted == ["copy-3"]
+    assert [second[name] for name in ("copy-0", "tiny")] == [first["copy-0"], first["tiny"]]
+
+
+def test_a_process_that_is_killed_costs_its_models_only() -> None:
+    """The kernel ends what takes too much memory: the rows say so, and the command goes on."""
+    future: Future[Found] = Future()
+    future.set_exception(BrokenProcessPool(f"of {os.getpid()}"))
+    answer = inventory._result(future)
+    assert isinstance(answer, CapabilityError)
+    assert "ended before its time" in str(answer)

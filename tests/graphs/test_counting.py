@@ -169,25 +169,28 @@ def test_an_open_dimension_is_refused() -> None:
         flops(model)
 
 
-@pytest.mark.parametrize(
-    ("graph", "demand"),
-    [
-        (
-            "g (float[2,4] x) => (float[2,4] y) "
-            "{ s = SplitToSequence <axis = 0> (x) y = ConcatFromSequence <axis = 0> (s) }",
-            "value 's': demanded a tensor",
+def test_a_sequence_computes_nothing_and_has_no_size() -> None:
+    """Arithmetic beside it is counted; what it holds is refused, not guessed."""
+    bound = bind_dimensions(
+        model_of_text(
+            "g (float[2,4] x, float[4,4] w) => (float[2,4] y) { u = MatMul(x, w) "
+            "s = SplitToSequence <axis = 0> (u) y = ConcatFromSequence <axis = 0> (s) }"
         ),
-        (
-            'g (float[2,4] x) => (float[2,2] y) { y = Einsum <equation = "ij,kj"> (x, x) }',
-            "the inputs of Einsum take a form that is not counted",
+        {},
+    )
+    assert flops(bound) == 2 * 2 * 4 * 4
+    with pytest.raises(ModelError, match="value 's': demanded a tensor"):
+        peak_activation_bytes(bound)
+
+
+def test_a_damaged_node_is_refused_in_words() -> None:
+    """An input that no node yields has no shape to count with."""
+    bound = bind_dimensions(
+        model_of_text(
+            'g (float[2,4] x) => (float[2,2] y) { y = Einsum <equation = "ij,kj"> (x, x) }'
         ),
-    ],
-)
-def test_what_cannot_be_counted_is_refused(graph: str, demand: str) -> None:
-    """Sequences have no size, and a damaged node no arithmetic: an error in words."""
-    bound = bind_dimensions(model_of_text(graph), {})
-    for node in bound.graph.node:
-        if node.op_type == "Einsum":
-            node.input[1] = "nowhere"
-    with pytest.raises(ModelError, match=demand):
+        {},
+    )
+    bound.graph.node[0].input[1] = "nowhere"
+    with pytest.raises(ModelError, match="the inputs of Einsum take a form that is not counted"):
         flops(bound)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 
 from epochcost.cli.sizes import Sized, show_sizes, sizes_as_json
 from epochcost.cli.tables import print_table
@@ -110,9 +111,11 @@ def plan_for(
 
 def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[Sized]:
     """Every model with its size, those without a study too."""
+    from epochcost.cli.progress import counting
     from epochcost.execute.inventory import sizes
 
-    counted = sizes(catalogue, models)
+    with counting(Console(stderr=True)) as on_counted:
+        counted = sizes(catalogue, models, on_counted)
     return [(catalogue.model(name), counted.get(name)) for name in sorted(set(models))]
 
 

@@ -5,8 +5,9 @@ Everything goes to standard error, so that standard output holds the result and 
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -16,6 +17,7 @@ from rich.table import Column
 
 from epochcost.cli.served import served_words
 from epochcost.execute.events import Advanced, Event, Failed, Finished, Skipped, Started
+from epochcost.execute.inventory import Counted
 from epochcost.plan.trial import Trial
 from epochcost.statistics import summarise
 from epochcost.units import seconds
@@ -109,6 +111,26 @@ def advance_words(event: Advanced) -> str:
     )
     counted = f", {progress.samples} steps{precision}" if progress.samples else ""
     return f"{progress.phase}{counted}"
+
+
+@contextlib.contextmanager
+def counting(console: Console) -> Iterator[Callable[[Counted], None]]:
+    """A bar over the models whose sizes are counted; nothing where nobody watches."""
+    columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("counting the models")
+
+        def show(counted: Counted) -> None:
+            progress.update(
+                task,
+                completed=counted.done,
+                total=counted.total,
+                description=f"{counted.model} is counted",
+            )
+
+        yield show
 
 
 class _Lines:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from epochcost.cli.tables import print_table
-from epochcost.errors import ModelError
+from epochcost.errors import EpochcostError
 from epochcost.units import memory, scientific
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _WIDTH = 100
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
 
 # A model with its size, why it has none, or None where there is no graph to count.
-Sized = tuple["Model", "ModelSize | ModelError | None"]
+Sized = tuple["Model", "ModelSize | EpochcostError | None"]
 Room = Mapping["Provider", int]
 
 
@@ -48,7 +48,7 @@ def sizes_as_json(sized: Sequence[Sized], room: Room) -> dict[str, Any]:
     }
 
 
-def _as_json(model: Model, size: ModelSize | ModelError | None, room: Room) -> dict[str, Any]:
+def _as_json(model: Model, size: ModelSize | EpochcostError | None, room: Room) -> dict[str, Any]:
     if model.declared is not None:
         declared = model.declared
         return {
@@ -56,7 +56,7 @@ def _as_json(model: Model, size: ModelSize | ModelError | None, room: Room) -> d
             "training_tokens": declared.training_tokens,
             "training_flops": declared.training_flops,
         }
-    if size is None or isinstance(size, ModelError):
+    if size is None or isinstance(size, EpochcostError):
         return {"error": str(size)}
     forward = size.forward_flops_per_example
     return {
@@ -85,10 +85,10 @@ def _batch_as_json(footprint: Footprint, room: Room) -> dict[str, Any]:
 _PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 
 
-def _row(model: Model, size: ModelSize | ModelError | None) -> tuple[str, ...]:
+def _row(model: Model, size: ModelSize | EpochcostError | None) -> tuple[str, ...]:
     if model.declared is not None:
         return (model.id, f"{model.declared.parameters:,}", "-", "-", "-", "-")
-    if size is None or isinstance(size, ModelError):
+    if size is None or isinstance(size, EpochcostError):
         return (model.id, *["-"] * (len(_HEADER) - 1))
     forward = size.forward_flops_per_example
     return (
@@ -105,11 +105,13 @@ def _flops(value: float | None) -> str:
     return "-" if value is None else scientific(value)
 
 
-def _memory_lines(model: Model, size: ModelSize | ModelError | None, room: Room) -> Iterator[str]:
+def _memory_lines(
+    model: Model, size: ModelSize | EpochcostError | None, room: Room
+) -> Iterator[str]:
     if model.declared is not None:
         total = _flops(float(model.declared.training_flops))
         yield f"{model.id}: no graph; {total} FLOPs train it, 6 for each parameter and token"
-    elif size is None or isinstance(size, ModelError):
+    elif size is None or isinstance(size, EpochcostError):
         yield f"{model.id}: not counted: {size}"
     else:
         for mode in dict.fromkeys(footprint.mode for footprint in size.footprints):

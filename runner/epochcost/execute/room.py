@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from epochcost.errors import ModelError
-from epochcost.execute.sizing import size_of
-from epochcost.graphs.loading import load_model
+from epochcost.errors import EpochcostError
+from epochcost.execute.size_cache import Question, size_once
 from epochcost.measure.environment import detect
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.plan.make import Plan, leave_out_oversized
@@ -58,8 +57,8 @@ def _memory_bytes(
     model = catalogue.model(name)
     wanted = {mode: {trial.batch_size for trial in trials}}
     try:
-        size = size_of(model, load_model(catalogue.graph_path(model)), wanted, provider)
-    except ModelError:
+        size = size_once(Question(model, catalogue.graph_path(model), wanted, provider))
+    except EpochcostError:
         return {}
     found = {trial.id: size.footprint(mode, trial.batch_size) for trial in trials}
     return {

@@ -70,7 +70,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
     A tensor lives from its node to its last reader; graph inputs, outputs and initializers are not
     counted. Views share memory, and an elementwise result takes the place of an operand of its
     size that dies with it. ``shapes`` replaces those that the model declares. Raises ModelError
-    where a shape is not static.
+    where a shape is not static, and for a value that is no tensor.
     """
     known = static_shapes(model) if shapes is None else shapes
     widths, root = item_bytes(model), _storage(model)
@@ -82,6 +82,8 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
     for step, node in enumerate(model.graph.node):
         for name in node.output:
             if name and root.get(name, name) == name and name not in kept:
+                if name not in widths or name not in known:
+                    raise ModelError(f"value {name!r}: demanded a tensor to count with")
                 live[name] = math.prod(known[name]) * widths[name]
                 held += live[name]
         dying = [name for name in ending.get(step, ()) if name in live]
@@ -111,17 +113,21 @@ def _reused(node: onnx.NodeProto, live: Mapping[str, int], dying: Sequence[str])
 
 
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of the main graph; raises ModelError where one is not static."""
+    """The shape of every tensor of the main graph; raises ModelError where one is not static.
+
+    Values that are no tensors, such as sequences, are left out.
+    """
     shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    declared = set(shapes)
     for info in declared_values(model.graph):
-        tensor = info.type.tensor_type
-        if tensor.elem_type == onnx.TensorProto.UNDEFINED:
-            raise ModelError(f"value {info.name!r}: demanded a tensor to count with")
-        dims = tensor.shape.dim
+        declared.add(info.name)
+        if not info.type.HasField("tensor_type"):
+            continue
+        dims = info.type.tensor_type.shape.dim
         if not all(dim.HasField("dim_value") for dim in dims):
             raise ModelError(f"value {info.name!r}: demanded a static shape to count with")
         shapes[info.name] = tuple(dim.dim_value for dim in dims)
-    missing = [n for node in model.graph.node for n in node.output if n and n not in shapes]
+    missing = [n for node in model.graph.node for n in node.output if n and n not in declared]
     if missing:
         raise ModelError(f"value {missing[0]!r}: demanded a declared shape to count with")
     return shapes
