@@ -44,6 +44,11 @@ class Phase:
         self._thread: threading.Thread | None = None
         self._before = read_host(own, self._groups)
 
+    @property
+    def started(self) -> bool:
+        """Whether the first reading is taken."""
+        return self._thread is not None
+
     def start(self, period_seconds: float) -> None:
         """Take the first reading, and others from a thread."""
         self._before = read_host(self._own, self._groups)
@@ -52,7 +57,7 @@ class Phase:
         self._thread.start()
 
     def stop(self) -> tuple[Conditions, Energy]:
-        """Take the last reading; what happened since the first."""
+        """Take the last reading; what happened since the first, of ``start``."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()

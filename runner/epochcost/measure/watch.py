@@ -61,9 +61,8 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._phase is not None:
+        if self._phase is not None and self._phase.started and self._seen is None:
             self._phase.stop()
-            self._phase = None
         self._opened.close()
 
     def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
@@ -83,20 +82,23 @@ class Watch:
         return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
     def _heed(self, progress: Progress) -> None:
-        if progress.phase == "sampling" and self._phase is None and self._seen is None:
-            self._phase = self._begin()
-        elif progress.phase == "finishing" and self._phase is not None:
-            self._seen, self._phase = self._phase.stop(), None
+        """Prepare during the warm-up, when looking for processes disturbs no sample."""
+        if progress.phase in ("warm-up", "sampling") and self._phase is None:
+            self._phase = self._prepared()
+        if self._phase is None or self._seen is not None:
+            return
+        if progress.phase == "sampling" and not self._phase.started:
+            self._phase.start(_GPU_PERIOD_SECONDS if self._devices else _HOST_PERIOD_SECONDS)
+        elif progress.phase == "finishing" and self._phase.started:
+            self._seen = self._phase.stop()
 
-    def _begin(self) -> Phase:
+    def _prepared(self) -> Phase:
         own = own_processes()
         processes = frozenset(process.pid for process in own)
         devices = self._used(processes)
         meters, silent = self._meters(devices)
         watch = DeviceWatch(self._library, devices, processes) if devices else None
-        phase = Phase(own, watch, meters, silent)
-        phase.start(_GPU_PERIOD_SECONDS if devices else _HOST_PERIOD_SECONDS)
-        return phase
+        return Phase(own, watch, meters, silent)
 
     def _used(self, processes: frozenset[int]) -> tuple[Device, ...]:
         return devices_in_use(self._library, self._devices, processes) if self._devices else ()
