@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from epochcost.cost import Time
 from epochcost.cost.priced_job import SPEED, PricedJob
@@ -58,6 +58,7 @@ def test_where_half_the_cost_is(name: str, value: str) -> None:
     assert got.value == pytest.approx(Decimal(value), rel=Decimal("1e-12"))
 
 
+@settings(max_examples=20)  # each bisects a hundred bills, judged as specs
 @given(figures("0.01", "100"))
 def test_the_job_costs_as_much_there(cost: Decimal) -> None:
     """Billed anew at the switching value, the job costs the amount asked for."""
