@@ -12,6 +12,7 @@ from epochcost.errors import InputError
 from epochcost.report.inputs import Inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.site import Site, build
+from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
 from report_project import REPOSITORY, inputs_of, make_result, write_project
 
 
@@ -156,3 +157,43 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
         assert "ec-doubt" not in calm_row
         assert "measured as is: 8 GPUs, not 1" in doubtful_row
         assert "unstable: 4 samples" in doubtful_row
+
+
+def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
+    """50 W and 10 W over a step of 11 ms are 0.66 J; both meters are named."""
+    package = MeteredEnergy(meter="RAPL package-0", of="cpu", joules=100.0, seconds=2.0)
+    memory = MeteredEnergy(meter="RAPL dram", of="memory", joules=20.0, seconds=2.0)
+    metered = make_result(samples=(0.011,) * 40)
+    energy = Energy(readings=(package, memory))
+    measurement = metered.measurement.model_copy(update={"energy": energy})
+    project = write_project(tmp_path, [metered.model_copy(update={"measurement": measurement})])
+    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    assert "0.66 J, RAPL package-0 + RAPL dram" in html.unescape(page)
+
+
+def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
+    """What stood between the work and the hardware, and which code measured."""
+    result = make_result()
+    environment = result.environment.model_copy(
+        update={
+            "instance": Instance(provider="AWS EC2", type="p5.48xlarge", zone="us-east-1a"),
+            "container": "docker",
+            "cpu_quota": 1.5,
+            "memory_limit_bytes": 2**32,
+            "gpus": (Gpu(name=None, memory_bytes=None, driver=None, power_limit_watts=700.0),),
+            "revision": "0123456789abcdef",
+            "modified": True,
+        }
+    )
+    project = write_project(tmp_path, [result.model_copy(update={"environment": environment})])
+    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["machines/local.md"]
+    (row,) = (line for line in html.unescape(page).splitlines() if "<code>f00df00d" in line)
+    for words in (
+        "p5.48xlarge, us-east-1a",
+        "in a container: docker",
+        "quota 1.5",
+        "limit 4.0 GiB",
+        "unknown, memory unknown, driver unknown, 700 W",
+        "epochcost at 0123456789, modified",
+    ):
+        assert words in row

@@ -111,6 +111,16 @@ _FIELDS: tuple[_Field, ...] = (
         lambda r: r.observed.step_ratio,
     ),
     _Field(
+        "step_energy_j",
+        "joules of a mean step, by the meters named; empty where none read",
+        lambda r: r.observed.step_joules,
+    ),
+    _Field(
+        "energy_meters",
+        "which meters read while steps were timed; what they leave out is not counted",
+        lambda r: r.observed.meters,
+    ),
+    _Field(
         "doubts",
         "in what the machine is not the declared one, and why the figure may not repeat",
         lambda r: "; ".join(r.observed.doubts) or None,

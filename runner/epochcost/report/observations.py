@@ -12,7 +12,7 @@ from typing import Literal
 from epochcost.cost import Time
 from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.subjects import Machine, Subject, measured_machine, published_machine
-from epochcost.results.records import Result
+from epochcost.results.records import Energy, Result
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Training
@@ -40,6 +40,7 @@ class Observation:
     paid.
     ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
     ``doubts`` say in what the machine is not the declared one, and why a figure may not repeat.
+    ``watts`` is the power that ``meters`` read while the steps were timed; None where none did.
     """
 
     subject: Subject
@@ -58,6 +59,8 @@ class Observation:
     own_price: str | None = None
     step_ratio: Decimal | None = None
     doubts: tuple[str, ...] = ()
+    watts: float | None = None
+    meters: str | None = None
 
     @property
     def full(self) -> Time | None:
@@ -68,6 +71,14 @@ class Observation:
     def example_seconds(self) -> Decimal | None:
         """The mean time of one example in its batch."""
         return self.step.mean / self.batch_size if self.step else None
+
+    @property
+    def step_joules(self) -> Decimal | None:
+        """What the metered parts of the machine draw in a mean step; None where no meter read."""
+        if self.watts is None or self.step is None:
+            return None
+        # No meter is good for more than six digits.
+        return Decimal(f"{self.watts * float(self.step.mean):.6g}")
 
     @property
     def million(self) -> Time | None:
@@ -118,6 +129,7 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
     step = Time.measured(summary.interval.low, summary.mean, summary.interval.high)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
+    energy = result.measurement.energy or Energy()
     return Observation(
         subject=Subject.of_model(model),
         machine=measured_machine(hardware, result.environment, trial.provider, only_host=only_host),
@@ -134,6 +146,8 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         stop_reason=result.measurement.stop_reason,
         step_ratio=inputs.ratios.of(trial.model, trial.batch_size) if training else None,
         doubts=tuple(_doubts(result)),
+        watts=energy.watts,
+        meters=energy.meter or None,
     )
 
 

@@ -87,6 +87,10 @@ def _scientific(value: Decimal | int) -> str:
     return scientific(float(value))
 
 
+def _joules(energy: Decimal) -> str:
+    return f"{float(energy):.3g} J"
+
+
 def _gib(size_bytes: int) -> str:
     return f"{size_bytes / _GIB:.1f} GiB"
 
@@ -108,6 +112,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "date": _date,
     "goal": wording.goal_words,
     "hour_rate": wording.hour_words,
+    "joules": _joules,
     "linked": linked,
     "machine_uri": _machine_address,
     "ours": claim_words.ours_words,
