@@ -166,8 +166,11 @@ class _Scenario:
     def _server(self) -> tuple[Logged, int | None]:
         """Find the highest rate in short runs, then prove it in one that counts."""
         floor = _LEAST_UTILISATION / self._service[1]
-        hopeless = self._service[1] > self._bound_seconds
-        start = floor if hopeless else _FIRST_TRY_OF_CAPACITY * self._capacity()
+        start = floor
+        if self._service[1] <= self._bound_seconds:
+            capacity = self._capacity()
+            start = _FIRST_TRY_OF_CAPACITY * capacity
+            floor = min(floor, _LEAST_UTILISATION * capacity)
         tries: list[Logged] = []
 
         def keeps(rate: float) -> bool:
