@@ -81,7 +81,9 @@ counts = st.integers(1, 1_000_000)
 rules = st.one_of(
     st.sampled_from(list(BILLING_RULES.values())),
     st.builds(
-        Billing, increment_seconds=decimals("0", "1e6"), minimum_seconds=decimals("0", "1e6")
+        Billing,
+        increment_seconds=st.one_of(st.just(Decimal(0)), decimals("0.001", "1e6")),
+        minimum_seconds=decimals("0", "1e6"),
     ),
 )
 

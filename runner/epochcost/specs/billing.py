@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
 
 from epochcost.specs.base import NonNegative, Spec
+
+
+def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
+    if 0 < seconds < Decimal("0.001"):
+        raise ValueError("should be 0, or at least 0.001")
+    return seconds
 
 
 class Billing(Spec):
     """Use up to the minimum is billed as the minimum, longer use in whole steps.
 
-    A step is ``increment_seconds`` (0: as used). Each start is rounded by itself.
+    A step is ``increment_seconds`` (0: as used; nobody bills in less than a millisecond). Each
+    start is rounded by itself.
     """
 
-    increment_seconds: NonNegative
+    increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)]
     minimum_seconds: NonNegative = Decimal(0)
 
 
