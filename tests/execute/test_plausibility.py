@@ -190,3 +190,32 @@ def test_a_gpu_without_a_name_is_not_judged() -> None:
     """Unknown contradicts nothing."""
     nameless = K80.model_copy(update={"name": None})
     assert contradictions(hardware(), environment(4, nameless)) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "memory_gib", "found"),
+    [
+        ("Tesla V100 (32 GB)", 32, Gpu(name="Tesla V100", memory_bytes=16 * 2**30, driver="580")),
+        ("Quadro RTX 6000", 24, Gpu(name="RTX PRO 6000", memory_bytes=95 * 2**30, driver="580")),
+    ],
+)
+def test_namesakes_differ_in_memory(name: str, memory_gib: int, found: Gpu) -> None:
+    """A model number alone is not enough."""
+    spec = hardware(accelerators=[{"name": name, "memory_gib": memory_gib}])
+    (words,) = contradictions(spec, environment(4, found))
+    assert words.endswith(f"GiB, not of {memory_gib}")
+
+
+def test_error_correction_takes_its_part() -> None:
+    """A T4 of 16 GiB shows 15, a K80 of 12 shows 11.2."""
+    spec = hardware(accelerators=[{"name": "Tesla T4", "memory_gib": 16}])
+    t4 = Gpu(name="Tesla T4", memory_bytes=15360 * 2**20, driver="580")
+    assert contradictions(spec, environment(4, t4)) == ()
+
+
+def test_gpus_of_two_kinds_are_held_against_their_own() -> None:
+    """Whatever the order in which the bus lists them."""
+    spec = hardware(accelerators=[{"name": "Tesla T4"}, {"name": "Tesla K80"}])
+    t4 = Gpu(name="Tesla T4", memory_bytes=None, driver="580")
+    assert contradictions(spec, environment(4, K80, t4)) == ()
+    assert contradictions(spec, environment(4, t4, K80)) == ()

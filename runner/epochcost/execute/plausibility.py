@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
 
 from epochcost.errors import InputError
-from epochcost.results.records import CloudProvider, Environment
-from epochcost.specs.hardware import Hardware
+from epochcost.results.records import CloudProvider, Environment, Gpu
+from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.units import plain
 
 _GIB = 2**30
-# A kernel, a crash kernel and a hypervisor keep up to a tenth for themselves, and some lists print
-# GB for GiB (7 %); a machine of the next size has at least a quarter more or less.
+# A kernel, a crash kernel and a hypervisor keep up to a tenth for themselves, as error correction
+# does of a GPU, and some lists print GB for GiB (7 %); the next size has a sixth more at least.
 _LEAST_MEMORY_SHARE = 0.85
 _MOST_MEMORY_SHARE = 1.08
 _PROVIDERS: tuple[CloudProvider, ...] = ("AWS EC2", "Google Compute Engine", "Azure")
@@ -68,20 +67,34 @@ def _memory(hardware: Hardware, environment: Environment) -> Iterator[str]:
     if hardware.memory_gib is None or not known:
         return
     found = min(known) / _GIB
-    if not _LEAST_MEMORY_SHARE <= found / float(hardware.memory_gib) <= _MOST_MEMORY_SHARE:
+    if not _about(found, float(hardware.memory_gib)):
         yield f"{found:.1f} GiB of memory, not {plain(hardware.memory_gib)}"
 
 
+def _about(found_gib: float, declared_gib: float) -> bool:
+    return _LEAST_MEMORY_SHARE <= found_gib / declared_gib <= _MOST_MEMORY_SHARE
+
+
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """One line for the count, or for each device that is of another kind."""
-    demanded = [one.name for one in hardware.accelerators for _ in range(one.count)]
-    found = [gpu.name for gpu in environment.gpus]
+    """One line for the count, or for each kind of device that is another."""
+    demanded = [one for one in hardware.accelerators for _ in range(one.count)]
+    found = environment.gpus
     if len(found) != len(demanded):
         yield f"{len(found)} GPUs, not {len(demanded)}"
         return
-    pairs = zip_longest(sorted(found, key=str), sorted(demanded))
-    others = [(has, wants) for has, wants in pairs if has is not None and not same_chip(has, wants)]
-    yield from dict.fromkeys(f"a {has}, not a {wants}" for has, wants in others)
+    demanded.sort(key=lambda one: one.name)
+    pairs = zip(sorted(found, key=lambda gpu: str(gpu.name)), demanded, strict=True)
+    yield from dict.fromkeys(words for gpu, chip in pairs for words in _gpu(gpu, chip))
+
+
+def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
+    """By its name, and by its memory, in which namesakes differ."""
+    if gpu.name is not None and not same_chip(gpu.name, chip.name):
+        yield f"a {gpu.name}, not a {chip.name}"
+    elif chip.memory_gib is not None and gpu.memory_bytes is not None:
+        found = gpu.memory_bytes / _GIB
+        if not _about(found, float(chip.memory_gib)):
+            yield f"a GPU of {found:.1f} GiB, not of {plain(chip.memory_gib)}"
 
 
 def same_chip(driver_name: str, spec_name: str) -> bool:
