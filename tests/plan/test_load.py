@@ -94,4 +94,6 @@ def test_a_plain_trial_has_the_scenario_batch() -> None:
     loaded = Trial(**fields, load=Load(scenario="offline"))
     assert loaded.scenario == "offline"
     assert loaded.title == "net offline cpu batch 8"
+    whole = Trial(**fields, load=Load(scenario="offline", compliant=True))
+    assert (loaded.expected_seconds, whole.expected_seconds) == (20, 600)
     assert Trial.model_validate_json(loaded.model_dump_json()).id == loaded.id

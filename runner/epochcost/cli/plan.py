@@ -155,14 +155,14 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
 
 
 def _show(plan: Plan, hardware: str) -> None:
-    budget_seconds = float(sum(trial.budget_seconds for trial in plan.trials))
+    budget_seconds = float(sum(trial.expected_seconds for trial in plan.trials))
     typer.echo(
         f"{len(plan.trials)} trials on {hardware}, at most {seconds(budget_seconds)} of timing"
     )
     if plan.trials:
         print_table(
             ("trial", "id", "budget"),
-            [(trial.title, trial.id, f"{trial.budget_seconds} s") for trial in plan.trials],
+            [(trial.title, trial.id, f"{trial.expected_seconds} s") for trial in plan.trials],
         )
     for reason in dict.fromkeys(left.reason for left in plan.left_out):
         what = [left.what for left in plan.left_out if left.reason == reason]

@@ -30,7 +30,7 @@ class TimeLeft:
     """How long the remaining trials take: what the finished ones took, else their budgets."""
 
     def __init__(self, trials: Sequence[Trial], clock: Callable[[], float]) -> None:
-        self._waiting = [float(trial.budget_seconds) + _OVERHEAD_SECONDS for trial in trials]
+        self._waiting = [float(trial.expected_seconds) + _OVERHEAD_SECONDS for trial in trials]
         self._clock = clock
         self._started = clock()
         self._ratios: list[float] = []

@@ -23,14 +23,13 @@ from epochcost.measure.loadgen_log import Logged, loadgen_run
 from epochcost.measure.peak_rate import highest_rate
 from epochcost.measure.sampling import Clock, Report, warm_up
 from epochcost.measure.serving import ServedModel
-from epochcost.plan.load import Load, LoadScenario
+from epochcost.plan.load import COMPLIANT_SECONDS, Load, LoadScenario
 from epochcost.results.served import LoadGenRun, Purpose, Served
 from epochcost.specs.study import MOST_SAMPLES
 
-# Of every scenario in MLPerf's rules; counts below which its early stopping cannot judge a stream,
+# Counts below which its early stopping cannot judge a stream,
 # LoadGen's own least for a server, the samples of an offline run (mlcommons/inference,
 # loadgen/mlperf.conf, revision 001712e9; loadgen/early_stopping.cc).
-COMPLIANT_SECONDS = 600.0
 COMPLIANT_QUERIES: dict[LoadScenario, int] = {
     "single-stream": 64,
     "multi-stream": 662,

@@ -15,6 +15,8 @@ from epochcost.specs.model import Inference
 from epochcost.specs.study import Study
 from epochcost.units import plain
 
+# Of every scenario in MLPerf's rules (mlcommons/inference, loadgen/mlperf.conf, revision 001712e9).
+COMPLIANT_SECONDS = 600
 LoadScenario = Literal["single-stream", "multi-stream", "offline", "server"]
 _Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from epochcost.plan.load import Load
+from epochcost.plan.load import COMPLIANT_SECONDS, Load
 from epochcost.specs.study import Mode, Provider, Scenario
 from epochcost.units import plain
 
@@ -51,6 +51,13 @@ class Trial(BaseModel):
     def scenario(self) -> Scenario:
         """How inference is loaded; training knows full batches only."""
         return "batch" if self.load is None else self.load.scenario
+
+    @property
+    def expected_seconds(self) -> Decimal:
+        """About how long the timing takes: the budget, or MLPerf's duration."""
+        if self.load is not None and self.load.compliant:
+            return max(self.budget_seconds, Decimal(COMPLIANT_SECONDS))
+        return self.budget_seconds
 
     @property
     def id(self) -> str:
