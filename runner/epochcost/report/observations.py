@@ -145,16 +145,19 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         summary=summary,
         stop_reason=result.measurement.stop_reason,
         step_ratio=inputs.ratios.of(trial.model, trial.batch_size) if training else None,
-        doubts=tuple(_doubts(result)),
+        doubts=doubts_of(result),
         watts=energy.watts,
         meters=energy.meter or None,
     )
 
 
-def _doubts(result: Result) -> Iterator[str]:
-    yield from (f"measured as is: {one}" for one in result.contradictions)
-    for found in instabilities(result.measurement, result.environment):
-        yield f"unstable: {found.seen}"
+def doubts_of(result: Result) -> tuple[str, ...]:
+    """In what the machine is not the declared one, and why the figure may not repeat."""
+    found = instabilities(result.measurement, result.environment)
+    return (
+        *(f"measured as is: {one}" for one in result.contradictions),
+        *(f"unstable: {one.seen}" for one in found),
+    )
 
 
 def _epoch(step: Time, training: Training | None, batch_size: int) -> Time | None:

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from epochcost.cost import Cost, Time, Unpriced, million_inferences
 from epochcost.report.inputs import Inputs, Stored
-from epochcost.report.observations import Evidence, newest_configurations
+from epochcost.report.observations import Evidence, doubts_of, newest_configurations
 from epochcost.report.rows import Mark
 from epochcost.report.subjects import Machine, measured_machine
 from epochcost.results.served import LoadGenRun
@@ -37,6 +37,7 @@ class ServingRow:
     price: Price | None
     million: Cost
     evidence: Evidence
+    doubts: tuple[str, ...] = ()
 
     @property
     def assumed(self) -> bool:
@@ -85,6 +86,7 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
             price=price,
             million=_million(price, served.run, machine),
             evidence=Evidence("result file", stored.uri),
+            doubts=doubts_of(result),
         )
 
 
