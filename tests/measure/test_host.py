@@ -95,3 +95,26 @@ def test_a_process_that_has_ended_makes_the_load_unknown() -> None:
     process = psutil.Popen(["true"])
     process.wait()
     assert read_host((process,)).own is None
+
+
+def test_a_system_that_hides_its_times_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial does not fail because nobody may look beside it."""
+
+    def refuse() -> None:
+        raise PermissionError("/proc/stat")
+
+    monkeypatch.setattr(psutil, "cpu_times", refuse)
+    own = own_processes()
+    changed = change(read_host(own), read_host(own))
+    assert (changed.others_cpus, changed.steal_share) == (None, None)
+
+
+def test_a_system_that_hides_its_processes_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker's time would pass for that of others."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil.Process, "children", refuse)
+    assert own_processes() == ()
+    assert read_host(own_processes()).own is None

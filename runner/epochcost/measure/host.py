@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +53,12 @@ class HostChange:
 
 
 def own_processes() -> tuple[psutil.Process, ...]:
-    """List this process and all that it has started, the worker among them."""
+    """List this process and all that it has started, the worker among them; empty: unknown."""
     this = psutil.Process()
-    return (this, *this.children(recursive=True))
+    try:
+        return (this, *this.children(recursive=True))
+    except (OSError, psutil.Error):
+        return ()
 
 
 def read_host(
@@ -65,7 +68,7 @@ def read_host(
     clock: Callable[[], float] = time.monotonic,
 ) -> HostCounters:
     """Read all counters now."""
-    times = psutil.cpu_times()._asdict()
+    times = _system_times()
     return HostCounters(
         at=clock(),
         working=sum(times.get(name, 0.0) for name in _WORKING),
@@ -77,9 +80,19 @@ def read_host(
     )
 
 
+def _system_times() -> Mapping[str, float]:
+    """CPU seconds by kind; empty where the system hides them, as a hardened container does."""
+    try:
+        return psutil.cpu_times()._asdict()
+    except (OSError, psutil.Error):
+        return {}
+
+
 def _own_seconds(own: tuple[psutil.Process, ...]) -> float | None:
-    """None where one of the processes has ended: its time cannot be told from that of others."""
-    with contextlib.suppress(psutil.Error):
+    """None where one has ended or none is known: their time cannot be told from that of others."""
+    if not own:
+        return None
+    with contextlib.suppress(OSError, psutil.Error):
         times = [process.cpu_times() for process in own]
         return sum(one.user + one.system for one in times)
     return None
