@@ -19,15 +19,16 @@ from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
-# Enough for both to learn; a wide interval, so that the number of steps alone ends the trial.
-_STEPS = 80
+# Enough steps to learn whatever step is the last: RMSprop's first hundred throw the loss about by a
+# third. A wide interval, so that their number alone ends the trial.
+_STEPS = {"mnist-mlp": 300, "mnist-cnn": 80}
 
 
 def ignore(_: Event) -> None:
     """Show nothing."""
 
 
-@pytest.mark.parametrize("model", ["mnist-mlp", "mnist-cnn"])
+@pytest.mark.parametrize("model", _STEPS)
 def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
     """Some dozens of real training steps lower the loss on batches that were never trained on."""
     catalogue = load_catalogue(ROOT)
@@ -35,7 +36,7 @@ def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
     (trial,) = (t for t in planned.trials if (t.mode, t.batch_size) == ("training", 32))
     patient = trial.model_copy(
         update={
-            "minimum_samples": _STEPS,
+            "minimum_samples": _STEPS[model],
             "relative_half_width": Decimal("0.9"),
             "budget_seconds": Decimal(120),
         }
@@ -44,7 +45,7 @@ def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
     (outcome,) = run_trials(assignment, ignore)
     assert isinstance(outcome, Finished), outcome
     measured = outcome.result.measurement
-    assert measured.steps_taken >= _STEPS
+    assert measured.steps_taken >= _STEPS[model]
     assert measured.held_out_loss_before is not None
     assert measured.held_out_loss_after is not None
     assert measured.held_out_loss_after < 0.8 * measured.held_out_loss_before
