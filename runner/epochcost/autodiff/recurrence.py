@@ -121,6 +121,9 @@ def through_time(
     if node.attribute("clip"):
         raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
     view = _View(node)
+    if view.directions not in (1, 2):
+        got = view.directions
+        raise ModelError(f"{node.label}: demanded weights of one or two directions; got {got}")
     runs = [view.direction(index, *received) for index in range(view.directions)]
     swept = [sweep(run) for run in runs]
     both = list(zip(runs, swept, strict=True))
