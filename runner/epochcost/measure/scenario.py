@@ -27,9 +27,9 @@ from epochcost.plan.load import COMPLIANT_SECONDS, Load, LoadScenario
 from epochcost.results.served import LoadGenRun, Purpose, Served
 from epochcost.specs.study import MOST_SAMPLES
 
-# Counts below which its early stopping cannot judge a stream,
-# LoadGen's own least for a server, the samples of an offline run (mlcommons/inference,
-# loadgen/mlperf.conf, revision 001712e9; loadgen/early_stopping.cc).
+# What LoadGen's early stopping needs to judge a stream, LoadGen's own least for a server, and the
+# samples of an offline run (mlcommons/inference, loadgen/mlperf.conf, revision 001712e9;
+# loadgen/early_stopping.cc).
 COMPLIANT_QUERIES: dict[LoadScenario, int] = {
     "single-stream": 64,
     "multi-stream": 662,
@@ -164,12 +164,7 @@ class _Scenario:
 
     def _server(self) -> tuple[Logged, int | None]:
         """Find the highest rate in short runs, then prove it in one that counts."""
-        floor = _LEAST_UTILISATION / self._service[1]
-        start = floor
-        if self._service[1] <= self._bound_seconds:
-            capacity = self._capacity()
-            start = _FIRST_TRY_OF_CAPACITY * capacity
-            floor = min(floor, _LEAST_UTILISATION * capacity)
+        start, floor = self._rates_to_try()
         tries: list[Logged] = []
 
         def keeps(rate: float) -> bool:
@@ -186,6 +181,14 @@ class _Scenario:
             rate *= _LESS
         assert tries, "the search asks at least once"
         return tries[-1], None
+
+    def _rates_to_try(self) -> tuple[float, float]:
+        """The first and the lowest; where one sample alone is too late, one rate shows it."""
+        alone = 1 / self._service[1]
+        if self._service[1] > self._bound_seconds:
+            return alone, alone
+        capacity = self._capacity()
+        return _FIRST_TRY_OF_CAPACITY * capacity, _LEAST_UTILISATION * min(alone, capacity)
 
     def _ask(self, load: Load, rate: float, seconds: float, purpose: Purpose) -> Logged:
         least = self._pace.minimum_queries if load == self._load else self._pace.minimum_samples
