@@ -266,3 +266,15 @@ def test_scenarios_are_left_out_where_loadgen_is_missing() -> None:
     plan = plan_study(BOTH, served, without, graphs=GRAPHS)
     assert titles(plan) == ["mlp inference cpu batch 1"]
     assert plan.left_out == (LeftOut("mlp offline cpu batch 1", "LoadGen is missing"),)
+
+
+def test_compliant_is_asked_for_by_the_run() -> None:
+    """The study says which scenarios, the run how long; other trials stay what they are."""
+    served = study(models=["mlp"], providers=["cpu"], scenarios=["batch", "offline"])
+    short = plan_study(BOTH, served, HOST, graphs=GRAPHS)
+    whole = plan_study(BOTH, served, HOST, graphs=GRAPHS, selection=Selection(compliant=True))
+    kept = {trial.id for trial in short.trials} & {trial.id for trial in whole.trials}
+    assert kept == {trial.id for trial in short.trials if trial.scenario == "batch"}
+    (offline,) = (trial for trial in whole.trials if trial.scenario == "offline")
+    assert offline.load is not None
+    assert offline.load.compliant
