@@ -155,7 +155,7 @@ def test_running_statistics_are_state_and_not_parameters() -> None:
     assert not set(step.parameters) & set(RUNNING)
     first = {c.input: c.initial for c in step.carried if c.role == "state"}
     assert {name for name, initial in first.items() if initial == "model"} == set(RUNNING)
-    assert first["conv_weight.momentum"] == "zeros"
+    assert first["conv_weight.momentum"] == 0.0
     assert "BatchNormalization" not in [node.op_type for node in step.model.graph.node]
 
 
