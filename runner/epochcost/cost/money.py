@@ -23,6 +23,7 @@ from epochcost.errors import InputError
 # 18 decimals under LARGEST leave room for a million machines within the 60 digits of CONTEXT.
 QUANTUM = Decimal("1e-18")
 LARGEST = Decimal("1e30")
+_LEAST = -LARGEST
 CONTEXT = Context(
     prec=60,
     rounding=ROUND_HALF_EVEN,
@@ -63,8 +64,11 @@ def kept(value: Decimal) -> Decimal:
 
     To be called inside `exact_arithmetic`.
     """
-    if value.is_finite() and -LARGEST <= value <= LARGEST:
-        return value.quantize(QUANTUM)
+    try:
+        if _LEAST <= value <= LARGEST:
+            return value.quantize(QUANTUM)
+    except InvalidOperation:  # what a comparison says of NaN
+        pass
     raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
 
 
