@@ -22,6 +22,7 @@ PICTURES = {
     "home-dark": ("index.html", 1280, "dark"),
     "home-phone": ("index.html", 390, "light"),
     "model": ("models/mnist-mlp.html", 1280, "light"),
+    "rent-or-buy": ("rent-or-buy.html", 1280, "light"),
 }
 HEIGHT = 900
 SETTLED_MS = 1500
