@@ -11,6 +11,8 @@ import pytest
 from epochcost.errors import InputError
 from epochcost.report.inputs import Inputs
 from epochcost.report.navigation import navigation
+from epochcost.report.pages import home
+from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
 from report_project import REPOSITORY, inputs_of, make_result, write_project
@@ -197,3 +199,11 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
         "epochcost at 0123456789, modified",
     ):
         assert words in row
+
+
+def test_the_first_page_begins_with_our_own_figures(report: Report) -> None:
+    """Workloads that were measured here come before those that only others timed."""
+    (page,) = home.pages(report)
+    measured = [one.measured for one in page.context["overviews"]]
+    assert measured == sorted(measured, reverse=True)
+    assert set(measured) == {True, False}

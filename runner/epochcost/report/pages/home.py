@@ -22,6 +22,11 @@ class Overview:
     rows: tuple[Row, ...]
     figure: Figure | None
 
+    @property
+    def measured(self) -> bool:
+        """Whether any of its figures is our own."""
+        return any(row.observed.kind == "measured" for row in self.rows)
+
 
 def answers_of(rows: tuple[Row, ...]) -> tuple[Answer, ...]:
     """The answers for each goal that something was timed for."""
@@ -45,7 +50,8 @@ def overview(report: Report, subject: Subject) -> Overview:
 def pages(report: Report) -> Iterator[Page]:
     """The first page."""
     subjects = [overview(report, subject) for subject in report.subjects]
-    overviews = [one for one in subjects if one.answers]
+    # What was measured here comes before what others printed.
+    overviews = sorted((one for one in subjects if one.answers), key=lambda one: not one.measured)
     timed = {one.machine.hardware for one in report.observations}
     yield Page(
         uri="index.md",
