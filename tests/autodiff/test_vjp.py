@@ -211,3 +211,13 @@ def test_what_a_branch_takes_from_outside_counts() -> None:
     )
     with pytest.raises(ModelError, match=r"ai.onnx::If .* w -> a -> loss"):
         vjp_graph(model, ["w"])
+
+
+def test_an_axis_that_is_no_list_is_an_axis() -> None:
+    """Onnx's checker lets a scalar pass for the axes of a reduction."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,1] y) <int64 axis = {1}> { y = ReduceMean(x, axis) }"
+    )
+    backward = vjp_graph(model, ["x"])
+    (gradient,) = (info for info in backward.graph.output if info.name == "x_gradient")
+    assert [dim.dim_value for dim in gradient.type.tensor_type.shape.dim] == [2, 3]

@@ -6,6 +6,8 @@ broadcast against x.
 
 from __future__ import annotations
 
+import numpy as np
+
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, zero
@@ -17,8 +19,8 @@ def _axes(node: Node) -> tuple[int, ...]:
     given = node.attribute("axes")
     if given is None:
         given = node.constant(1, "axes")
-    if given is not None and len(given):
-        return tuple(sorted(int(axis) % node.x.rank for axis in given))
+    if given is not None and np.size(given):
+        return tuple(sorted(int(axis) % node.x.rank for axis in np.ravel(given)))
     return () if node.attribute("noop_with_empty_axes") else tuple(range(node.x.rank))
 
 
