@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 from epochcost.cost import Estimate, Unpriced
+from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe
 from epochcost.report.pages.page import Report
 from epochcost.report.rows import Row, join
@@ -69,6 +71,21 @@ def test_a_published_time_is_priced_then_and_now(report: Report) -> None:
     full = then.cost("full")
     assert isinstance(full, Estimate)
     assert full.mean == Decimal("2.70")  # 25 x 428 s are 2.97 h, billed as three
+
+
+def test_a_job_of_several_machines_is_no_figure_of_one(inputs: Inputs) -> None:
+    """Its time at the price of a single machine would be too cheap by their number."""
+    many = {
+        name: source.model_copy(
+            update={"timings": [one.model_copy(update={"count": 8}) for one in source.timings]}
+        )
+        for name, source in inputs.catalogue.published.items()
+    }
+    catalogue = replace(inputs.catalogue, published=many)
+    assert [one for one in observe(inputs) if one.kind == "published"]
+    assert not [
+        one for one in observe(replace(inputs, catalogue=catalogue)) if one.kind == "published"
+    ]
 
 
 def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:

@@ -172,7 +172,8 @@ def _published(catalogue: Catalogue) -> Iterator[Observation]:
         model = catalogue.models.get(source.model) if source.model else None
         subject = Subject.of_model(model) if model else Subject.of_source(source)
         for timing in source.timings:
-            if timing.batch_size is not None and timing.epochs is not None:
+            # The time of a job on several machines is no figure of one.
+            if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:
                 yield _from_timing(catalogue, source, timing, subject)
 
 
