@@ -221,3 +221,13 @@ def test_an_axis_that_is_no_list_is_an_axis() -> None:
     backward = vjp_graph(model, ["x"])
     (gradient,) = (info for info in backward.graph.output if info.name == "x_gradient")
     assert [dim.dim_value for dim in gradient.type.tensor_type.shape.dim] == [2, 3]
+
+
+def test_recurrent_weights_without_axes_are_refused() -> None:
+    """Onnx's inference of shapes lets a scalar pass for the weights of a GRU."""
+    model = model_of_text(
+        "g (float[4,2,3] x, float[1,6,3] w) => (float[4,1,2,2] y) <float r = {1}>"
+        "{ y = GRU <hidden_size = 2> (x, w, r) }"
+    )
+    with pytest.raises(ModelError, match="demanded X, W and R of rank 3"):
+        vjp_graph(model, ["x"])

@@ -120,6 +120,9 @@ def through_time(
     """
     if node.attribute("clip"):
         raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
+    ranks = [node.input(index).rank for index in range(3)]
+    if ranks != [3, 3, 3]:
+        raise ModelError(f"{node.label}: demanded X, W and R of rank 3; got ranks {ranks}")
     view = _View(node)
     if view.directions not in (1, 2):
         got = view.directions
