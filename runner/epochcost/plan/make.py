@@ -7,7 +7,7 @@ digests of the files and the abilities of the machine are passed in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
@@ -63,10 +63,11 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """Trials in the order in which they are run, cheapest first, and what is left out."""
+    """Trials, cheapest first, and what is left out; ``rounds`` by trial's id where above one."""
 
     trials: tuple[Trial, ...]
     left_out: tuple[LeftOut, ...]
+    rounds: Mapping[str, int] = field(default_factory=dict)
 
 
 def plan_study(
@@ -89,22 +90,25 @@ def plan_study(
         _trial_or_reason(study, host, work, graphs, selection.quick)
         for work in _work(catalogue, study, selection)
     ]
-    return merge_plans(
-        [
-            Plan(
-                tuple(draft for draft in drafts if isinstance(draft, Trial)),
-                tuple(draft for draft in drafts if isinstance(draft, LeftOut)),
-            )
-        ]
-    )
+    trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
+    left_out = tuple(draft for draft in drafts if isinstance(draft, LeftOut))
+    rounds = 1 if selection.quick else study.rounds
+    asked = {trial.id: rounds for trial in trials if rounds > 1}
+    return merge_plans([Plan(trials, left_out, asked)])
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """One plan of many: work that several studies name is done once; cheapest first."""
+    """One plan of many: work that several studies name is done once; cheapest first.
+
+    It takes as many rounds as the study that asks for the most.
+    """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}
     left_out = dict.fromkeys(left for plan in every for left in plan.left_out)
-    return Plan(tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out))
+    rounds: dict[str, int] = {}
+    for asked in (plan.rounds for plan in every):
+        rounds |= {key: max(count, rounds.get(key, 1)) for key, count in asked.items()}
+    return Plan(tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out), rounds)
 
 
 def leave_out_oversized(
@@ -126,7 +130,7 @@ def leave_out_oversized(
         for trial in oversized
     )
     kept = tuple(trial for trial in plan.trials if trial not in oversized)
-    return Plan(kept, (*plan.left_out, *reasons))
+    return replace(plan, trials=kept, left_out=(*plan.left_out, *reasons))
 
 
 def _no_room(trial: Trial, needed_bytes: int, room_bytes: int) -> str:

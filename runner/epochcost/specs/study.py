@@ -27,6 +27,8 @@ Provider = Literal["cpu", "cuda"]
 Scenario = Literal["batch", "single-stream", "multi-stream", "offline", "server"]
 Scenarios = Annotated[tuple[Scenario, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 MOST_BATCH = 65_536
+# A round of a budget of a minute is then a fraction of a second, which is mostly warm-up.
+MOST_ROUNDS = 100
 Modes = Annotated[tuple[Mode, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 
@@ -63,7 +65,8 @@ class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes.
 
     A mode whose batch sizes are not given takes each model's own; ``threads`` 0 is all cores.
-    ``scenarios`` are of inference; batch sizes are those of the scenario batch.
+    ``scenarios`` are of inference; batch sizes are those of the scenario batch. ``rounds``: how
+    often a run comes back to each trial, in another order each time, with its part of the budget.
     """
 
     name: Text
@@ -78,6 +81,7 @@ class Study(NamedSpec):
     scenarios: Scenarios = ("batch",)
     serving: Serving = Serving()
     threads: Annotated[int, Field(ge=0, le=4096)] = 0
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = 1
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     sampling: Sampling = Sampling()
     notes: Text | None = None
