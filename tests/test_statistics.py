@@ -18,6 +18,7 @@ from epochcost.statistics import (
     student_quantile,
     summarise,
     two_modes,
+    wilson_interval,
 )
 
 TRUE_MEAN = 10.0
@@ -183,3 +184,14 @@ def test_a_constant_series_has_neither() -> None:
     """No spread to split, no change to tell."""
     assert two_modes([1.0] * 50) is None
     assert drift([1.0] * 50) is None
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (95, 100, 0.8882, 0.9785), (9500, 10_000, 0.9456, 0.9541)],
+)
+def test_wilson_bounds_are_those_of_the_tables(
+    hits: int, trials: int, low: float, high: float
+) -> None:
+    """The bounds agree with published ones to four digits, at the edges as well."""
+    assert wilson_interval(hits, trials) == pytest.approx((low, high), abs=1e-4)

@@ -227,3 +227,12 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     apart = modes.slow >= modes.fast * (1 + _LEAST_GAP)
     explained = between[best] >= _LEAST_EXPLAINED * times.var()
     return modes if apart and explained and rarer >= _LEAST_MODE_SHARE else None
+
+
+def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
+    """Bound the share of ``hits`` in at least one trial (Wilson 1927, JASA 22)."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, spread = hits / trials, z * z / trials
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    return max(0.0, middle - half), min(1.0, middle + half)

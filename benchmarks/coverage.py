@@ -1,0 +1,135 @@
+"""How often the 95 % interval of a mean step time holds the true mean.
+
+    python benchmarks/coverage.py                 10,000 synthetic traces; minutes on one core
+    python benchmarks/coverage.py --traces 1000  fewer
+    python benchmarks/coverage.py --real          100 short runs against one long one; 12 minutes
+
+Synthetic traces run through the sampler's own stopping rule on a fake clock, so that stopping on
+luck counts. The processes are written down in ``coverage_traces``, which was settled before the
+interval was measured on them. Real runs are explained in ``coverage_real``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from coverage_traces import FAMILIES, Trace
+
+from epochcost.measure.job import Sampling
+from epochcost.measure.sampling import sample
+from epochcost.statistics import mean_interval, wilson_interval
+
+# What a study asks for when it says nothing, what the starter study asks for, and --quick.
+SETTINGS = {
+    "default": Sampling(budget_seconds=20),
+    "starter": Sampling(budget_seconds=12),
+    "quick": Sampling(relative_half_width=0.05, minimum_samples=10, budget_seconds=3),
+}
+# Warm-up takes this much of the budget at least.
+_WARM_UP_SECONDS = 0.25
+_ROW = "{:<10} {:<12} {:>7} {:>9} {:>16} {:>8} {:>10} {:>9}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trace sampled to its stop."""
+
+    covered: bool
+    precise: bool
+    half_width: float
+    seconds: float
+
+
+class Machine:
+    """A clock that only steps move, and steps that take the times of a trace."""
+
+    def __init__(self, steps: Iterator[float]) -> None:
+        self.now = 0.0
+        self._steps = steps
+
+    def clock(self) -> float:
+        """Tell the time."""
+        return self.now
+
+    def step(self) -> None:
+        """Take a step."""
+        self.now += next(self._steps)
+
+
+def sampled(trace: Trace, sampling: Sampling) -> Trial:
+    """Sample a trace as a worker does, and compare its interval with the mean of the process."""
+    machine = Machine(trace.steps())
+    deadline = sampling.budget_seconds - _WARM_UP_SECONDS
+    taken = sample(machine.step, machine.clock, sampling, deadline, lambda *_: None)
+    interval = mean_interval(taken.seconds)
+    return Trial(
+        covered=interval.low <= trace.mean <= interval.high,
+        precise=taken.stop_reason == "precise",
+        half_width=(interval.high - interval.low) / 2 / float(np.mean(taken.seconds)),
+        seconds=sum(taken.seconds),
+    )
+
+
+def synthetic(count: int) -> None:
+    """Sample ``count`` traces, half of them at either full setting, and half once more quickly."""
+    print(_ROW.format("setting", "family", "traces", "covered", "95 % Wilson", "precise", "±", "s"))
+    begun = time.perf_counter()
+    half = count // 2
+    every = _setting("default", range(half)) + _setting("starter", range(half, count))
+    print(_row("both", "all", every))
+    _setting("quick", range(half))
+    print(f"{time.perf_counter() - begun:.0f} s")
+
+
+def _setting(name: str, numbers: range) -> list[Trial]:
+    trials: dict[str, list[Trial]] = defaultdict(list)
+    for number in numbers:
+        family = FAMILIES[number % len(FAMILIES)]
+        trials[family].append(sampled(Trace.draw(family, number), SETTINGS[name]))
+    for family, found in trials.items():
+        print(_row(name, family, found), flush=True)
+    every = [trial for found in trials.values() for trial in found]
+    print(_row(name, "all", every), flush=True)
+    return every
+
+
+def _row(setting: str, family: str, trials: Iterable[Trial]) -> str:
+    found = list(trials)
+    covered = sum(trial.covered for trial in found)
+    low, high = wilson_interval(covered, len(found))
+    return _ROW.format(
+        setting,
+        family,
+        len(found),
+        f"{covered / len(found):.1%}",
+        f"{low:.1%} to {high:.1%}",
+        f"{sum(trial.precise for trial in found) / len(found):.0%}",
+        f"{np.median([trial.half_width for trial in found]):.2%}",
+        f"{np.median([trial.seconds for trial in found]):.2f}",
+    )
+
+
+def main() -> None:
+    """Read the options and measure coverage."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--traces", type=int, default=10_000)
+    parser.add_argument("--real", action="store_true", help="real runs instead of traces")
+    parser.add_argument("--runs", type=int, default=100, help="how many short real runs")
+    parser.add_argument("--budget", type=float, default=2.5, help="seconds of a short real run")
+    parser.add_argument("--rounds", type=int, default=1, help="fresh processes of a short run")
+    options = parser.parse_args()
+    if options.real:
+        from coverage_real import against_a_long_run
+
+        against_a_long_run(options.runs, options.budget, options.rounds)
+    else:
+        synthetic(options.traces)
+
+
+if __name__ == "__main__":
+    main()
