@@ -48,7 +48,7 @@ def write_serving_job(
     settings: dict[str, Any] = {
         "mode": "inference",
         "provider": "cpu",
-        "threads": 1,
+        "session": {"threads": 1},
         "graph": files[max(files)],
         "batches": folder / "examples.npz",
         "initial": folder / "initial.npz",

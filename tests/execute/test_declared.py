@@ -88,7 +88,7 @@ def _filled(graph: str) -> str:
 def losses(job: Job, steps: int) -> tuple[float, float]:
     """The held-out loss before and after some steps."""
     values = initial_parameters(job)
-    session = open_session(job.graph, job.provider, job.threads)
+    session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, values, session.get_inputs())
     step = Stepper(session, job.provider, job.mode, inputs, job.carried)
     before = held_out_loss(job, values)
@@ -195,7 +195,7 @@ def test_a_served_language_model_carries_its_state(declare: Declare) -> None:
     job = declare(LANGUAGE, LANGUAGE_SPEC + training(settings)).job("inference", 1)
     assert [(c.input, c.output) for c in job.carried] == [("h", "h_after")]
     assert job.outputs == ("logits",)
-    session = open_session(job.graph, job.provider, job.threads)
+    session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     step = Stepper(session, job.provider, job.mode, inputs, job.carried)
     step()

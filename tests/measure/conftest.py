@@ -79,7 +79,7 @@ def job_of(tmp_path: Path) -> Callable[..., Job]:
         settings = {
             "mode": "training",
             "provider": "cpu",
-            "threads": 1,
+            "session": {"threads": 1},
             "graph": tmp_path / "graph.onnx",
             "batches": tmp_path / "batches.npz",
             "initial": tmp_path / "initial.npz",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+import onnxruntime as ort
 import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.failures import JobError
+from epochcost.measure.job import SessionSettings
 from epochcost.measure.session import open_session, require_provider, usable_providers
 
 without_cuda = pytest.mark.skipif(
@@ -38,7 +40,7 @@ def test_asking_for_cuda_without_a_gpu_names_what_is_missing() -> None:
 def test_a_cuda_session_never_falls_back_silently(product: onnx.ModelProto) -> None:
     """What ONNX Runtime would run on the CPU with a warning is an error here."""
     with pytest.raises(CapabilityError, match=r"demanded a session on CUDA.*fell back to CPU"):
-        open_session(product.SerializeToString(), "cuda", 1)
+        open_session(product.SerializeToString(), "cuda")
 
 
 @pytest.mark.cuda
@@ -46,7 +48,7 @@ def test_a_cuda_session_never_falls_back_silently(product: onnx.ModelProto) -> N
 def test_cuda_is_accepted_where_it_runs(product: onnx.ModelProto) -> None:
     """On a machine with a GPU the requirement holds and a session opens there."""
     require_provider("cuda")
-    session = open_session(product.SerializeToString(), "cuda", 1)
+    session = open_session(product.SerializeToString(), "cuda")
     assert session.get_providers()[0] == "CUDAExecutionProvider"
 
 
@@ -55,4 +57,16 @@ def test_a_broken_graph_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"\x00\x01")
     with pytest.raises(JobError, match=r"broken\.onnx: ONNX Runtime refused"):
-        open_session(path, "cpu", 1)
+        open_session(path, "cpu")
+
+
+def test_settings_reach_the_session(product: onnx.ModelProto) -> None:
+    """Threads, level, spinning and denormals are what ONNX Runtime's own options then say."""
+    settings = SessionSettings(
+        threads=1, graph_optimization="basic", spinning=False, denormals_as_zero=True
+    )
+    options = open_session(product.SerializeToString(), "cpu", settings).get_session_options()
+    assert options.intra_op_num_threads == 1
+    assert options.graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+    assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"

@@ -20,7 +20,7 @@ POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 
 def stepper_of(job: Job) -> Stepper:
     """Bind a job as the worker does."""
-    session = open_session(job.graph, job.provider, job.threads)
+    session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     return Stepper(session, job.provider, job.mode, inputs, job.carried)
 
@@ -56,7 +56,7 @@ def test_the_loss_of_the_last_step_can_be_read(counting: Job) -> None:
 
 def test_the_arrays_given_are_left_alone(counter: onnx.ModelProto) -> None:
     """Steps write to memory of their own, never to the caller's."""
-    session = open_session(counter.SerializeToString(), "cpu", 1)
+    session = open_session(counter.SerializeToString(), "cpu")
     constants = {
         "w": np.ones(4, np.float32),
         "v": np.zeros(2, np.float32),

@@ -71,7 +71,16 @@ def test_every_field_is_part_of_the_id() -> None:
         "minimum_samples": 10,
         "budget_seconds": Decimal(3),
         "load": Load(scenario="offline"),
+        "precision": "tf32",
+        "vcpus": 1,
+        "graph_optimization": "basic",
+        "spinning": False,
+        "denormals_as_zero": True,
+        "input_copy": "excluded",
+        "cuda_graph": True,
+        "device": 1,
+        "device_memory_limit_bytes": 2**30,
     }
-    assert set(changes) == set(Trial.model_fields) - {"precision"}
+    assert set(changes) == set(Trial.model_fields)
     ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}
     assert len(ids) == len(changes) + 1

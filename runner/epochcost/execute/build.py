@@ -24,11 +24,12 @@ from epochcost.execute.arrays import (
 )
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.losses import loss_terms
+from epochcost.execute.running import running
 from epochcost.execute.serving import serving_job
 from epochcost.execute.step import step_of
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import Carried, Evaluation, Job, Sampling
+from epochcost.measure.job import Carried, Evaluation, Job
 from epochcost.plan.trial import Trial
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES
@@ -85,14 +86,11 @@ def _inference_job(work: _Work) -> Job:
     state = {carried.output for carried in work.carried}
     return Job(
         mode="inference",
-        provider=trial.provider,
-        threads=trial.threads,
+        **running(trial),
         graph=save_graph(work.graph, folder / "inference.onnx"),
         batches=save_batches(training_batches(teacher, trial.batch_size), folder / "batches.npz"),
-        seed=trial.seed,
         carried=work.carried,
         outputs=tuple(o.name for o in work.graph.graph.output if o.name not in state),
-        sampling=_sampling(trial),
     )
 
 
@@ -104,16 +102,13 @@ def _training_job(work: _Work, training: Training) -> Job:
     teacher = Teacher(fields, targets, trial.seed)
     return Job(
         mode="training",
-        provider=trial.provider,
-        threads=trial.threads,
+        **running(trial),
         graph=save_graph(step.model, folder / "step.onnx"),
         batches=save_batches(training_batches(teacher, trial.batch_size), folder / "batches.npz"),
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
-        seed=trial.seed,
         carried=tuple(Carried(input=c.input, output=c.output, fill=c.fill) for c in step.carried),
         outputs=(step.loss,),
         evaluation=_evaluation(work, training, teacher),
-        sampling=_sampling(trial),
         **_rates(work, training, step),
     )
 
@@ -143,12 +138,4 @@ def _evaluation(work: _Work, training: Training, teacher: Teacher) -> Evaluation
         batches=save_batches(batches, work.folder / "held-out.npz"),
         loss="loss",
         carried=work.carried,
-    )
-
-
-def _sampling(trial: Trial) -> Sampling:
-    return Sampling(
-        relative_half_width=float(trial.relative_half_width),
-        minimum_samples=trial.minimum_samples,
-        budget_seconds=float(trial.budget_seconds),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -57,6 +58,7 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         __version__,
         _unusable(request.providers or PROVIDERS),
         no_loadgen=missing_loadgen(),
+        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     )
     selection = Selection(
         models=frozenset(request.models) or None,

@@ -11,7 +11,8 @@ import onnx
 
 from epochcost.execute.arrays import save_arrays, save_graph
 from epochcost.execute.binding import bound, carried_state
-from epochcost.measure.job import Carried, Job, Sampling, Serving
+from epochcost.execute.running import running
+from epochcost.measure.job import Carried, Job, Serving
 from epochcost.plan.load import Load
 from epochcost.plan.trial import Trial
 from epochcost.specs.model import Model
@@ -42,21 +43,14 @@ def serving_job(
     }
     return Job(
         mode="inference",
-        provider=trial.provider,
-        threads=trial.threads,
+        **running(trial),
         graph=files[trial.batch_size],
         batches=save_arrays(examples, folder / "examples.npz"),
-        seed=trial.seed,
         carried=tuple(
             Carried(input=state.input, output=state.output)
             for state in carried_state(graphs[1], model)
         ),
         serving=Serving(load=load, graphs=files),
-        sampling=Sampling(
-            relative_half_width=float(trial.relative_half_width),
-            minimum_samples=trial.minimum_samples,
-            budget_seconds=float(trial.budget_seconds),
-        ),
     )
 
 

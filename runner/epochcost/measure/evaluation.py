@@ -24,7 +24,7 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """
     if job.evaluation is None:
         return None
-    session = open_session(job.evaluation.graph, job.provider, job.threads)
+    session = open_session(job.evaluation.graph, job.provider, job.session)
     batches = load_arrays(job.evaluation.batches)
     infos = {info.name: info for info in session.get_inputs()}
     carried = {c.input: c.output for c in job.evaluation.carried}

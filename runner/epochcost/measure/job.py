@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from epochcost.plan.load import Load
-from epochcost.specs.study import Mode, Provider
+from epochcost.specs.study import GraphOptimization, InputCopy, Mode, Provider
 
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -82,6 +82,22 @@ class Serving(_Frozen):
     graphs: dict[int, Path]
 
 
+class SessionSettings(_Frozen):
+    """How ONNX Runtime is set up, see ``specs.study.Session`` and ``Cuda``; 0 threads: all cores.
+
+    ``tf32`` lets CUDA round the factors of fp32 products.
+    """
+
+    threads: Annotated[int, Field(ge=0)] = 0
+    graph_optimization: GraphOptimization = "all"
+    spinning: bool = True
+    denormals_as_zero: bool = False
+    tf32: bool = False
+    cuda_graph: bool = False
+    device: Annotated[int, Field(ge=0)] = 0
+    device_memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
+
+
 class Job(_Frozen):
     """One trial's work, as files.
 
@@ -95,14 +111,17 @@ class Job(_Frozen):
     metadata of ``model`` (default: of ``graph``) and ``seed``. A carried value that neither gives
     starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
-    An evaluation follows training only; ``threads`` 0 is all cores.
+    An evaluation follows training only. ``vcpus``: the worker is pinned to so many CPUs, None to
+    none in particular. ``input_copy``: whether the copy of a batch is timed.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
     ``graph`` is that of the largest batch.
     """
 
     mode: Mode
     provider: Provider
-    threads: Annotated[int, Field(ge=0)] = 0
+    session: SessionSettings = SessionSettings()
+    vcpus: Annotated[int, Field(ge=1)] | None = None
+    input_copy: InputCopy = "included"
     graph: Path
     model: Path | None = None
     batches: Path

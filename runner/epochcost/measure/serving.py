@@ -39,7 +39,7 @@ class ServedModel:
         values = _DeviceValues(job, self.examples)
         self._sizes: dict[int, _Size] = {}
         for size in sorted(graphs):
-            session = open_session(graphs[size], job.provider, job.threads, folder / "profile")
+            session = open_session(graphs[size], job.provider, job.session, folder / "profile")
             self._sizes[size] = _Size(session, values)
             self.placement = self._proof(job, session, size)
 

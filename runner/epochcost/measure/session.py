@@ -14,9 +14,10 @@ import onnxruntime as ort
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.failures import JobError
+from epochcost.measure.job import SessionSettings
 from epochcost.measure.providers import require_provider, usable_providers
 from epochcost.results.records import EXECUTION_PROVIDERS
-from epochcost.specs.study import Provider
+from epochcost.specs.study import GraphOptimization, Provider
 
 __all__ = [
     "DEVICES",
@@ -28,22 +29,24 @@ __all__ = [
 
 # What IOBinding calls the memory of each provider.
 DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
-# TF32 keeps 10 of 23 bits of the mantissa: its times are not those of fp32.
-_PROVIDER_OPTIONS: dict[Provider, dict[str, str]] = {
-    "cpu": {},
-    "cuda": {"device_id": "0", "use_tf32": "0"},
+_LEVELS: dict[GraphOptimization, ort.GraphOptimizationLevel] = {
+    "disabled": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 _ERRORS_ONLY = 3
+_PLAIN = SessionSettings()
 
 
 def open_session(
     graph: Path | bytes,
     provider: Provider,
-    threads: int = 0,
+    settings: SessionSettings = _PLAIN,
     profile: Path | None = None,
     strict: bool = False,
 ) -> ort.InferenceSession:
-    """Open a session for ``graph`` on ``provider`` alone; 0 threads are all cores.
+    """Open a session for ``graph`` on ``provider`` alone.
 
     ``profile`` is the path prefix of a profile of the session's runs. ``strict`` refuses any node
     on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the CPU
@@ -52,12 +55,12 @@ def open_session(
     """
     if provider == "cuda":
         load_cuda_libraries()
-    options = _options(threads, profile, strict and provider == "cuda")
+    options = _options(settings, profile, strict and provider == "cuda")
     source = str(graph) if isinstance(graph, Path) else graph
     wanted = EXECUTION_PROVIDERS[provider]
     try:
         session = ort.InferenceSession(
-            source, options, providers=[(wanted, _PROVIDER_OPTIONS[provider])]
+            source, options, providers=[(wanted, _provider_options(provider, settings))]
         )
     except Exception as error:  # ONNX Runtime's exceptions share no base but this
         raise JobError(f"{_named(graph)}: ONNX Runtime refused the graph: {error}") from error
@@ -81,10 +84,25 @@ def load_cuda_libraries() -> None:
             preload(directory="")
 
 
-def _options(threads: int, profile: Path | None, strict: bool) -> ort.SessionOptions:
+def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
+    """TF32 keeps 10 of 23 bits of the mantissa: on where it was asked for, and off by name."""
+    if provider == "cpu":
+        return {}
+    options = {"device_id": str(settings.device), "use_tf32": str(int(settings.tf32))}
+    if settings.device_memory_limit_bytes is not None:
+        options["gpu_mem_limit"] = str(settings.device_memory_limit_bytes)
+    return options
+
+
+def _options(settings: SessionSettings, profile: Path | None, strict: bool) -> ort.SessionOptions:
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = settings.threads
+    options.graph_optimization_level = _LEVELS[settings.graph_optimization]
     options.log_severity_level = _ERRORS_ONLY
+    if not settings.spinning:
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if settings.denormals_as_zero:
+        options.add_session_config_entry("session.set_denormal_as_zero", "1")
     if strict:
         options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     if profile is not None:

@@ -48,7 +48,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     telling.enter("starting")
     parameters = initial_parameters(job)
     loss_before = held_out_loss(job, parameters)
-    session = open_session(job.graph, job.provider, job.threads, profile=folder / "profile")
+    session = open_session(job.graph, job.provider, job.session, profile=folder / "profile")
     stepper = _stepper(job, session, parameters)
     placement = _proof(job, session, stepper)
     warmup, samples = _timed(job, stepper, clock, telling)

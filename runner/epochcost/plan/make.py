@@ -1,11 +1,12 @@
 """From studies to ordered trials, and what is left out and why.
 
-A study asks for every combination of its models, modes, providers and batch sizes. Pure: the
-digests of the files and the abilities of the machine are passed in.
+A study asks for every combination of its models, modes, providers, batch sizes and variants. Pure:
+the digests of the files and the abilities of the machine are passed in.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -13,6 +14,7 @@ from decimal import Decimal
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.load import Load, loads
 from epochcost.plan.trial import Trial
+from epochcost.plan.variant import Variant, impossible, trial_fields, variants
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode, Provider, Sampling, Study
@@ -30,7 +32,8 @@ class Host:
     """The machine that would run the trials: its spec's id, its software, what it cannot do.
 
     ``unusable`` maps a provider to the reason why this machine cannot run it; ``no_loadgen`` is why
-    it cannot run LoadGen, None where it can.
+    it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a trial may use, None where
+    that is not known.
     """
 
     hardware: str
@@ -38,6 +41,7 @@ class Host:
     producer: str
     unusable: Mapping[Provider, str]
     no_loadgen: str | None = None
+    cpus: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,27 +158,29 @@ class _Work:
     mode: Mode
     provider: Provider
     batch_size: int | None
+    variant: Variant
     load: Load | None = None
 
     @property
     def title(self) -> str:
         batch = "" if self.batch_size is None else f" batch {self.batch_size}"
         done = self.mode if self.load is None else self.load.title
-        return f"{self.model.id} {done} {self.provider}{batch}"
+        said = self.variant.title
+        return f"{self.model.id} {done} {self.provider}{batch}{said and ', '}{said}"
 
 
 def _work(catalogue: Catalogue, study: Study, selection: Selection) -> Iterator[_Work]:
-    for name in study.models:
-        if selection.models is not None and name not in selection.models:
-            continue
+    names = [one for one in study.models if selection.models is None or one in selection.models]
+    providers = [
+        one for one in study.providers if selection.providers is None or one in selection.providers
+    ]
+    for name, mode, provider in itertools.product(names, study.modes, providers):
         model = catalogue.models[name]
-        for mode in study.modes:
-            for provider in study.providers:
-                if selection.providers is None or provider in selection.providers:
-                    for batch_size in _batch_sizes(study, model, mode):
-                        yield _Work(model, mode, provider, batch_size)
-                    for load, batch_size in _loads(study, model, mode, selection):
-                        yield _Work(model, mode, provider, batch_size, load)
+        for variant in variants(study, provider):
+            for batch_size in _batch_sizes(study, model, mode):
+                yield _Work(model, mode, provider, batch_size, variant)
+            for load, batch_size in _loads(study, model, mode, selection):
+                yield _Work(model, mode, provider, batch_size, variant, load)
 
 
 def _loads(
@@ -207,9 +213,7 @@ def _trial_or_reason(
     if work.provider in host.unusable:
         what = f"{work.model.id} {work.mode} {work.provider}"
         return LeftOut(what, host.unusable[work.provider])
-    if _exceeds_an_epoch(work, work.batch_size):
-        return LeftOut(work.title, "the batch is larger than an epoch has examples")
-    if work.load is not None and (reason := _unloadable(host, work.load)):
+    if reason := _undoable(host, work, work.batch_size):
         return LeftOut(work.title, reason)
     sampling = _quick(study.sampling) if quick else study.sampling
     return Trial(
@@ -217,15 +221,27 @@ def _trial_or_reason(
         mode=work.mode,
         provider=work.provider,
         batch_size=work.batch_size,
-        threads=study.threads,
         seed=study.seed,
-        runtime=host.runtime,
+        runtime=work.variant.runtime or host.runtime,
         producer=host.producer,
         graph_sha256=graphs[work.model.id],
         spec_sha256=work_sha256(work.model, work.mode),
         load=work.load,
+        **trial_fields(study, work.variant, work.provider),
         **sampling.model_dump(),
     )
+
+
+def _undoable(host: Host, work: _Work, batch_size: int) -> str | None:
+    """Why this machine does not do the work; None where it does."""
+    if _exceeds_an_epoch(work, batch_size):
+        return "the batch is larger than an epoch has examples"
+    if reason := impossible(work.variant, work.mode, work.provider):
+        return reason
+    vcpus = work.variant.vcpus
+    if vcpus is not None and host.cpus is not None and vcpus > host.cpus:
+        return f"needs {vcpus} CPUs; this process may use {host.cpus}"
+    return None if work.load is None else _unloadable(host, work.load)
 
 
 def _unloadable(host: Host, load: Load) -> str | None:

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import hashlib
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from epochcost.plan.load import COMPLIANT_SECONDS, Load
-from epochcost.specs.study import Mode, Provider, Scenario
+from epochcost.specs.study import (
+    GraphOptimization,
+    InputCopy,
+    Mode,
+    Precision,
+    Provider,
+    Scenario,
+)
 from epochcost.units import plain
 
 # Named here once a field is added: left out of the identity where it says what was always so.
-_ADDED = {"load"}
-Precision = Literal["fp32"]
+_ADDED = (
+    "load",
+    "vcpus",
+    "graph_optimization",
+    "spinning",
+    "denormals_as_zero",
+    "input_copy",
+    "cuda_graph",
+    "device",
+    "device_memory_limit_bytes",
+)
 # 12 and 12.0 are the same budget and give the same id.
 Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
 
@@ -26,7 +42,9 @@ class Trial(BaseModel):
     work (``plan.digests.work_sha256``), ``runtime`` the package and version that executes it,
     ``producer`` the version of epochcost (its gradients are part of the work). ``threads`` 0 means
     all cores. ``load`` is what LoadGen is asked for, None for full batches one after the other;
-    ``batch_size`` is then the most that one run of the model takes.
+    ``batch_size`` is then the most that one run of the model takes. ``vcpus`` is how many CPUs the
+    worker is pinned to, None for all. ``device``, ``cuda_graph`` and ``device_memory_limit_bytes``
+    are of the CUDA provider.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,6 +64,14 @@ class Trial(BaseModel):
     minimum_samples: int
     budget_seconds: Canonical
     load: Load | None = None
+    vcpus: int | None = None
+    graph_optimization: GraphOptimization = "all"
+    spinning: bool = True
+    denormals_as_zero: bool = False
+    input_copy: InputCopy = "included"
+    cuda_graph: bool = False
+    device: int = 0
+    device_memory_limit_bytes: int | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -62,12 +88,32 @@ class Trial(BaseModel):
     @property
     def id(self) -> str:
         """Sixteen hexadecimal digits: the same for the same work on any machine, on any day."""
-        unsaid = {name for name in _ADDED if getattr(self, name) is None}
+        fields = type(self).model_fields
+        unsaid = {name for name in _ADDED if getattr(self, name) == fields[name].default}
         return hashlib.sha256(self.model_dump_json(exclude=unsaid).encode()).hexdigest()[:16]
+
+    @property
+    def variant(self) -> str:
+        """What sets the trial apart from the plain one of its work, in words; empty for that one.
+
+        The runtime is not part of it: which one is plain depends on the machine.
+        """
+        said = {
+            self.precision: self.precision != "fp32",
+            f"{self.vcpus} vCPU": self.vcpus is not None,
+            f"optimisation {self.graph_optimization}": self.graph_optimization != "all",
+            "no spinning": not self.spinning,
+            "denormals as zero": self.denormals_as_zero,
+            "copy excluded": self.input_copy == "excluded",
+            "CUDA graph": self.cuda_graph,
+            f"GPU {self.device}": self.device != 0,
+            "memory limit": self.device_memory_limit_bytes is not None,
+        }
+        return ", ".join(words for words, holds in said.items() if holds)
 
     @property
     def title(self) -> str:
         """What a progress display calls the trial."""
-        if self.load is not None:
-            return f"{self.model} {self.load.title} {self.provider} batch {self.batch_size}"
-        return f"{self.model} {self.mode} {self.provider} batch {self.batch_size}"
+        done = self.mode if self.load is None else self.load.title
+        plain_title = f"{self.model} {done} {self.provider} batch {self.batch_size}"
+        return f"{plain_title}, {self.variant}" if self.variant else plain_title

@@ -29,6 +29,17 @@ Scenarios = Annotated[tuple[Scenario, ...], FROM_LIST, Field(min_length=1), DIST
 MOST_BATCH = 65_536
 # A round of a budget of a minute is then a fraction of a second, which is mostly warm-up.
 MOST_ROUNDS = 100
+# tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa; fp16 and bf16
+# compute in half precision; int8 is quantised inference.
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8"]
+# ONNX Runtime's levels; "extended" and "all" fuse operators, "all" changes layouts too.
+GraphOptimization = Literal["disabled", "basic", "extended", "all"]
+# Whether the copy of a fresh batch from the host to the device is inside the timed step.
+InputCopy = Literal["included", "excluded"]
+_RUNTIME = r"onnxruntime(-gpu)?==[0-9]+\.[0-9]+\.[0-9]+"
+RuntimeName = Annotated[str, Field(pattern=f"^{_RUNTIME}$")]
+MOST_CPUS = 4096
+CpuCount = Annotated[int, Field(ge=1, le=MOST_CPUS)]
 Modes = Annotated[tuple[Mode, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 
@@ -61,12 +72,43 @@ class Serving(Spec):
     maximum_delay_ms: NonNegative = Decimal(0)
 
 
+class Session(Spec):
+    """How ONNX Runtime is set up; every graph optimisation level is a trial of its own.
+
+    ``spinning``: idle threads wait in a loop instead of asleep. ``denormals_as_zero``: numbers
+    below the smallest normal one become zero.
+    """
+
+    graph_optimizations: Annotated[
+        tuple[GraphOptimization, ...], FROM_LIST, Field(min_length=1), DISTINCT
+    ] = ("all",)
+    spinning: bool = True
+    denormals_as_zero: bool = False
+
+
+class Cuda(Spec):
+    """What only the CUDA provider knows.
+
+    ``device`` is the GPU's number as the driver counts; ``graphs`` records a step once as a CUDA
+    graph and replays it; ``memory_limit_gib`` bounds ONNX Runtime's arena on the device.
+    """
+
+    device: Annotated[int, Field(ge=0, le=63)] = 0
+    graphs: bool = False
+    memory_limit_gib: Positive | None = None
+
+
 class Study(NamedSpec):
-    """A set of trials: models × hardware × modes × providers × batch sizes.
+    """A set of trials: models × hardware × modes × providers × batch sizes × variants.
 
     A mode whose batch sizes are not given takes each model's own; ``threads`` 0 is all cores.
     ``scenarios`` are of inference; batch sizes are those of the scenario batch. ``rounds``: how
     often a run comes back to each trial, in another order each time, with its part of the budget.
+
+    Variants: ``vcpus`` pins trials of the CPU provider to so many CPUs, which emulates a smaller
+    machine of the same family; without it they have all. ``precisions`` and ``runtimes`` (packages
+    as ``onnxruntime==1.20.1``, each in an environment that the runner makes; without them the one
+    that is installed) give a trial for each.
     """
 
     name: Text
@@ -80,7 +122,17 @@ class Study(NamedSpec):
     inference_batch_sizes: BatchSizes | None = None
     scenarios: Scenarios = ("batch",)
     serving: Serving = Serving()
-    threads: Annotated[int, Field(ge=0, le=4096)] = 0
+    threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = 0
+    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = None
+    precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = (
+        "fp32",
+    )
+    runtimes: (
+        Annotated[tuple[RuntimeName, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None
+    ) = None
+    input_copy: InputCopy = "included"
+    session: Session = Session()
+    cuda: Cuda = Cuda()
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = 1
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     sampling: Sampling = Sampling()

@@ -1,0 +1,37 @@
+"""How a trial is run, whatever its work: the session, the CPUs, and when enough is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epochcost.measure.job import Sampling, SessionSettings
+from epochcost.plan.trial import Trial
+
+
+def running(trial: Trial) -> dict[str, Any]:
+    """What the trial says of its running, by the field names of a ``Job``."""
+    return {
+        "provider": trial.provider,
+        "session": _session(trial),
+        "vcpus": trial.vcpus,
+        "input_copy": trial.input_copy,
+        "seed": trial.seed,
+        "sampling": Sampling(
+            relative_half_width=float(trial.relative_half_width),
+            minimum_samples=trial.minimum_samples,
+            budget_seconds=float(trial.budget_seconds),
+        ),
+    }
+
+
+def _session(trial: Trial) -> SessionSettings:
+    return SessionSettings(
+        threads=trial.threads,
+        graph_optimization=trial.graph_optimization,
+        spinning=trial.spinning,
+        denormals_as_zero=trial.denormals_as_zero,
+        tf32=trial.precision == "tf32",
+        cuda_graph=trial.cuda_graph,
+        device=trial.device,
+        device_memory_limit_bytes=trial.device_memory_limit_bytes,
+    )

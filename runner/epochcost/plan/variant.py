@@ -1,0 +1,83 @@
+"""The variants of one piece of work that a study asks for: CPUs, precision, runtime, session.
+
+Each is a trial of its own. Which of them a provider or a mode does not know is said here, with the
+reason; what a machine lacks is left to ``make``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.specs.study import GraphOptimization, Mode, Precision, Provider, Study
+
+_BYTES_A_GIB = 2**30
+_TRAINED_IN: tuple[Precision, ...] = ("fp32", "tf32")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run a piece of work; ``runtime`` None is the installed one, ``vcpus`` None all."""
+
+    precision: Precision = "fp32"
+    runtime: str | None = None
+    vcpus: int | None = None
+    graph_optimization: GraphOptimization = "all"
+
+    @property
+    def title(self) -> str:
+        """What sets it apart from the plain variant, in words; empty for that one."""
+        said = {
+            self.precision: self.precision != "fp32",
+            f"{self.vcpus} vCPU": self.vcpus is not None,
+            f"optimisation {self.graph_optimization}": self.graph_optimization != "all",
+            str(self.runtime): self.runtime is not None,
+        }
+        return ", ".join(words for words, holds in said.items() if holds)
+
+
+def variants(study: Study, provider: Provider) -> Iterator[Variant]:
+    """Every combination that the study asks for; pinning to CPUs is of the CPU provider."""
+    vcpus = study.vcpus if study.vcpus is not None and provider == "cpu" else (None,)
+    for precision, runtime, level, count in itertools.product(
+        study.precisions, study.runtimes or (None,), study.session.graph_optimizations, vcpus
+    ):
+        yield Variant(precision, runtime, count, level)
+
+
+def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
+    """Why no machine runs this variant; None where it can."""
+    if variant.precision == "tf32" and provider == "cpu":
+        return "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32"
+    if mode == "training" and variant.precision not in _TRAINED_IN:
+        return f"training steps are in fp32 or tf32; {variant.precision} is of inference"
+    return None
+
+
+def trial_fields(study: Study, variant: Variant, provider: Provider) -> dict[str, Any]:
+    """What the study and the variant say of a trial, by the trial's field names.
+
+    Threads that the study leaves open are as many as the CPUs that a trial is pinned to.
+    """
+    cuda = study.cuda
+    return {
+        "precision": variant.precision,
+        "vcpus": variant.vcpus,
+        "threads": study.threads or variant.vcpus or 0,
+        "graph_optimization": variant.graph_optimization,
+        "spinning": study.session.spinning,
+        "denormals_as_zero": study.session.denormals_as_zero,
+        "input_copy": study.input_copy,
+    } | (
+        {}
+        if provider == "cpu"
+        else {
+            "cuda_graph": cuda.graphs,
+            "device": cuda.device,
+            "device_memory_limit_bytes": None
+            if cuda.memory_limit_gib is None
+            else int(cuda.memory_limit_gib * _BYTES_A_GIB),
+        }
+    )
