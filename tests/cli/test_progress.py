@@ -12,8 +12,18 @@ from rich.console import Console
 
 from epochcost.cli.progress import TimeLeft, display_for
 from epochcost.errors import ModelError
-from epochcost.execute.events import Advanced, Event, Failed, Finished, Skipped, Started
+from epochcost.execute.events import (
+    Advanced,
+    Event,
+    Failed,
+    Finished,
+    RoundKept,
+    Scheduled,
+    Skipped,
+    Started,
+)
 from epochcost.measure.job import Progress
+from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Environment, Measurement, Placement, Result
@@ -75,6 +85,7 @@ def result() -> Result:
 
 
 EVENTS: tuple[Event, ...] = (
+    Scheduled(tuple(Visit(one) for one in TRIALS)),
     Started(TRIALS[0], 1, 3),
     Advanced(
         TRIALS[0],
@@ -99,17 +110,24 @@ class CountingClock:
         return self.seconds
 
 
+def time_left(trials: tuple[Trial, ...], clock: CountingClock | None = None) -> TimeLeft:
+    """With one visit of each trial ahead."""
+    left = TimeLeft(clock or CountingClock())
+    left.schedule(Visit(one) for one in trials)
+    return left
+
+
 def test_time_left_starts_from_the_budgets() -> None:
     """Before anything is measured, each trial is expected to take its budget and a little more."""
-    assert TimeLeft(TRIALS, CountingClock()).seconds == 3 * EXPECTED_SECONDS
-    assert TimeLeft(TRIALS, CountingClock()).words == "30 s left"
-    assert TimeLeft(TRIALS * 5, CountingClock()).words == "2 min left"
+    assert time_left(TRIALS).seconds == 3 * EXPECTED_SECONDS
+    assert time_left(TRIALS).words == "30 s left"
+    assert time_left(TRIALS * 5).words == "2 min left"
 
 
 def test_time_left_runs_down_within_a_trial_and_stops_at_the_others() -> None:
     """A trial that takes longer than expected does not eat the time of those behind it."""
     clock = CountingClock()
-    left = TimeLeft(TRIALS, clock)
+    left = time_left(TRIALS, clock)
     left.start()
     clock.seconds = 4
     assert left.seconds == 2 * EXPECTED_SECONDS + 6
@@ -120,7 +138,7 @@ def test_time_left_runs_down_within_a_trial_and_stops_at_the_others() -> None:
 def test_time_left_learns_from_finished_trials() -> None:
     """When the first trial takes half of what was expected, so will the rest."""
     clock = CountingClock()
-    left = TimeLeft(TRIALS, clock)
+    left = time_left(TRIALS, clock)
     left.start()
     clock.seconds = EXPECTED_SECONDS / 2
     left.end(measured=True)
@@ -130,7 +148,7 @@ def test_time_left_learns_from_finished_trials() -> None:
 
 def test_skipped_trials_teach_nothing_about_time() -> None:
     """Resuming over stored results does not promise that the others take no time."""
-    left = TimeLeft(TRIALS, CountingClock())
+    left = time_left(TRIALS)
     left.start()
     left.end(measured=False)
     assert left.seconds == 2 * EXPECTED_SECONDS
@@ -143,7 +161,7 @@ def shown(*, terminal: bool) -> str:
     """Everything that a console gets to see of the events."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
-    with display_for(TRIALS, console) as display:
+    with display_for(console) as display:
         for event in EVENTS:
             display(event)
     return output.getvalue()
@@ -169,3 +187,40 @@ def test_a_terminal_shows_what_is_being_measured() -> None:
     assert "net training cpu batch 1: 2 ms ±0.0% a step, 4 samples (precise)" in text
     assert "net training cpu batch 3: failed: it broke" in text
     assert "3/3" in text
+
+
+def rounds_of_two() -> list[Event]:
+    """Two trials of two rounds; the first fails in its second."""
+    turns = [Visit(TRIALS[0], 1, 2), Visit(TRIALS[1], 1, 2), Visit(TRIALS[0], 2, 2)]
+    return [
+        Scheduled((*turns, Visit(TRIALS[1], 2, 2))),
+        Started(TRIALS[0], 1, 4, 1, 2),
+        RoundKept(TRIALS[0], result(), Path("a.json")),
+        Started(TRIALS[1], 2, 4, 1, 2),
+        Failed(TRIALS[1], ModelError("it broke")),
+        Started(TRIALS[0], 3, 4, 2, 2),
+        Failed(TRIALS[0], ModelError("it broke later"), rounds_kept=1),
+    ]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_rounds_are_told(terminal: bool) -> None:
+    """Which round it is, that more follow, and what is kept of a trial that failed in a later."""
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
+    with display_for(console) as display:
+        for event in rounds_of_two():
+            display(event)
+    text = output.getvalue()
+    assert "net training cpu batch 1, round 2 of 2" in text
+    assert "4 samples (more follow)" in text
+    assert "failed: it broke later (1 round kept)" in text
+
+
+def test_a_trial_that_failed_takes_no_more_time() -> None:
+    """Its later rounds are not waited for."""
+    left = time_left(())
+    left.schedule(Visit(one, number, 2) for number in (1, 2) for one in TRIALS)
+    left.start()
+    left.end(measured=False, given_up=True)
+    assert left.seconds == 4 * (BUDGET_SECONDS / 2 + 3)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.execute.events import Event, Failed, Finished, Skipped, Started
+from epochcost.execute.events import Advanced, Event, Failed, Finished, RoundKept, Skipped, Started
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
+from epochcost.measure.environment import detect
 from epochcost.plan.trial import Trial
+from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
@@ -135,3 +139,96 @@ def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
     (stored,) = load_all(assignment.store.folder).results
     assert len(stored.contradictions) == 1
     assert stored.contradictions[0].endswith("logical CPUs, not 4099")
+
+
+def in_rounds(assignment: Assignment, rounds: int, **changes: bool) -> Assignment:
+    """The same trials, each in so many rounds."""
+    asked = {trial.id: rounds for trial in assignment.trials}
+    return replace(assignment, rounds=asked, **changes)
+
+
+def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
+    """Every round visits every trial; the result holds the samples of all, round by round."""
+    events: list[Event] = []
+    outcomes = run_trials(in_rounds(assignment, 3), events.append)
+    started = [(event.trial, event.round) for event in events if isinstance(event, Started)]
+    for number in (1, 2, 3):
+        turn = started[2 * number - 2 : 2 * number]
+        assert {trial.id for trial, _ in turn} == {trial.id for trial in assignment.trials}
+        assert {round_ for _, round_ in turn} == {number}
+    assert sum(isinstance(event, RoundKept) for event in events) == 4
+    for outcome in outcomes:
+        assert isinstance(outcome, Finished)
+        measured = outcome.result.measurement
+        assert len(measured.rounds) == 3
+        assert min(measured.samples_by_round) >= 10
+        times = [one.started_at for one in measured.rounds]
+        assert times == sorted(times)
+    stored = load_all(assignment.store.folder).results
+    assert {one.trial_id: one for one in stored} == {
+        outcome.trial.id: outcome.result for outcome in outcomes if isinstance(outcome, Finished)
+    }
+
+
+def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:
+    """What is stored stands unchanged at the begin of what follows; then nothing is left to do."""
+    once = replace(assignment, trials=assignment.trials[:1])
+    (first,) = run_trials(in_rounds(once, 2), ignore)
+    events: list[Event] = []
+    (more,) = run_trials(in_rounds(once, 3, resume=True), events.append)
+    assert isinstance(first, Finished)
+    assert isinstance(more, Finished)
+    assert [event.round for event in events if isinstance(event, Started)] == [3]
+    before, after = first.result.measurement, more.result.measurement
+    assert after.rounds[:2] == before.rounds
+    assert after.samples_seconds[: len(before.samples_seconds)] == before.samples_seconds
+    (again,) = run_trials(in_rounds(once, 2, resume=True), ignore)
+    assert again == Skipped(once.trials[0], more.result)
+
+
+def test_a_trial_that_fails_in_a_later_round_keeps_the_earlier(assignment: Assignment) -> None:
+    """Its worker is killed in the second round: one round stays, and the other trial gets all."""
+    victim, other = assignment.trials
+    rounds_begun: list[int] = []
+
+    def kill_in_second(event: Event) -> None:
+        if isinstance(event, Started) and event.trial == victim:
+            rounds_begun.append(event.round)
+        if isinstance(event, Advanced) and event.trial == victim and rounds_begun == [1, 2]:
+            workers_of_this_process()[0].kill()
+
+    failed, finished = run_trials(in_rounds(assignment, 3), kill_in_second)
+    assert isinstance(failed, Failed)
+    assert failed.rounds_kept == 1
+    assert rounds_begun == [1, 2]
+    assert isinstance(finished, Finished)
+    kept = {one.trial_id: one for one in load_all(assignment.store.folder).require_sound()}
+    assert len(kept[victim.id].measurement.samples_by_round) == 1
+    assert len(kept[other.id].measurement.rounds) == 3
+
+
+def workers_of_this_process() -> list[psutil.Process]:
+    """The worker of the present trial."""
+    return [
+        child
+        for child in psutil.Process().children()
+        if "epochcost.measure.worker" in " ".join(child.cmdline())
+    ]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_result_of_a_newer_version_is_not_replaced(assignment: Assignment, resume: bool) -> None:
+    """Its trial fails with what to do, the other is measured, and the file stays as it was."""
+    newer, other = assignment.trials
+    path = assignment.store.path_of(newer, "local", detect().fingerprint)
+    path.parent.mkdir(parents=True)
+    path.write_text(f'{{"format_version": {FORMAT_VERSION + 1}}}')
+    before = path.read_bytes()
+    failed, finished = run_trials(replace(assignment, resume=resume), ignore)
+    assert isinstance(failed, Failed)
+    assert failed.trial == newer
+    assert "a newer epochcost wrote this file; update epochcost" in str(failed.error)
+    assert failed.error.exit_code == 1
+    assert isinstance(finished, Finished)
+    assert finished.trial == other
+    assert path.read_bytes() == before

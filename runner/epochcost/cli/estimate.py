@@ -87,7 +87,7 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
     from epochcost.cost import Time
     from epochcost.cost.flops import Utilisation, achieved, peak_flops
     from epochcost.results.store import load_all, newest
-    from epochcost.statistics import summarise
+    from epochcost.results.summary import summary_of
 
     model = catalogue.model(name)
     per_example, peak = _step_flops(catalogue, model), peak_flops(hardware, "fp32")
@@ -100,7 +100,7 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
             hardware.device,
             hardware.id,
         ):
-            interval = summarise(result.measurement.samples_seconds)
+            interval = summary_of(result.measurement)
             time = Time.measured(interval.interval.low, interval.mean, interval.interval.high)
             found.append(achieved(per_example * trial.batch_size, time, peak, name))
     if not found:

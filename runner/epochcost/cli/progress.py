@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -16,10 +16,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
 from epochcost.cli.served import served_words
-from epochcost.execute.events import Advanced, Event, Failed, Finished, Skipped, Started
+from epochcost.execute.events import (
+    Advanced,
+    Event,
+    Failed,
+    Finished,
+    Outcome,
+    RoundKept,
+    Scheduled,
+    Skipped,
+    Started,
+)
 from epochcost.execute.inventory import Counted
-from epochcost.plan.trial import Trial
-from epochcost.statistics import summarise
+from epochcost.plan.rounds import Visit
+from epochcost.results.rounds import rounds_in
+from epochcost.results.summary import summary_of
 from epochcost.units import seconds
 
 # Building a graph, starting a worker and evaluating come on top of a trial's budget.
@@ -27,23 +38,34 @@ _OVERHEAD_SECONDS = 3.0
 
 
 class TimeLeft:
-    """How long the remaining trials take: what the finished ones took, else their budgets."""
+    """How long the remaining visits take: what the finished ones took, else their budgets."""
 
-    def __init__(self, trials: Sequence[Trial], clock: Callable[[], float]) -> None:
-        self._waiting = [float(trial.expected_seconds) + _OVERHEAD_SECONDS for trial in trials]
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._waiting: list[tuple[str, float]] = []
         self._clock = clock
         self._started = clock()
         self._ratios: list[float] = []
 
+    def schedule(self, visits: Iterable[Visit]) -> None:
+        """Learn what is to be done, in order."""
+        self._waiting = [
+            (visit.trial.id, float(visit.expected_seconds) + _OVERHEAD_SECONDS) for visit in visits
+        ]
+
     def start(self) -> None:
-        """Begin the first waiting trial."""
+        """Begin the first waiting visit."""
         self._started = self._clock()
 
-    def end(self, *, measured: bool) -> None:
-        """End it; a skipped one says nothing about how long the others take."""
-        expected = self._waiting.pop(0)
+    def end(self, *, measured: bool, given_up: bool = False) -> None:
+        """End it; a skipped one says nothing about how long the others take.
+
+        A trial that is ``given_up`` is not visited again.
+        """
+        name, expected = self._waiting.pop(0)
         if measured:
             self._ratios.append((self._clock() - self._started) / expected)
+        if given_up:
+            self._waiting = [(other, seconds) for other, seconds in self._waiting if other != name]
 
     @property
     def seconds(self) -> float:
@@ -51,8 +73,9 @@ class TimeLeft:
         if not self._waiting:
             return 0.0
         pace = sum(self._ratios) / len(self._ratios) if self._ratios else 1.0
-        current = self._waiting[0] * pace - (self._clock() - self._started)
-        return max(0.0, current) + sum(self._waiting[1:]) * pace
+        first, *others = (expected for _, expected in self._waiting)
+        current = first * pace - (self._clock() - self._started)
+        return max(0.0, current) + sum(others) * pace
 
     @property
     def words(self) -> str:
@@ -82,25 +105,38 @@ class Display(Protocol):
         ...
 
 
-def display_for(trials: Sequence[Trial], console: Console) -> Display:
+def display_for(console: Console) -> Display:
     """A live display on a terminal, plain lines anywhere else."""
-    left = TimeLeft(trials, time.monotonic)
-    return _Live(trials, left, console) if console.is_terminal else _Lines(left, console)
+    left = TimeLeft(time.monotonic)
+    return _Live(left, console) if console.is_terminal else _Lines(left, console)
 
 
-def outcome_words(event: Finished | Skipped | Failed) -> str:
+def outcome_words(event: Outcome | RoundKept) -> str:
     """What became of a trial, in one line."""
     if isinstance(event, Failed):
-        return f"failed: {str(event.error).splitlines()[0]}"
+        return f"failed: {str(event.error).splitlines()[0]}{kept_words(event)}"
     measurement = event.result.measurement
     stored = "stored before, " if isinstance(event, Skipped) else ""
     if measurement.served is not None:
         return stored + served_words(event.trial, measurement.served)
-    summary = summarise(measurement.samples_seconds)
-    return (
-        f"{stored}{seconds(summary.mean)} ±{summary.relative_half_width:.1%} a step, "
-        f"{summary.count} samples ({measurement.stop_reason})"
-    )
+    summary = summary_of(measurement)
+    rounds = rounds_in(measurement)
+    taken = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
+    why = "more follow" if isinstance(event, RoundKept) else measurement.stop_reason
+    width = f"±{summary.relative_half_width:.1%}"
+    return f"{stored}{seconds(summary.mean)} {width} a step, {taken} ({why})"
+
+
+def kept_words(event: Failed) -> str:
+    """What is kept of a trial that failed in a later round; nothing to say where nothing is."""
+    many = "s" if event.rounds_kept > 1 else ""
+    return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
+
+
+def started_words(event: Started) -> str:
+    """The trial, and which of its rounds this is."""
+    turn = f", round {event.round} of {event.rounds}" if event.rounds > 1 else ""
+    return event.trial.title + turn
 
 
 def advance_words(event: Advanced) -> str:
@@ -134,7 +170,7 @@ def counting(console: Console) -> Iterator[Callable[[Counted], None]]:
 
 
 class _Lines:
-    """A line when a trial begins and one when it ends."""
+    """A line when a visit begins and one when it ends."""
 
     def __init__(self, left: TimeLeft, console: Console) -> None:
         self._left = left
@@ -147,11 +183,14 @@ class _Lines:
         pass
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Started):
+        if isinstance(event, Scheduled):
+            self._left.schedule(event.visits)
+        elif isinstance(event, Started):
             self._left.start()
-            self._say(f"[{event.number}/{event.total}] {event.trial.title} ({self._left.words})")
+            count = f"[{event.number}/{event.total}]"
+            self._say(f"{count} {started_words(event)} ({self._left.words})")
         elif not isinstance(event, Advanced):
-            self._left.end(measured=isinstance(event, Finished))
+            _end(self._left, event)
             self._say(f"    {outcome_words(event)}")
 
     def _say(self, line: str) -> None:
@@ -159,10 +198,11 @@ class _Lines:
 
 
 class _Live:
-    """One bar over all trials, with what the present one is doing beside it."""
+    """One bar over all visits, with what the present one is doing beside it."""
 
-    def __init__(self, trials: Sequence[Trial], left: TimeLeft, console: Console) -> None:
+    def __init__(self, left: TimeLeft, console: Console) -> None:
         self._left = left
+        self._doing = ""
         self._progress = Progress(
             MofNCompleteColumn(),
             BarColumn(bar_width=20),
@@ -171,7 +211,7 @@ class _Live:
             console=console,
             transient=True,
         )
-        self._task = self._progress.add_task("", total=len(trials), left="")
+        self._task = self._progress.add_task("", total=None, left="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -181,17 +221,28 @@ class _Live:
         self._progress.stop()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Started):
+        if isinstance(event, Scheduled):
+            self._left.schedule(event.visits)
+            self._progress.update(self._task, total=len(event.visits))
+        elif isinstance(event, Started):
             self._left.start()
-            self._describe(f"{event.trial.title}: building")
+            self._doing = started_words(event)
+            # Visits that a failure made needless count as done.
+            self._progress.update(self._task, completed=event.number - 1)
+            self._describe("building")
         elif isinstance(event, Advanced):
-            self._describe(f"{event.trial.title}: {advance_words(event)}")
+            self._describe(advance_words(event))
         else:
-            self._left.end(measured=isinstance(event, Finished))
+            _end(self._left, event)
             self._progress.advance(self._task)
-            self._progress.console.print(
-                f"{event.trial.title}: {outcome_words(event)}", markup=False, highlight=False
-            )
+            line = f"{event.trial.title}: {outcome_words(event)}"
+            self._progress.console.print(line, markup=False, highlight=False)
 
     def _describe(self, words: str) -> None:
-        self._progress.update(self._task, description=words, left=self._left.words)
+        description = f"{self._doing}: {words}"
+        self._progress.update(self._task, description=description, left=self._left.words)
+
+
+def _end(left: TimeLeft, event: Outcome | RoundKept) -> None:
+    measured = isinstance(event, Finished | RoundKept)
+    left.end(measured=measured, given_up=isinstance(event, Failed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ from epochcost.cli.plan import (
     plan_for,
 )
 from epochcost.cli.tables import print_table
+from epochcost.specs.study import MOST_ROUNDS
 
 if TYPE_CHECKING:
     from epochcost.execute.events import Event, Failed, Outcome
@@ -50,6 +51,14 @@ def run(
     results: Annotated[
         Path, typer.Option("--results", help="The folder that keeps the results.")
     ] = RESULTS,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_ROUNDS,
+            help="Come back to each trial so often, in another order. Default: the study's.",
+        ),
+    ] = None,
     output: OutputFormat = "text",
 ) -> None:
     """Measure the trials of the studies on this machine and store the results."""
@@ -66,8 +75,11 @@ def run(
         as_is=as_is,
     )
     _require_trials(planned)
-    store = ResultStore(results)
-    outcomes = _watched(Assignment(catalogue, planned.trials, hardware, store, resume), planned)
+    asked = planned.rounds if rounds is None else {one.id: rounds for one in planned.trials}
+    assignment = Assignment(
+        catalogue, planned.trials, hardware, ResultStore(results), resume=resume, rounds=asked
+    )
+    outcomes = _watched(assignment, planned)
     if output == "json":
         typer.echo(json.dumps([_as_json(outcome) for outcome in outcomes], indent=1))
     else:
@@ -86,23 +98,38 @@ def _require_trials(plan: Plan) -> None:
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
     """Run with a display; an interruption says what is kept and how to go on."""
     from epochcost.cli.progress import display_for
-    from epochcost.execute.events import Finished, Skipped
     from epochcost.execute.run import run_trials
 
-    kept: list[Finished | Skipped] = []
+    kept: dict[str, Event] = {}
     try:
-        with _interrupted_by_signals(), display_for(plan.trials, Console(stderr=True)) as display:
+        with _interrupted_by_signals(), display_for(Console(stderr=True)) as display:
 
             def on_event(event: Event) -> None:
-                if isinstance(event, Finished | Skipped):
-                    kept.append(event)
-                display(event)
+                _note(event, kept)
+                with contextlib.suppress(OSError):  # a full disk under its log costs no trial
+                    display(event)
 
             return run_trials(assignment, on_event)
     except KeyboardInterrupt:
-        count = f"{len(kept)} of {len(plan.trials)} trials are measured and kept"
-        typer.echo(f"interrupted: {count}; add --resume to go on", err=True)
+        typer.echo(f"interrupted: {_kept_words(kept, len(plan.trials))}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
+
+
+def _note(event: Event, kept: dict[str, Event]) -> None:
+    """Remember the trials of which there is a result, by id, each with its latest event."""
+    from epochcost.execute.events import Finished, RoundKept, Skipped
+
+    if isinstance(event, Finished | Skipped | RoundKept):
+        kept[event.trial.id] = event
+
+
+def _kept_words(kept: Mapping[str, Event], total: int) -> str:
+    from epochcost.execute.events import RoundKept
+
+    parts = sum(isinstance(event, RoundKept) for event in kept.values())
+    others = f", {parts} more in some of their rounds" if parts else ""
+    whole = f"{len(kept) - parts} of {total} trials are measured and kept{others}"
+    return f"{whole}; add --resume to go on"
 
 
 @contextlib.contextmanager
@@ -152,7 +179,7 @@ def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
 def _row(outcome: Outcome) -> tuple[str, ...]:
     from epochcost.cli.served import served_cells
     from epochcost.execute.events import Failed, Skipped
-    from epochcost.statistics import summarise
+    from epochcost.results.summary import summary_of
     from epochcost.units import seconds
 
     if isinstance(outcome, Failed):
@@ -162,7 +189,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
     if measurement.served is not None:
         *cells, last = served_cells(measurement.served)
         return (outcome.trial.title, *cells, last + stored)
-    summary = summarise(measurement.samples_seconds)
+    summary = summary_of(measurement)
     return (
         outcome.trial.title,
         seconds(summary.mean),
@@ -181,11 +208,13 @@ def _failures(outcomes: Sequence[Outcome]) -> list[Failed]:
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
     """List what failed; exit 3 where the machine is at fault for all of it, else 1."""
+    from epochcost.cli.progress import kept_words
+
     failures = _failures(outcomes)
     if not failures:
         return
     typer.echo(f"{len(failures)} of {len(outcomes)} trials failed:", err=True)
     for failure in failures:
-        typer.echo(f"  {failure.trial.title}: {failure.error}", err=True)
+        typer.echo(f"  {failure.trial.title}: {failure.error}{kept_words(failure)}", err=True)
     codes = {failure.error.exit_code for failure in failures}
     raise typer.Exit(codes.pop() if len(codes) == 1 else 1)

@@ -8,17 +8,30 @@ from pathlib import Path
 
 from epochcost.errors import EpochcostError
 from epochcost.measure.job import Progress
+from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
 from epochcost.results.records import Result
 
 
 @dataclass(frozen=True)
+class Scheduled:
+    """What will be done, in order; the first of all events."""
+
+    visits: tuple[Visit, ...]
+
+
+@dataclass(frozen=True)
 class Started:
-    """The trial is being built; ``number`` of ``total`` counts from 1, skipped ones included."""
+    """The trial is being built; ``number`` of ``total`` counts visits from 1, skipped included.
+
+    This is the ``round``th of its ``rounds``.
+    """
 
     trial: Trial
     number: int
     total: int
+    round: int = 1
+    rounds: int = 1
 
 
 @dataclass(frozen=True)
@@ -30,8 +43,17 @@ class Advanced:
 
 
 @dataclass(frozen=True)
+class RoundKept:
+    """One more round of the trial is measured and stored with the earlier ones; others follow."""
+
+    trial: Trial
+    result: Result
+    path: Path
+
+
+@dataclass(frozen=True)
 class Finished:
-    """The trial is measured and stored."""
+    """The trial is measured, in all its rounds, and stored."""
 
     trial: Trial
     result: Result
@@ -48,12 +70,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Failed:
-    """The trial has no result; the others go on."""
+    """The trial has no result, or one of ``rounds_kept`` rounds and no more; the others go on."""
 
     trial: Trial
     error: EpochcostError
+    rounds_kept: int = 0
 
 
 Outcome = Finished | Skipped | Failed
-Event = Started | Advanced | Outcome
+Event = Scheduled | Started | Advanced | RoundKept | Outcome
 OnEvent = Callable[[Event], None]

@@ -1,18 +1,19 @@
 """Trials to stored results: build, measure, store, one after the other, each by itself.
 
 A failed trial does not stop the others. A disk that takes no more results stops the run, since no
-later trial could be kept. What is finished is stored before the next trial begins.
+later trial could be kept. What is finished, a round or a trial, is stored before the next begins.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import traceback
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.errors import CapabilityError, EpochcostError, ResultError
 from epochcost.execute.build import build_job
 from epochcost.execute.events import (
     Advanced,
@@ -20,6 +21,8 @@ from epochcost.execute.events import (
     Finished,
     OnEvent,
     Outcome,
+    RoundKept,
+    Scheduled,
     Skipped,
     Started,
 )
@@ -27,13 +30,16 @@ from epochcost.execute.plausibility import contradictions
 from epochcost.execute.scratch import scratch_folder
 from epochcost.measure.environment import detect
 from epochcost.measure.failures import TrialFailed
+from epochcost.measure.job import Job
 from epochcost.measure.trial import run_trial
 from epochcost.measure.watch import Watch
+from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.trial import Trial
 from epochcost.results.atomic import remove_leftovers, require_writable
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.lock import exclusive
 from epochcost.results.records import Measurement, Result
+from epochcost.results.rounds import rounds_in, with_round
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
 
@@ -44,7 +50,8 @@ _OURS = Path(__file__).parents[1]
 class Assignment:
     """What to run and where to keep it: trials of the catalogue's models, measured as ``hardware``.
 
-    ``resume`` skips the trials whose result of this very host is stored.
+    ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
+    id in how many rounds, where not in one.
     """
 
     catalogue: Catalogue
@@ -52,10 +59,11 @@ class Assignment:
     hardware: str
     store: ResultStore
     resume: bool = False
+    rounds: Mapping[str, int] = field(default_factory=dict)
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
-    """Do every trial in order and return what became of each.
+    """Do every trial and return what became of each, in the order of the assignment.
 
     Raises CapabilityError before the first trial where results cannot be written or another run
     is writing them, and later where the disk is full; results stored by then are kept.
@@ -64,34 +72,74 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     require_writable(folder)
     with exclusive(folder):
         remove_leftovers(folder)
-        return tuple(_outcomes(assignment, on_event))
+        outcomes = _outcomes(_Run(assignment, on_event, detect().fingerprint))
+    return tuple(outcomes[trial.id] for trial in assignment.trials)
 
 
-def _outcomes(assignment: Assignment, on_event: OnEvent) -> Iterator[Outcome]:
-    fingerprint = detect().fingerprint
-    for number, trial in enumerate(assignment.trials, start=1):
-        on_event(Started(trial, number, len(assignment.trials)))
-        outcome = _skipped(assignment, trial, fingerprint)
-        outcome = outcome or _attempted(assignment, trial, on_event)
-        on_event(outcome)
-        yield outcome
+@dataclass(frozen=True)
+class _Run:
+    """An assignment on this host, which ``fingerprint`` names, and who listens."""
+
+    assignment: Assignment
+    on_event: OnEvent
+    fingerprint: str
+
+    def stored(self, trial: Trial) -> Result | None:
+        """What is kept of a trial; raises ResultError where it is not ours to replace."""
+        store, hardware = self.assignment.store, self.assignment.hardware
+        return store.find(trial, hardware, self.fingerprint)
+
+    def rounds_done(self, trial: Trial) -> int:
+        """How many rounds need not be measured again; a file that is not ours is judged later."""
+        if not self.assignment.resume:
+            return 0
+        with contextlib.suppress(ResultError):
+            found = self.stored(trial)
+            return 0 if found is None else rounds_in(found.measurement)
+        return 0
 
 
-def _skipped(assignment: Assignment, trial: Trial, fingerprint: str) -> Outcome | None:
-    if not assignment.resume:
-        return None
-    found = assignment.store.find(trial, assignment.hardware, fingerprint)
-    return None if found is None else Skipped(trial, found)
+def _outcomes(run: _Run) -> dict[str, Outcome]:
+    """What became of each trial, by id; one that failed is not visited again."""
+    trials, rounds = run.assignment.trials, run.assignment.rounds
+    schedule = tuple(visits(trials, rounds, run.rounds_done))
+    run.on_event(Scheduled(schedule))
+    outcomes: dict[str, Outcome] = {}
+    for number, visit in enumerate(schedule, start=1):
+        if visit.trial.id in outcomes:
+            continue
+        run.on_event(Started(visit.trial, number, len(schedule), visit.number, visit.rounds))
+        happened = _visited(run, visit)
+        run.on_event(happened)
+        if not isinstance(happened, RoundKept):
+            outcomes[visit.trial.id] = happened
+    return outcomes
 
 
-def _attempted(assignment: Assignment, trial: Trial, on_event: OnEvent) -> Outcome:
+def _visited(run: _Run, visit: Visit) -> RoundKept | Outcome:
+    kept: Result | None = None
     try:
-        result = _measured(assignment, trial, on_event)
+        kept = _kept(run, visit)
+        if kept is not None and rounds_in(kept.measurement) >= visit.rounds:
+            return Skipped(visit.trial, kept)
+        result = _measured(run, visit, kept)
     except EpochcostError as error:
-        return Failed(trial, error)
+        return Failed(visit.trial, error, _rounds_in(kept))
     except Exception as error:  # a slip of ours in one trial must not cost the others
-        return Failed(trial, _unexpected(error))
-    return Finished(trial, result, assignment.store.write(result))
+        return Failed(visit.trial, _unexpected(error), _rounds_in(kept))
+    path = run.assignment.store.write(result)
+    happened = Finished if visit.last else RoundKept
+    return happened(visit.trial, result, path)
+
+
+def _rounds_in(kept: Result | None) -> int:
+    return 0 if kept is None else rounds_in(kept.measurement)
+
+
+def _kept(run: _Run, visit: Visit) -> Result | None:
+    """The earlier rounds to keep: those of this run and, when resuming, of the one before."""
+    found = run.stored(visit.trial)
+    return found if run.assignment.resume or visit.number > 1 else None
 
 
 def _unexpected(error: Exception) -> TrialFailed:
@@ -104,10 +152,13 @@ def _unexpected(error: Exception) -> TrialFailed:
     )
 
 
-def _measured(assignment: Assignment, trial: Trial, on_event: OnEvent) -> Result:
-    environment = detect()
+def _measured(run: _Run, visit: Visit, earlier: Result | None) -> Result:
+    assignment, trial, environment = run.assignment, visit.trial, detect()
     with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
-        measurement = _timed(assignment.catalogue, trial, folder, on_event)
+        measurement = _timed(run, visit, folder)
+    if visit.rounds > 1:
+        known = None if earlier is None else earlier.measurement
+        measurement = with_round(known, measurement, float(trial.relative_half_width))
     return Result(
         format_version=FORMAT_VERSION,
         trial_id=trial.id,
@@ -133,15 +184,28 @@ def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
     }
 
 
-def _timed(catalogue: Catalogue, trial: Trial, folder: Path, on_event: OnEvent) -> Measurement:
+def _timed(run: _Run, visit: Visit, folder: Path) -> Measurement:
+    catalogue, trial = run.assignment.catalogue, visit.trial
     model = catalogue.model(trial.model)
     try:
-        job = build_job(trial, model, catalogue.graph_path(model), folder)
+        job = _for_one_visit(build_job(trial, model, catalogue.graph_path(model), folder), visit)
         with Watch(trial.provider) as watch:
-            heard = watch.follow(lambda progress: on_event(Advanced(trial, progress)))
+            heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
             return watch.completed(run_trial(job, folder, heard))
     except OSError as error:
         raise CapabilityError(
             f"{folder}: demanded room for the trial's temporary files and memory for its worker; "
             f"got {error.strerror or error}: free some, or name another place with TMPDIR"
         ) from error
+
+
+def _for_one_visit(job: Job, visit: Visit) -> Job:
+    """The job with the part of the trial's budget and precision that one round has."""
+    if visit.rounds == 1:
+        return job
+    share = {
+        "relative_half_width": float(visit.relative_half_width),
+        "minimum_samples": visit.minimum_samples,
+        "budget_seconds": float(visit.expected_seconds),
+    }
+    return job.model_copy(update={"sampling": job.sampling.model_copy(update=share)})

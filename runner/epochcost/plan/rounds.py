@@ -2,8 +2,8 @@
 
 A machine drifts: it warms up, neighbours come and go, a governor changes its mind. Measured one
 after the other, trials would meet different machines; visited in several rounds, each in an order
-of its own, all of them meet all of it (Duet and interleaved repetitions; docs/method/measurement.md).
-With one round the order is the plan's. Pure. The number of rounds is no part of a trial's identity.
+of its own, all of them meet all of it. With one round the order is the plan's. Pure. The number of
+rounds is no part of a trial's identity.
 """
 
 from __future__ import annotations

@@ -14,11 +14,12 @@ from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.subjects import Machine, Subject, measured_machine, published_machine
 from epochcost.results.records import Energy, Result
 from epochcost.results.stability import instabilities
+from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Training
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode
-from epochcost.statistics import Summary, summarise
+from epochcost.statistics import Summary
 
 Kind = Literal["measured", "published"]
 
@@ -125,7 +126,7 @@ def newest_configurations(stored: Sequence[Stored]) -> tuple[Stored, ...]:
 def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    summary = summarise(result.measurement.samples_seconds)
+    summary = summary_of(result.measurement)
     step = Time.measured(summary.interval.low, summary.mean, summary.interval.high)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]

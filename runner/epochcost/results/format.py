@@ -5,8 +5,8 @@ History of FORMAT_VERSION:
 2  the environment's `instance` (from metadata services) takes the place of `instance_type`, which
    was always null; parts of the processor, GPU settings, container, limits, revision; the sampling
    phase's conditions and energy; contradictions to the declared machine and hashes of spec files;
-   the trial's load and the runs of LoadGen that served it. `virtualisation` names the hypervisor
-   alone; in the first version a container hid it.
+   the trial's load and the runs of LoadGen that served it; the rounds of a measurement.
+   `virtualisation` names the hypervisor alone; in the first version a container hid it.
 
 Whoever changes a record raises the version, adds a line above and a function to ``UPGRADES``
 that turns a document of the previous version into one of the new; stored files are never edited.
@@ -52,6 +52,10 @@ class DamagedResultError(ResultError):
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         super().__init__(str(fault))
+
+
+class NewerResultError(DamagedResultError):
+    """A result of a version that this one does not know: whole, and not ours to replace."""
 
 
 def dump_result(result: Result) -> bytes:
@@ -100,11 +104,11 @@ def _upgraded(document: Document, path: Path) -> Document:
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _damaged(path, f"demanded format_version from 1 to {FORMAT_VERSION}; got {version!r}")
     if version > FORMAT_VERSION:
-        raise _damaged(
-            path,
+        message = (
             f"demanded format_version up to {FORMAT_VERSION}; got {version}: "
-            "a newer epochcost wrote this file; update epochcost to read it",
+            "a newer epochcost wrote this file; update epochcost to read it"
         )
+        raise NewerResultError(Fault(path, 1, 1, message))
     for old in range(version, FORMAT_VERSION):
         document = UPGRADES[old](document)
     return document

@@ -23,8 +23,9 @@ from epochcost.plan.trial import Trial
 from epochcost.results.served import Served
 from epochcost.specs.study import Provider
 
-# "loadgen": LoadGen decides when a scenario ends.
-StopReason = Literal["precise", "budget", "loadgen"]
+# "loadgen": LoadGen decides when a scenario ends. "rounds": each round was precise enough, all
+# together are not (yet).
+StopReason = Literal["precise", "budget", "loadgen", "rounds"]
 Throttle = Literal["cpu-heat", "gpu-heat", "gpu-power-cap", "gpu-power-brake", "gpu-slowdown"]
 CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 # What ONNX Runtime calls the providers.
@@ -184,6 +185,26 @@ class Placement(Record):
     nodes_by_provider: dict[str, dict[str, int]]
 
 
+class Round(Record):
+    """One of several turns of a trial, each in a process of its own.
+
+    Its times are the next ``warmup_steps`` and ``samples`` of its measurement's; everything else
+    is as in a measurement, of this round alone.
+    """
+
+    started_at: AwareDatetime
+    wall_seconds: FiniteSeconds
+    warmup_steps: Annotated[int, Field(ge=0)]
+    samples: Count
+    stop_reason: StopReason
+    steps_taken: Count
+    held_out_loss_before: FiniteLoss | None = None
+    held_out_loss_after: FiniteLoss | None = None
+    peak_memory_bytes: Count | None = None
+    conditions: Conditions | None = None
+    energy: Energy | None = None
+
+
 class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
@@ -191,7 +212,8 @@ class Measurement(Record):
     (``served``), whose times are latencies. For training,
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
     worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
-    nothing watched it.
+    nothing watched it. ``rounds``: none where one process took all samples; else the times and
+    sums here are of all rounds, the losses and the placement of the last.
     """
 
     started_at: AwareDatetime
@@ -207,6 +229,24 @@ class Measurement(Record):
     peak_memory_bytes: Count | None = None
     conditions: Conditions | None = None
     energy: Energy | None = None
+    rounds: tuple[Round, ...] = ()
+
+    @property
+    def samples_by_round(self) -> tuple[int, ...]:
+        """How many of the samples, in order, each round took."""
+        return tuple(one.samples for one in self.rounds) or (len(self.samples_seconds),)
+
+    @model_validator(mode="after")
+    def _rounds_add_up(self) -> Measurement:
+        """No sample without a round, none counted twice."""
+        taken, warmup = sum(self.samples_by_round), sum(one.warmup_steps for one in self.rounds)
+        if taken != len(self.samples_seconds):
+            demanded = len(self.samples_seconds)
+            raise ValueError(f"rounds should have {demanded} samples in all, not {taken}")
+        if self.rounds and warmup != len(self.warmup_seconds):
+            demanded = len(self.warmup_seconds)
+            raise ValueError(f"rounds should have {demanded} steps of warm-up in all, not {warmup}")
+        return self
 
     @field_validator("samples_seconds")
     @classmethod

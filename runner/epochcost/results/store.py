@@ -14,7 +14,12 @@ from pathlib import Path
 from epochcost.errors import Fault, ResultError
 from epochcost.plan.trial import Trial
 from epochcost.results.atomic import write_atomically
-from epochcost.results.format import DamagedResultError, dump_result, parse_result
+from epochcost.results.format import (
+    DamagedResultError,
+    NewerResultError,
+    dump_result,
+    parse_result,
+)
 from epochcost.results.records import Result
 
 # A million samples take about 20 MB; a longer file is not ours, and would fill the memory.
@@ -56,10 +61,15 @@ class ResultStore:
         return path
 
     def find(self, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
-        """The stored result of a trial on a host; None where there is none, or a damaged one."""
+        """The stored result of a trial on a host; None where there is none, or a damaged one.
+
+        Raises NewerResultError where a newer version's stands in its place.
+        """
         path = self.path_of(trial, hardware, fingerprint)
         try:
             result = _read(path, self.folder)
+        except NewerResultError:
+            raise
         except DamagedResultError:
             return None
         same = (result.trial_id, result.environment.fingerprint) == (trial.id, fingerprint)

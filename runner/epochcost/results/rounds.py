@@ -1,0 +1,137 @@
+"""The measurement of several rounds as one: samples in their order, and what each round was like.
+
+Pure. What stands flat in a measurement is of all its rounds together, so that readers need not know
+of them; ``Round`` keeps what would be lost in a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from epochcost.results.records import (
+    Conditions,
+    Energy,
+    Measurement,
+    MeteredEnergy,
+    Round,
+    StopReason,
+)
+from epochcost.results.summary import summary_of
+
+ValueT = TypeVar("ValueT")
+Joined = Callable[[Sequence[ValueT]], ValueT]
+
+
+def rounds_in(measurement: Measurement) -> int:
+    """In how many rounds it was measured, each in a process of its own."""
+    return max(1, len(measurement.rounds))
+
+
+def with_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
+    """The measurement of all rounds so far, the new one last; ``earlier`` None: it is the first.
+
+    ``demanded`` is the relative half width by which the stop is called precise. Losses, placement
+    and whatever else does not add up are those of the new round.
+    """
+    rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
+    parts = [new] if earlier is None else [earlier, new]
+    joined = Measurement.model_validate(
+        dict(new)
+        | {
+            "started_at": parts[0].started_at,
+            "wall_seconds": sum(one.wall_seconds for one in parts),
+            "warmup_seconds": tuple(each for one in parts for each in one.warmup_seconds),
+            "samples_seconds": tuple(each for one in parts for each in one.samples_seconds),
+            "steps_taken": sum(one.steps_taken for one in parts),
+            "peak_memory_bytes": _known(max, (one.peak_memory_bytes for one in parts)),
+            "conditions": _conditions([one.conditions for one in rounds if one.conditions]),
+            "energy": _energy([one.energy for one in rounds if one.energy]),
+            "rounds": rounds,
+        }
+    )
+    return joined.model_copy(update={"stop_reason": _stop_reason(joined, demanded)})
+
+
+def _rounds(measurement: Measurement) -> tuple[Round, ...]:
+    """Its rounds; a measurement without any was one."""
+    if measurement.rounds:
+        return measurement.rounds
+    kept = {name: getattr(measurement, name) for name in Round.model_fields if name in _SAME}
+    counted = {
+        "warmup_steps": len(measurement.warmup_seconds),
+        "samples": len(measurement.samples_seconds),
+    }
+    return (Round(**kept, **counted),)
+
+
+_SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
+
+
+def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
+    """Precise as a whole; else that time was short in a round, else that rounds differ or lack."""
+    if summary_of(joined).relative_half_width <= demanded:
+        return "precise"
+    short = any(one.stop_reason == "budget" for one in joined.rounds)
+    return "budget" if short else "rounds"
+
+
+def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
+    """Shares and clocks as means over time, stops as sums, memory as the most of any round."""
+    if not watched:
+        return None
+    fullest = max(watched, key=lambda one: one.device_memory_bytes or 0)
+    clock = _mean(watched, "graphics_clock_hertz")
+    throttles = [one.throttles for one in watched]
+    return Conditions(
+        seconds=sum(one.seconds for one in watched),
+        others_cpus=_mean(watched, "others_cpus"),
+        steal_share=_mean(watched, "steal_share"),
+        frozen_seconds=_known(sum, (one.frozen_seconds for one in watched)),
+        throttles=None if None in throttles else _distinct(throttles),
+        graphics_clock_hertz=None if clock is None else round(clock),
+        device_memory_bytes=fullest.device_memory_bytes,
+        device_memory_meter=fullest.device_memory_meter,
+        group_memory_bytes=_known(max, (one.group_memory_bytes for one in watched)),
+        unknown={name: why for one in watched for name, why in one.unknown.items()},
+    )
+
+
+def _distinct(lists: Iterable[Iterable[ValueT] | None]) -> tuple[ValueT, ...]:
+    return tuple(dict.fromkeys(each for one in lists for each in one or ()))
+
+
+def _mean(watched: Sequence[Conditions], name: str) -> float | None:
+    """The mean over time; None where a round does not know."""
+    values = [getattr(one, name) for one in watched]
+    if None in values:
+        return None
+    seconds = [one.seconds for one in watched]
+    weighted = sum(value * weight for value, weight in zip(values, seconds, strict=True))
+    return float(weighted) / sum(seconds)
+
+
+def _known(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
+    """All values joined; None where one is not known."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return join(known) if len(known) == len(every) else None
+
+
+def _energy(metered: Sequence[Energy]) -> Energy | None:
+    """What each meter counted in the rounds in which it read; silent is what never did."""
+    if not metered:
+        return None
+    totals: dict[tuple[str, str], MeteredEnergy] = {}
+    for reading in (each for one in metered for each in one.readings):
+        key = reading.meter, reading.of
+        totals[key] = _sum(totals[key], reading) if key in totals else reading
+    read = {meter for meter, _ in totals}
+    unknown = {name: why for one in metered for name, why in one.unknown.items()}
+    silent = {name: why for name, why in unknown.items() if name not in read}
+    return Energy(readings=tuple(totals.values()), unknown=silent)
+
+
+def _sum(one: MeteredEnergy, other: MeteredEnergy) -> MeteredEnergy:
+    joules, seconds = one.joules + other.joules, one.seconds + other.seconds
+    return one.model_copy(update={"joules": joules, "seconds": seconds})

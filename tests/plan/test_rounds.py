@@ -1,0 +1,148 @@
+"""The order of visits: interleaved, repeatable, and only what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.plan.load import Load
+from epochcost.plan.make import Plan, leave_out_oversized, merge_plans
+from epochcost.plan.rounds import Visit, visits
+from epochcost.plan.trial import Trial
+
+
+def trial(batch_size: int, seed: int = 0, load: Load | None = None) -> Trial:
+    """A trial of nothing real."""
+    return Trial(
+        model="net",
+        mode="training" if load is None else "inference",
+        provider="cpu",
+        batch_size=batch_size,
+        threads=0,
+        seed=seed,
+        runtime="onnxruntime==1.31.1",
+        producer="0.1.0",
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(20),
+        load=load,
+    )
+
+
+TRIALS = tuple(trial(size) for size in range(1, 9))
+
+
+def schedule(
+    asked: int | Mapping[str, int],
+    done: Mapping[str, int] | None = None,
+    trials: tuple[Trial, ...] = TRIALS,
+) -> list[Visit]:
+    """The visits where ``asked`` rounds are demanded of all trials, or by id."""
+    if isinstance(asked, int):
+        asked = {one.id: asked for one in trials}
+    return list(visits(trials, asked, lambda one: (done or {}).get(one.id, 0)))
+
+
+def test_one_round_keeps_the_plans_order() -> None:
+    """Cheap trials first, as the plan has them."""
+    assert schedule(1) == [Visit(one) for one in TRIALS] == schedule({})
+
+
+def test_every_round_visits_every_trial_in_an_order_of_its_own() -> None:
+    """Each round is a permutation, and no two of these are the same."""
+    planned = schedule(4)
+    rounds = [planned[start : start + 8] for start in range(0, 32, 8)]
+    assert [{visit.number for visit in one} for one in rounds] == [{1}, {2}, {3}, {4}]
+    orders = [tuple(visit.trial.batch_size for visit in one) for one in rounds]
+    assert all(sorted(order) == list(range(1, 9)) for order in orders)
+    assert len(set(orders)) == 4
+
+
+def test_the_order_follows_from_the_seed_alone() -> None:
+    """The same trials come in the same order however they are listed; another seed, another."""
+    assert schedule(3, trials=TRIALS[::-1]) == schedule(3)
+    seeded = tuple(trial(size, seed=1) for size in range(1, 9))
+    other = [visit.trial.batch_size for visit in schedule(3, trials=seeded)]
+    assert other != [visit.trial.batch_size for visit in schedule(3)]
+
+
+def test_no_place_in_a_round_belongs_to_a_trial() -> None:
+    """Over many rounds each trial stands about equally often in the first half."""
+    planned = schedule(100)
+    rounds = [planned[start : start + 8] for start in range(0, 800, 8)]
+    early = Counter(visit.trial.batch_size for one in rounds for visit in one[:4])
+    assert all(30 <= early[size] <= 70 for size in range(1, 9))
+
+
+@given(st.lists(st.integers(1, 5), min_size=8, max_size=8), st.lists(st.integers(0, 6), min_size=8))
+def test_resuming_visits_exactly_what_is_missing(asked: list[int], done: list[int]) -> None:
+    """Each trial gets the rounds after those that are stored; a finished one is named once."""
+    rounds = {one.id: count for one, count in zip(TRIALS, asked, strict=True)}
+    stored = {one.id: count for one, count in zip(TRIALS, done, strict=False)}
+    planned = schedule(rounds, stored)
+    for one in TRIALS:
+        wanted, kept = rounds[one.id], stored[one.id]
+        numbers = [visit.number for visit in planned if visit.trial == one]
+        assert numbers == ([wanted] if kept >= wanted else list(range(kept + 1, wanted + 1)))
+
+
+def test_a_resumed_run_keeps_the_order_of_the_whole_one() -> None:
+    """What is left of each round comes in the order in which it would have come."""
+    stored = {TRIALS[0].id: 1, TRIALS[3].id: 2}
+    left = [visit for visit in schedule(2, stored) if visit.trial != TRIALS[3]]
+    assert left == [
+        visit
+        for visit in schedule(2)
+        if visit.number > stored.get(visit.trial.id, 0) and visit.trial != TRIALS[3]
+    ]
+
+
+def test_loadgen_is_visited_once() -> None:
+    """Its runs have a length of their own, which must not be divided."""
+    served = trial(1, load=Load(scenario="offline"))
+    planned = schedule(3, trials=(served, TRIALS[0]))
+    assert [visit.number for visit in planned if visit.trial == served] == [1]
+    assert next(visit for visit in planned if visit.trial == served).rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("rounds", "seconds", "samples", "width"),
+    [(1, 20, 30, "0.02"), (2, 10, 15, "0.028"), (4, 5, 10, "0.04"), (100, "0.2", 10, "0.2")],
+)
+def test_a_visit_has_its_part_of_the_trials_demands(
+    rounds: int, seconds: int | str, samples: int, width: str
+) -> None:
+    """The budget is divided; ten samples at least; √n times the width, which n rounds narrow."""
+    visit = Visit(TRIALS[0], 1, rounds)
+    assert visit.expected_seconds == Decimal(seconds)
+    assert visit.minimum_samples == samples
+    assert round(visit.relative_half_width, 3) == Decimal(width)
+
+
+def test_a_visits_width_is_never_beyond_what_a_study_may_ask() -> None:
+    """A wide demand does not become one that any two samples meet."""
+    wide = TRIALS[0].model_copy(update={"relative_half_width": Decimal("0.3")})
+    assert Visit(wide, 1, 100).relative_half_width == Decimal("0.5")
+    widest = TRIALS[0].model_copy(update={"relative_half_width": Decimal("0.9")})
+    assert Visit(widest, 1, 4).relative_half_width == Decimal("0.9")
+
+
+def test_merged_plans_take_the_most_rounds_that_a_study_asks_for() -> None:
+    """Work that two studies name is done as often as the more careful one demands."""
+    one, other = TRIALS[0], TRIALS[1]
+    merged = merge_plans(
+        [
+            Plan((one, other), (), {one.id: 3}),
+            Plan((one, other), (), {one.id: 2, other.id: 5}),
+            Plan((one,), ()),
+        ]
+    )
+    assert merged.rounds == {one.id: 3, other.id: 5}
+    assert leave_out_oversized(merged, {}, {}).rounds == merged.rounds

@@ -1,0 +1,148 @@
+"""Several rounds as one measurement: nothing lost, sums that add up."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochcost.results.format import DamagedResultError, dump_result, parse_result
+from epochcost.results.records import Conditions, Energy, Measurement, MeteredEnergy, Result
+from epochcost.results.rounds import rounds_in, with_round
+
+MakeResult = Callable[..., Result]
+DEMANDED = 0.02
+
+
+@pytest.fixture(name="turn")
+def turn_fixture(make_result: MakeResult) -> Callable[..., Measurement]:
+    """One round's measurement, as a worker brings it home, with these changes."""
+
+    def make(hour: int = 12, samples: Any = (0.1,) * 12, **changes: Any) -> Measurement:
+        told = {"started_at": dt.datetime(2026, 11, 21, hour, tzinfo=dt.UTC), **changes}
+        measurement = make_result().measurement
+        return measurement.model_copy(update={"samples_seconds": tuple(samples), **told})
+
+    return make
+
+
+def test_samples_stand_in_the_order_of_the_rounds(turn: Callable[..., Measurement]) -> None:
+    """Times of all rounds are there, and each round says which are its own."""
+    first = turn(1, (0.1, 0.2), warmup_seconds=(0.5, 0.4), held_out_loss_after=0.5)
+    second = turn(2, (0.3, 0.4, 0.5), warmup_seconds=(), held_out_loss_after=0.4, steps_taken=9)
+    joined = with_round(with_round(None, first, DEMANDED), second, DEMANDED)
+    assert joined.samples_seconds == (0.1, 0.2, 0.3, 0.4, 0.5)
+    assert joined.samples_by_round == (2, 3)
+    assert joined.warmup_seconds == (0.5, 0.4)
+    assert [one.warmup_steps for one in joined.rounds] == [2, 0]
+    assert joined.started_at == first.started_at
+    assert [one.started_at.hour for one in joined.rounds] == [1, 2]
+    assert joined.steps_taken == first.steps_taken + 9
+    assert joined.wall_seconds == 2 * first.wall_seconds
+    assert joined.held_out_loss_after == 0.4
+    assert [one.held_out_loss_after for one in joined.rounds] == [0.5, 0.4]
+
+
+def test_a_measurement_without_rounds_is_the_first_of_them(
+    turn: Callable[..., Measurement],
+) -> None:
+    """What a run of one round measured is gone on with, not thrown away."""
+    assert rounds_in(turn()) == 1
+    assert turn().samples_by_round == (12,)
+    joined = with_round(turn(1), turn(2), DEMANDED)
+    assert rounds_in(joined) == 2
+    assert joined == with_round(with_round(None, turn(1), DEMANDED), turn(2), DEMANDED)
+
+
+def test_the_stop_is_that_of_all_rounds(turn: Callable[..., Measurement]) -> None:
+    """Narrow together is precise; else it is told whether time was short or rounds differ."""
+    uneven = (0.05, 0.15) * 8
+    precise = with_round(turn(), turn(stop_reason="budget"), DEMANDED)
+    assert precise.stop_reason == "precise"
+    assert with_round(None, turn(samples=uneven), DEMANDED).stop_reason == "rounds"
+    short = with_round(turn(samples=uneven, stop_reason="budget"), turn(), DEMANDED)
+    assert short.stop_reason == "budget"
+
+
+def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> None:
+    """Shares are weighted with seconds, stops add up, reasons and peaks are those of any round."""
+    calm = Conditions(
+        seconds=1,
+        others_cpus=0.0,
+        steal_share=0.0,
+        frozen_seconds=0.5,
+        throttles=(),
+        device_memory_bytes=5,
+        device_memory_meter="NVML",
+        group_memory_bytes=7,
+        unknown={"graphics_clock_hertz": "no GPU"},
+    )
+    busy = calm.model_copy(
+        update={
+            "seconds": 3,
+            "others_cpus": 1.0,
+            "throttles": ("cpu-heat",),
+            "device_memory_bytes": 4,
+            "group_memory_bytes": None,
+        }
+    )
+    joined = with_round(turn(conditions=calm), turn(conditions=busy), DEMANDED)
+    assert joined.conditions == Conditions(
+        seconds=4,
+        others_cpus=0.75,
+        steal_share=0.0,
+        frozen_seconds=1.0,
+        throttles=("cpu-heat",),
+        device_memory_bytes=5,
+        device_memory_meter="NVML",
+        group_memory_bytes=None,
+        unknown={"graphics_clock_hertz": "no GPU"},
+    )
+    assert [one.conditions for one in joined.rounds] == [calm, busy]
+    assert with_round(turn(), turn(), DEMANDED).conditions is None
+    assert with_round(turn(conditions=calm), turn(), DEMANDED).conditions == calm
+
+
+def test_energy_adds_up_by_meter(turn: Callable[..., Measurement]) -> None:
+    """A meter that read in one round only has its own seconds, and is not called silent."""
+    package = MeteredEnergy(meter="RAPL", of="cpu", joules=10, seconds=1)
+    board = MeteredEnergy(meter="NVML 0", of="gpu", joules=100, seconds=1)
+    first = Energy(readings=(package,), unknown={"NVML 0": "busy", "dram": "not there"})
+    second = Energy(readings=(package, board), unknown={"dram": "not there"})
+    joined = with_round(turn(energy=first), turn(energy=second), DEMANDED)
+    assert joined.energy is not None
+    assert joined.energy.readings == (
+        package.model_copy(update={"joules": 20.0, "seconds": 2.0}),
+        board,
+    )
+    assert joined.energy.unknown == {"dram": "not there"}
+    assert joined.energy.watts == 110
+
+
+def test_rounds_survive_the_file(turn: Callable[..., Measurement], make_result: MakeResult) -> None:
+    """What is written is what is read."""
+    joined = with_round(turn(1), turn(2), DEMANDED)
+    result = make_result().model_copy(update={"measurement": joined})
+    assert parse_result(dump_result(result), Path("a.json")) == result
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("samples", "rounds should have 24 samples in all, not 25"),
+        ("warmup_steps", "rounds should have 2 steps of warm-up in all, not 3"),
+    ],
+)
+def test_rounds_that_do_not_add_up_are_damage(
+    turn: Callable[..., Measurement], make_result: MakeResult, field: str, words: str
+) -> None:
+    """A sample of no round, or of two, is refused."""
+    joined = with_round(turn(1), turn(2), DEMANDED)
+    more = joined.rounds[1].model_copy(update={field: getattr(joined.rounds[1], field) + 1})
+    edited = joined.model_copy(update={"rounds": (joined.rounds[0], more)})
+    data = dump_result(make_result().model_copy(update={"measurement": edited}))
+    with pytest.raises(DamagedResultError, match=words):
+        parse_result(data, Path("a.json"))
