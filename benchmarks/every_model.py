@@ -1,10 +1,10 @@
 """Every model of the catalogue takes real steps on this machine: memory, step time, learning.
 
-    python benchmarks/every_model.py [--seconds 20] [--smallest] [MODEL …]
+    python benchmarks/every_model.py [--seconds 20] [--smallest | --batch N] [MODEL …]
 
 A model trains at its source's batch size (the first of its list), or at the largest of its list
 that the estimate of memory lets in, or with --smallest at the smallest of all; where none fits, the
-line says what it needs. It learns at the
+line says what it needs; --batch is for models whose steps would take minutes. It learns at the
 full learning rate of its optimizer, without the schedule's warm-up, which would fill these few
 steps. The held-out loss is printed before and after. Serving is timed at one example a call.
 Peaks are of the worker process. Lines are Markdown, for a page or a note.
@@ -58,12 +58,10 @@ class Fit:
     needed_bytes: int
 
 
-def fit(model: Model, graph_path: Path, *, smallest: bool) -> Fit:
+def fit(model: Model, graph_path: Path, only: int | None) -> Fit:
     """The source's batch, or the largest that fits; sizes are tried from the first downwards."""
     assert model.training is not None
-    source, *others = model.training.batch_sizes
-    if smallest:
-        source, others = min(model.training.batch_sizes), []
+    source, *others = (only,) if only else model.training.batch_sizes
     smaller = sorted((size for size in others if size < source), reverse=True)
     graph = load_model(graph_path)
     for batch_size in (source, *smaller):
@@ -120,19 +118,19 @@ def without_schedule(model: Model) -> Model:
     return model.model_copy(update={"training": training})
 
 
-def line(catalogue: Catalogue, model: Model, budget_seconds: float, *, smallest: bool) -> str:
-    """One row of the table."""
-    cells = [model.id, *_training(catalogue, model, budget_seconds, smallest=smallest)]
+def line(catalogue: Catalogue, model: Model, budget_seconds: float, only: int | None) -> str:
+    """One row of the table; ``only`` is the batch size where one was asked for."""
+    cells = [model.id, *_training(catalogue, model, budget_seconds, only)]
     return "| " + " | ".join([*cells, _serving(catalogue, model)]) + " |"
 
 
 def _training(
-    catalogue: Catalogue, model: Model, budget_seconds: float, *, smallest: bool
+    catalogue: Catalogue, model: Model, budget_seconds: float, only: int | None
 ) -> Iterator[str]:
     if model.training is None:
         yield from ("not trained", "", "", "", "", "")
         return
-    found = fit(model, catalogue.graph_path(model), smallest=smallest)
+    found = fit(model, catalogue.graph_path(model), only)
     estimate = memory(found.needed_bytes)
     if found.batch_size is None:
         there = memory(memory_limit_bytes())
@@ -161,7 +159,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--smallest", action="store_true")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--smallest", action="store_true")
+    size.add_argument("--batch", type=int)
     asked = parser.parse_args()
     catalogue = load_catalogue(ROOT)
     print(HEADER, flush=True)
@@ -172,7 +172,8 @@ def main() -> None:
             print(f"| {name} | no graph: priced from its FLOPs | | | | | | |", flush=True)
             continue
         try:
-            print(line(catalogue, model, asked.seconds, smallest=asked.smallest), flush=True)
+            smallest = asked.smallest and model.training and min(model.training.batch_sizes)
+            print(line(catalogue, model, asked.seconds, smallest or asked.batch), flush=True)
         except EpochcostError as error:
             print(f"| {name} | failed: {error} | | | | | | |", flush=True)
     print(f"\n{time.monotonic() - begun:.0f} s in all", flush=True)
