@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -21,6 +22,14 @@ from epochcost.measure.kernel_files import ControlGroups
 BEFORE = HostCounters(
     at=50.0, working=100.0, waiting=300.0, steal=1.0, own=40.0, frozen=2.0, throttled=3
 )
+
+
+class CpuTimes(NamedTuple):
+    """One CPU's seconds, as psutil gives them."""
+
+    user: float
+    idle: float
+    steal: float
 
 
 def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
@@ -118,3 +127,16 @@ def test_a_system_that_hides_its_processes_is_unknown(monkeypatch: pytest.Monkey
     monkeypatch.setattr(psutil.Process, "children", refuse)
     assert own_processes() == ()
     assert read_host(own_processes()).own is None
+
+
+def test_some_cpus_are_watched_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of CPUs 0 and 2, which are online, only the second counts; CPU 1 is off and unknown."""
+    monkeypatch.setattr(
+        psutil, "cpu_times", lambda **_: [CpuTimes(8.0, 1.0, 0.5), CpuTimes(1.0, 9.0, 0.0)]
+    )
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu/online").write_text("0,2\n")
+    counters = read_host((), system=tmp_path, cpus=frozenset({2}))
+    assert (counters.working, counters.waiting, counters.steal) == (1.0, 9.0, 0.0)
+    unknown = read_host((), system=tmp_path, cpus=frozenset({1}))
+    assert (unknown.working, unknown.waiting, unknown.steal) == (0, 0, None)

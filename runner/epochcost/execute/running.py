@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from epochcost.measure.job import Sampling, SessionSettings
+from epochcost.measure.pinning import pinning_to
 from epochcost.plan.trial import Trial
 
 
 def running(trial: Trial) -> dict[str, Any]:
-    """What the trial says of its running, by the field names of a ``Job``."""
+    """What the trial says of its running, by the field names of a ``Job``.
+
+    Raises CapabilityError where a trial has to be pinned and cannot be.
+    """
     return {
         "provider": trial.provider,
         "session": _session(trial),
-        "vcpus": trial.vcpus,
+        "pinning": None if trial.vcpus is None else pinning_to(trial.vcpus, _threads(trial)),
         "input_copy": trial.input_copy,
         "seed": trial.seed,
         "sampling": Sampling(
@@ -24,9 +28,14 @@ def running(trial: Trial) -> dict[str, Any]:
     }
 
 
+def _threads(trial: Trial) -> int:
+    """As many as the CPUs it is pinned to, where it does not say."""
+    return trial.threads or trial.vcpus or 0
+
+
 def _session(trial: Trial) -> SessionSettings:
     return SessionSettings(
-        threads=trial.threads,
+        threads=_threads(trial),
         graph_optimization=trial.graph_optimization,
         spinning=trial.spinning,
         denormals_as_zero=trial.denormals_as_zero,

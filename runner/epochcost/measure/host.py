@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from epochcost.measure.environment.cpu import SYSTEM, throttle_count
-from epochcost.measure.kernel_files import ControlGroups, read_text
+from epochcost.measure.kernel_files import ControlGroups, cpu_list, read_text
 
 # `guest` is part of `user` already; waiting is not working.
 _WORKING = ("user", "nice", "system", "irq", "softirq")
@@ -27,9 +28,10 @@ _NANOSECONDS = 1e-9
 
 @dataclass(frozen=True)
 class HostCounters:
-    """CPU seconds since some moment in the past, of all CPUs together, and the time of reading.
+    """CPU seconds since some moment in the past, of the CPUs watched, and the time of reading.
 
-    ``own`` are those of the processes that belong to the trial; None is not counted here.
+    ``own`` are those of the processes that belong to the trial, on any CPU: what the worker's
+    parent takes elsewhere is too little to tell. None is not counted here.
     """
 
     at: float
@@ -66,9 +68,11 @@ def read_host(
     groups: ControlGroups | None = None,
     system: Path = SYSTEM,
     clock: Callable[[], float] = time.monotonic,
+    *,
+    cpus: frozenset[int] | None = None,
 ) -> HostCounters:
-    """Read all counters now."""
-    times = _system_times()
+    """Read all counters now: CPU times of ``cpus`` alone where they are given."""
+    times = _system_times() if cpus is None else _times_of(cpus, system)
     return HostCounters(
         at=clock(),
         working=sum(times.get(name, 0.0) for name in _WORKING),
@@ -86,6 +90,24 @@ def _system_times() -> Mapping[str, float]:
         return psutil.cpu_times()._asdict()
     except (OSError, psutil.Error):
         return {}
+
+
+def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
+    """CPU seconds by kind of some CPUs; empty where the system does not tell them apart.
+
+    psutil lists the CPUs that are online, without their numbers.
+    """
+    try:
+        every = psutil.cpu_times(percpu=True)
+    except (OSError, psutil.Error):
+        return {}
+    online = sorted(cpu_list(read_text(system / "cpu/online")))
+    if len(online) != len(every) or not cpus <= set(online):
+        return {}
+    totals = Counter[str]()
+    for number, times in zip(online, every, strict=True):
+        totals.update(times._asdict() if number in cpus else {})
+    return totals
 
 
 def _own_seconds(own: tuple[psutil.Process, ...]) -> float | None:

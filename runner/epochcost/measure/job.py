@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from epochcost.plan.load import Load
+from epochcost.results.pinning import Pinning
 from epochcost.specs.study import GraphOptimization, InputCopy, Mode, Provider
 
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
@@ -38,13 +39,15 @@ class Sampling(_Frozen):
     """When the trial has measured enough.
 
     ``relative_half_width`` is of the 95 % interval of the mean; ``budget_seconds`` covers warm-up
-    and samples. Below ``minimum_seconds`` of samples the mean is not believed, however narrow: a
-    burst of fast steps sees neither the scheduler's nor the clock governor's moods.
+    and samples. Below ``minimum_seconds`` of samples, and below ``minimum_share`` of the budget,
+    the mean is not believed, however narrow: a burst of fast steps sees neither the scheduler's
+    nor the clock governor's moods.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
     minimum_samples: Annotated[int, Field(ge=2)] = 30
     minimum_seconds: Annotated[float, Field(ge=0)] = 0.5
+    minimum_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
     budget_seconds: PositiveSeconds = 20.0
 
 
@@ -111,8 +114,8 @@ class Job(_Frozen):
     metadata of ``model`` (default: of ``graph``) and ``seed``. A carried value that neither gives
     starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
-    An evaluation follows training only. ``vcpus``: the worker is pinned to so many CPUs, None to
-    none in particular. ``input_copy``: whether the copy of a batch is timed.
+    An evaluation follows training only. ``pinning``: the CPUs on which the worker runs, None for
+    all. ``input_copy``: whether the copy of a batch is timed.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
     ``graph`` is that of the largest batch.
     """
@@ -120,7 +123,7 @@ class Job(_Frozen):
     mode: Mode
     provider: Provider
     session: SessionSettings = SessionSettings()
-    vcpus: Annotated[int, Field(ge=1)] | None = None
+    pinning: Pinning | None = None
     input_copy: InputCopy = "included"
     graph: Path
     model: Path | None = None

@@ -26,6 +26,17 @@ def read_number(file: Path) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
+def cpu_list(text: str | None) -> frozenset[int]:
+    """The kernel's list format: ``0-2,5`` is 0, 1, 2 and 5; empty for anything else."""
+    cpus: set[int] = set()
+    for part in (text or "").split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            return frozenset()
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
+
+
 def why_unreadable(file: Path) -> str:
     """The reason for which a file tells nothing."""
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import psutil
 
 from epochcost.measure.devices import DeviceWatch
-from epochcost.measure.host import HostChange, change, read_host, unknown_of
+from epochcost.measure.host import HostChange, HostCounters, change, read_host, unknown_of
 from epochcost.measure.kernel_files import ControlGroups, read_number
 from epochcost.measure.power import Meter, energy_of
 from epochcost.results.records import Conditions, Energy, Throttle
@@ -25,7 +25,7 @@ class Phase:
     """Watched from ``start`` to ``stop``; ``own`` are the processes of the trial.
 
     ``devices`` is None where no GPU is in use; ``silent`` says by a meter's name why it is not
-    among ``meters``.
+    among ``meters``; ``cpus`` are those on which others would disturb the trial, None for all.
     """
 
     def __init__(
@@ -35,14 +35,15 @@ class Phase:
         meters: tuple[Meter, ...],
         silent: dict[str, str],
         groups: ControlGroups | None = None,
+        cpus: frozenset[int] | None = None,
     ) -> None:
-        self._own, self._devices = own, devices
+        self._own, self._devices, self._cpus = own, devices, cpus
         self._meters, self._silent = meters, silent
         self._groups = groups or ControlGroups()
         self._group_bytes: int | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._before = read_host(own, self._groups)
+        self._before = self._counters()
 
     @property
     def started(self) -> bool:
@@ -51,7 +52,7 @@ class Phase:
 
     def start(self, period_seconds: float) -> None:
         """Take the first reading, and others from a thread."""
-        self._before = read_host(self._own, self._groups)
+        self._before = self._counters()
         self._read()
         self._thread = threading.Thread(target=self._repeat, args=(period_seconds,), daemon=True)
         self._thread.start()
@@ -62,8 +63,11 @@ class Phase:
         if self._thread is not None:
             self._thread.join()
         self._read()
-        changed = change(self._before, read_host(self._own, self._groups))
+        changed = change(self._before, self._counters())
         return self._conditions(changed), energy_of(self._meters, self._silent)
+
+    def _counters(self) -> HostCounters:
+        return read_host(self._own, self._groups, cpus=self._cpus)
 
     def _repeat(self, period_seconds: float) -> None:
         while not self._ended.wait(period_seconds):

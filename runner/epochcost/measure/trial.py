@@ -20,7 +20,9 @@ from pydantic import ValidationError
 
 from epochcost.measure.failures import TrialFailed, TrialRefused
 from epochcost.measure.job import Job, Message, Progress
+from epochcost.measure.pinning import children_pinned
 from epochcost.results.atomic import write_atomically
+from epochcost.results.pinning import Pinning
 from epochcost.results.records import Measurement
 
 OnProgress = Callable[[Progress], None]
@@ -41,13 +43,14 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
 
     ``folder`` takes the job, the worker's log and the measurement. The worker ends when this
     process does, whatever the cause. Raises TrialFailed when it ends without a
-    measurement, TrialRefused where that is the input's fault.
+    measurement, TrialRefused where that is the input's fault, CapabilityError where it cannot be
+    pinned as the job asks.
     """
     job_file, measurement_file = folder / "job.json", folder / "measurement.json"
     measurement_file.unlink(missing_ok=True)
     write_atomically(job_file, job.model_dump_json().encode())
     log = folder / "worker.log"
-    with _worker(job_file, measurement_file, log) as process:
+    with _worker(job_file, measurement_file, log, job.pinning) as process:
         failure = _follow(process, _silence_seconds(job), on_progress)
         status = _wait(process)
     if status != 0 or failure is not None:
@@ -57,14 +60,25 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
 
 
 @contextlib.contextmanager
-def _worker(job: Path, measurement: Path, log: Path) -> Iterator[subprocess.Popen[str]]:
+def _worker(
+    job: Path, measurement: Path, log: Path, pinning: Pinning | None
+) -> Iterator[subprocess.Popen[str]]:
     """Start the worker; on leaving, for whatever reason, it is gone."""
     # -P: the folder in which the user stands is none of the worker's business.
     command = [sys.executable, "-P", "-m", _WORKER, str(job), str(measurement)]
     # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
-    with (
-        log.open("wb") as errors,
-        subprocess.Popen(
+    with log.open("wb") as errors, _started(command, errors, pinning) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _started(
+    command: list[str], errors: IO[bytes], pinning: Pinning | None
+) -> subprocess.Popen[str]:
+    with children_pinned(pinning):
+        return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -72,12 +86,7 @@ def _worker(job: Path, measurement: Path, log: Path) -> Iterator[subprocess.Pope
             encoding="utf-8",
             errors="replace",
             start_new_session=True,
-        ) as process,
-    ):
-        try:
-            yield process
-        finally:
-            process.kill()
+        )
 
 
 def _silence_seconds(job: Job) -> float:

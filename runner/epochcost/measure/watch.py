@@ -21,6 +21,7 @@ from epochcost.measure.job import Progress
 from epochcost.measure.nvml import Library, opened
 from epochcost.measure.phase import NO_DEVICE, Phase
 from epochcost.measure.power import POWERCAP, Meter, gpu_meter, rapl_meters, why_no_rapl
+from epochcost.results.pinning import Pinning
 from epochcost.results.records import Conditions, Energy, Measurement
 from epochcost.specs.study import Provider
 
@@ -33,12 +34,18 @@ class Watch:
     """Watches the sampling phase of one trial; entered before its worker starts.
 
     ``follow`` passes progress on and learns from it when sampling begins and ends; ``completed``
-    puts what was seen into the measurement.
+    puts what was seen into the measurement. ``pinning``: where the worker is pinned to.
     """
 
     def __init__(
-        self, provider: Provider, library: Library = pynvml, powercap: Path = POWERCAP
+        self,
+        provider: Provider,
+        library: Library = pynvml,
+        powercap: Path = POWERCAP,
+        *,
+        pinning: Pinning | None = None,
     ) -> None:
+        self._cpus = None if pinning is None else pinning.neighbourhood
         self._provider, self._library, self._powercap = provider, library, powercap
         self._opened = contextlib.ExitStack()
         self._devices: tuple[Device, ...] = ()
@@ -98,7 +105,7 @@ class Watch:
         devices = self._used(processes)
         meters, silent = self._meters(devices)
         watch = DeviceWatch(self._library, devices, processes) if devices else None
-        return Phase(own, watch, meters, silent)
+        return Phase(own, watch, meters, silent, cpus=self._cpus)
 
     def _used(self, processes: frozenset[int]) -> tuple[Device, ...]:
         return devices_in_use(self._library, self._devices, processes) if self._devices else ()

@@ -23,6 +23,7 @@ from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.evaluation import held_out_loss, require_finite
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
 from epochcost.measure.memory import peak_memory_bytes
+from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import prove_placement, read_profile
 from epochcost.measure.sampling import Clock, Report, Samples, sample, warm_up
 from epochcost.measure.scenario import run_scenario, warmed_up
@@ -161,7 +162,9 @@ def main(job_file: str, measurement_file: str) -> int:
     try:
         job = Job.model_validate_json(Path(job_file).read_bytes())
         target = Path(measurement_file)
+        require_pinned(job.pinning)
         measurement = measure(job, target.parent, emit)
+        measurement = measurement.model_copy(update={"pinning": job.pinning})
         write_atomically(target, measurement.model_dump_json().encode())
     except EpochcostError as error:
         emit(Message(failure=str(error)))

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from epochcost.plan.trial import Trial
+from epochcost.results.pinning import Pinning
 from epochcost.results.served import Served
 from epochcost.specs.study import Provider
 
@@ -124,9 +125,10 @@ class Conditions(Record):
 
     ``others_cpus``: how many CPUs' worth of time other programs took; ``steal_share``: the
     part of all CPU time that the hypervisor gave to other machines; ``frozen_seconds``: how long a
-    CPU quota stopped this control group; ``throttles``: the reasons for which the CPU or the GPU
-    lowered its clocks, empty where they were watched and there was none. ``graphics_clock_hertz``
-    is the mean. ``device_memory_bytes`` is the most that the worker held of its devices, by
+    CPU quota stopped this control group; the first two of a pinned trial are of its CPUs and of
+    their siblings alone. ``throttles``: the reasons for which the CPU or the GPU lowered its
+    clocks, empty where they were watched and there was none. ``graphics_clock_hertz`` is the mean.
+    ``device_memory_bytes`` is the most that the worker held of its devices, by
     ``device_memory_meter``; ``group_memory_bytes`` the most that its control group held, page cache
     and neighbours included. ``unknown`` says by a field's name why it is None.
     """
@@ -213,7 +215,8 @@ class Measurement(Record):
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
     worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
     nothing watched it. ``rounds``: none where one process took all samples; else the times and
-    sums here are of all rounds, the losses and the placement of the last.
+    sums here are of all rounds, the losses and the placement of the last. ``pinning`` is None
+    where the worker might run on every CPU.
     """
 
     started_at: AwareDatetime
@@ -223,6 +226,7 @@ class Measurement(Record):
     samples_seconds: tuple[FiniteSeconds, ...]
     stop_reason: StopReason
     placement: Placement
+    pinning: Pinning | None = None
     steps_taken: Count
     held_out_loss_before: FiniteLoss | None = None
     held_out_loss_after: FiniteLoss | None = None

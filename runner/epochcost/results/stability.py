@@ -12,11 +12,14 @@ from statistics import median
 from types import MappingProxyType
 from typing import Literal
 
+from epochcost.results.pinning import Pinning
 from epochcost.results.records import Conditions, Environment, Measurement, Throttle
 from epochcost.statistics import drift, two_modes
 from epochcost.units import seconds
 
-Cause = Literal["others", "steal", "quota", "throttling", "few", "timer", "drift", "modes"]
+Cause = Literal[
+    "others", "steal", "quota", "throttling", "few", "timer", "drift", "modes", "threads"
+]
 
 # A tenth of a machine's CPUs in other hands lengthens steps that use all of them by as much.
 _MOST_OTHERS_SHARE = 0.1
@@ -42,7 +45,8 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
     """Every reason to distrust a measurement; none is good news, as far as was watched."""
     watched = measurement.conditions
     return (
-        *(_surroundings(watched, environment) if watched else ()),
+        *_crowded(measurement.pinning),
+        *(_surroundings(watched, _cpus_of(measurement, environment)) if watched else ()),
         *(
             _samples(measurement.samples_seconds, environment)
             if measurement.samples_seconds
@@ -51,8 +55,24 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
     )
 
 
-def _surroundings(watched: Conditions, environment: Environment) -> Iterator[Instability]:
-    others, cpus = watched.others_cpus, environment.logical_cpus
+def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
+    """Threads that wait for one another in a loop keep those that would work from their CPU."""
+    if pinning is not None and pinning.threads > len(pinning.cpus):
+        yield Instability(
+            "threads",
+            f"{pinning.threads} threads shared {len(pinning.cpus)} CPUs",
+            "leave `threads` out, or set `spinning = false` in the study's [session]",
+        )
+
+
+def _cpus_of(measurement: Measurement, environment: Environment) -> int:
+    """How many CPUs were watched."""
+    pinned = measurement.pinning
+    return environment.logical_cpus if pinned is None else len(pinned.neighbourhood)
+
+
+def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
+    others = watched.others_cpus
     if others is not None and others > _MOST_OTHERS_SHARE * cpus:
         yield Instability(
             "others",

@@ -1,0 +1,152 @@
+"""Pinning a worker to some of this machine's CPUs, as a smaller instance of its family has them.
+
+A vCPU of a cloud is a hardware thread: a smaller instance is fewer cores with all their threads, on
+one NUMA node as far as it fits. Which CPUs those are is read from the kernel's topology; starting
+a process on them is here too, what it then does is left to ``trial`` and ``worker``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.environment.container import cpu_quota
+from epochcost.measure.environment.cpu import SYSTEM, usable_cpus
+from epochcost.measure.kernel_files import cpu_list, read_text
+from epochcost.results.pinning import Pinning
+
+NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The hardware threads of each CPU's core, itself among them, and each CPU's NUMA node."""
+
+    threads: Mapping[int, frozenset[int]]
+    nodes: Mapping[int, int]
+
+    def known(self, cpus: Collection[int]) -> bool:
+        """Whether the kernel tells the core of each of these CPUs."""
+        return all(cpu in self.threads for cpu in cpus)
+
+
+def why_not_pinned() -> str | None:
+    """Why this platform pins no process; None where it can."""
+    return None if hasattr(os, "sched_setaffinity") else NO_PINNING
+
+
+def pinnable_cpus() -> int:
+    """To how many CPUs a trial can be pinned: those allowed, within the control groups' quota."""
+    quota = cpu_quota()
+    return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
+
+
+def pinning_to(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
+    """Choose ``count`` of the CPUs that this process may use, for so many threads.
+
+    Raises CapabilityError where the platform cannot pin or has too few.
+    """
+    reason = why_not_pinned()
+    if reason is not None:
+        raise CapabilityError(f"vcpus: demanded {count} CPUs for a trial; {reason}")
+    allowed = os.sched_getaffinity(0)
+    if count > len(allowed):
+        raise CapabilityError(
+            f"vcpus: demanded {count} CPUs for a trial; this process may use {len(allowed)}"
+        )
+    topology = read_topology(allowed, system)
+    cpus = choose_cpus(count, allowed, topology)
+    return _described(cpus, threads, topology)
+
+
+def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinning:
+    known = topology.known(cpus)
+    cores = {topology.threads[cpu] for cpu in cpus} if known else set[frozenset[int]]()
+    nodes = {topology.nodes[cpu] for cpu in cpus if cpu in topology.nodes}
+    return Pinning(
+        cpus=cpus,
+        siblings=tuple(sorted(frozenset().union(*cores) - set(cpus))),
+        cores=len(cores) or None,
+        numa_nodes=len(nodes) or None,
+        threads=threads,
+    )
+
+
+def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
+    """The CPUs of a smaller instance, ascending: whole cores, on as few NUMA nodes as hold them.
+
+    The first node that has enough is taken, else the largest ones; in it cores of which all threads
+    are allowed come first. Where the topology is unknown, the first CPUs.
+    """
+    if not topology.known(allowed):
+        return tuple(sorted(allowed)[:count])
+    sizes = Counter(topology.nodes.get(cpu, 0) for cpu in allowed)
+
+    def rank(cpu: int) -> tuple[object, ...]:
+        node, core = topology.nodes.get(cpu, 0), topology.threads[cpu] & set(allowed)
+        holds_all = sizes[node] >= count
+        return (not holds_all, 0 if holds_all else -sizes[node], node, -len(core), min(core), cpu)
+
+    return tuple(sorted(sorted(allowed, key=rank)[:count]))
+
+
+def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
+    """What the kernel tells of these CPUs: cores by ``topology/``, nodes by ``node*/cpulist``.
+
+    The kernel's admin-guide, cputopology: ``core_cpus_list``, ``thread_siblings_list`` before 5.3.
+    """
+    threads = {cpu: found for cpu in cpus if (found := _threads_of(cpu, system))}
+    nodes = {
+        cpu: int(folder.name.removeprefix("node"))
+        for folder in system.glob("node/node[0-9]*")
+        for cpu in cpu_list(read_text(folder / "cpulist"))
+    }
+    return Topology(threads, nodes)
+
+
+def _threads_of(cpu: int, system: Path) -> frozenset[int]:
+    folder = system / f"cpu/cpu{cpu}/topology"
+    told = read_text(folder / "core_cpus_list") or read_text(folder / "thread_siblings_list")
+    found = cpu_list(told)
+    return found if cpu in found else frozenset()
+
+
+@contextlib.contextmanager
+def children_pinned(pinning: Pinning | None) -> Iterator[None]:
+    """Processes that this thread starts meanwhile run on these CPUs alone, from their first thread.
+
+    A child inherits the affinity of the thread that starts it, so nothing that it imports can have
+    made threads before. Raises CapabilityError where the CPUs are no longer this process's.
+    """
+    if pinning is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, pinning.cpus)
+    except OSError as error:
+        raise _lost(pinning, str(error.strerror)) from error
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def require_pinned(pinning: Pinning | None) -> None:
+    """Raise CapabilityError unless this process may run on these CPUs and on no other."""
+    if pinning is not None and os.sched_getaffinity(0) != set(pinning.cpus):
+        raise _lost(pinning, f"CPUs {_words(os.sched_getaffinity(0))}")
+
+
+def _lost(pinning: Pinning, got: str) -> CapabilityError:
+    demanded = f"demanded a worker on CPUs {_words(pinning.cpus)}"
+    return CapabilityError(f"vcpus: {demanded}; got {got}: has a control group changed meanwhile?")
+
+
+def _words(cpus: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(cpus)))

@@ -1,0 +1,35 @@
+"""Which CPUs a trial was pinned to, and what that stands for. Frozen."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Cpu = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+Emulated = Literal["a smaller instance of the same family"]
+
+
+class Pinning(BaseModel):
+    """The logical CPUs, by the kernel's numbers, that all threads of the worker ran on.
+
+    ``siblings`` are other hardware threads of the same cores, which the worker left alone;
+    ``cores`` and ``numa_nodes`` say how many the CPUs spread over. What the kernel does not tell is
+    None, or empty. ``threads`` is how many threads ONNX Runtime computed with. Memory, caches and
+    clock stay those of the whole machine.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    emulates: Emulated = "a smaller instance of the same family"
+    cpus: Annotated[tuple[Cpu, ...], Field(min_length=1)]
+    siblings: tuple[Cpu, ...] = ()
+    cores: Count | None = None
+    numa_nodes: Count | None = None
+    threads: Count
+
+    @property
+    def neighbourhood(self) -> frozenset[int]:
+        """The CPUs on which other programs slow the trial: its own and their siblings."""
+        return frozenset((*self.cpus, *self.siblings))
