@@ -75,6 +75,30 @@ def study(**changes: Any) -> Study:
 BOTH = catalogue(model("mlp"), model("cnn"))
 
 
+def test_runtimes_are_trials_of_their_own_and_a_missing_one_is_left_out() -> None:
+    """The installed runtime's trial is the plain one; one that is not prepared has its reason."""
+    asked = study(
+        models=["mlp"],
+        modes=["inference"],
+        providers=["cpu"],
+        runtimes=["onnxruntime==1.31.1", "onnxruntime==1.20.1", "onnxruntime==1.19.2"],
+    )
+    host = replace(
+        HOST,
+        runtime="onnxruntime==1.31.1",
+        missing_runtimes={"onnxruntime==1.19.2": "it is not prepared"},
+    )
+    plan = plan_study(BOTH, asked, host, graphs=GRAPHS)
+    assert {trial.runtime: trial.variant for trial in plan.trials} == {
+        "onnxruntime==1.31.1": "",
+        "onnxruntime==1.20.1": "onnxruntime 1.20.1",
+    }
+    what = "mlp inference cpu batch 1, onnxruntime==1.19.2"
+    assert plan.left_out == (LeftOut(what, "it is not prepared"),)
+    plain = plan_study(BOTH, study(models=["mlp"]), host, graphs=GRAPHS)
+    assert {trial.id for trial in plan.trials if not trial.variant} <= {t.id for t in plain.trials}
+
+
 def titles(plan: Plan) -> list[str]:
     """The trials' titles, in order."""
     return [trial.title for trial in plan.trials]

@@ -31,6 +31,8 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class Host:
     """The machine that would run the trials: its spec's id, its software, what it cannot do.
 
+    ``runtime`` is the installed one; ``missing_runtimes`` maps those of the studies that are not
+    there to the reason.
     ``unusable`` maps a provider to the reason why this machine cannot run it; ``no_loadgen`` is why
     it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a trial may use, None where
     that is not known.
@@ -40,6 +42,7 @@ class Host:
     runtime: str
     producer: str
     unusable: Mapping[Provider, str]
+    missing_runtimes: Mapping[str, str] = field(default_factory=dict)
     no_loadgen: str | None = None
     cpus: int | None = None
 
@@ -223,6 +226,7 @@ def _trial_or_reason(
         batch_size=work.batch_size,
         seed=study.seed,
         runtime=work.variant.runtime or host.runtime,
+        other_runtime=work.variant.runtime not in (None, host.runtime),
         producer=host.producer,
         graph_sha256=graphs[work.model.id],
         spec_sha256=work_sha256(work.model, work.mode),
@@ -238,6 +242,8 @@ def _undoable(host: Host, work: _Work, batch_size: int) -> str | None:
         return "the batch is larger than an epoch has examples"
     if reason := impossible(work.variant, work.mode, work.provider):
         return reason
+    if work.variant.runtime in host.missing_runtimes:
+        return host.missing_runtimes[work.variant.runtime]
     vcpus = work.variant.vcpus
     if vcpus is not None and host.cpus is not None and vcpus > host.cpus:
         return f"needs {vcpus} CPUs; this process may use {host.cpus}"

@@ -30,6 +30,7 @@ _ADDED = (
     "cuda_graph",
     "device",
     "device_memory_limit_bytes",
+    "other_runtime",
 )
 # 12 and 12.0 are the same budget and give the same id.
 Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
@@ -44,7 +45,8 @@ class Trial(BaseModel):
     all cores. ``load`` is what LoadGen is asked for, None for full batches one after the other;
     ``batch_size`` is then the most that one run of the model takes. ``vcpus`` is how many CPUs the
     worker is pinned to, None for all. ``device``, ``cuda_graph`` and ``device_memory_limit_bytes``
-    are of the CUDA provider.
+    are of the CUDA provider. ``other_runtime``: the study asked for a runtime that is not the
+    installed one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,6 +74,7 @@ class Trial(BaseModel):
     cuda_graph: bool = False
     device: int = 0
     device_memory_limit_bytes: int | None = None
+    other_runtime: bool = False
 
     @property
     def scenario(self) -> Scenario:
@@ -96,7 +99,7 @@ class Trial(BaseModel):
     def variant(self) -> str:
         """What sets the trial apart from the plain one of its work, in words; empty for that one.
 
-        The runtime is not part of it: which one is plain depends on the machine.
+        The installed runtime is plain whatever its version: a newer one replaces it.
         """
         said = {
             self.precision: self.precision != "fp32",
@@ -108,6 +111,7 @@ class Trial(BaseModel):
             "CUDA graph": self.cuda_graph,
             f"GPU {self.device}": self.device != 0,
             "memory limit": self.device_memory_limit_bytes is not None,
+            self.runtime.replace("==", " "): self.other_runtime,
         }
         return ", ".join(words for words, holds in said.items() if holds)
 

@@ -51,9 +51,15 @@ def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
     """Why no machine runs this variant; None where it can."""
     if variant.precision == "tf32" and provider == "cpu":
         return "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32"
+    if provider == "cuda" and variant.runtime is not None and not _knows_cuda(variant.runtime):
+        return f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA"
     if mode == "training" and variant.precision not in _TRAINED_IN:
         return f"training steps are in fp32 or tf32; {variant.precision} is of inference"
     return None
+
+
+def _knows_cuda(runtime: str) -> bool:
+    return runtime.startswith("onnxruntime-gpu==")
 
 
 def trial_fields(study: Study, variant: Variant, provider: Provider) -> dict[str, Any]:
