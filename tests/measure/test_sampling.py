@@ -9,8 +9,8 @@ import pytest
 
 from epochcost.measure import sampling
 from epochcost.measure.job import Sampling, WarmUp
-from epochcost.measure.sampling import relative_half_width, sample, settled, warm_up
-from epochcost.statistics import mean_interval
+from epochcost.measure.sampling import sample, settled, warm_up
+from epochcost.statistics import mean_interval, relative_half_width
 
 
 class Machine:
@@ -37,7 +37,7 @@ class Machine:
 
     def sample(self, deadline: float = 1e9, **settings: float) -> sampling.Samples:
         """Sample this machine."""
-        wanted = Sampling.model_validate({"minimum_seconds": 0, **settings})
+        wanted = Sampling.model_validate({"minimum_seconds": 0, "minimum_share": 0, **settings})
         return sample(self.step, self.clock, wanted, deadline, self.report)
 
     def warm_up(self, budget_seconds: float = 1e9, **settings: float) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """When a trial is warm and when it has measured enough. Pure: the clock and the step are given.
 
-Both loops time a step from just before to just after the call and nothing else; deciding and
-reporting happen between steps. What a step does is left to ``stepping``, the interval of the mean
+Both loops time a step from just before to just after the call and nothing else; preparing, deciding
+and reporting happen between steps. What a step does is left to ``stepping``, the interval of the mean
 to ``statistics``.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from epochcost.measure.job import Sampling, WarmUp
 from epochcost.results.records import StopReason
 from epochcost.specs.study import MOST_SAMPLES
-from epochcost.statistics import mean_interval
+from epochcost.statistics import relative_half_width
 
 Clock = Callable[[], float]
 Step = Callable[[], object]
@@ -27,6 +27,10 @@ _GROWTH = 1.2
 # An interval needs some samples, even when one of them exceeds the budget.
 _FEWEST_SAMPLES = 3
 _REPORT_SECONDS = 0.25
+
+
+def nothing() -> None:
+    """What a step needs before its clock starts, where it needs nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +71,24 @@ def settled(seconds: Sequence[float], tolerance: float) -> bool:
 
 
 def warm_up(
-    step: Step, clock: Clock, settings: WarmUp, budget_seconds: float, report: Report
+    step: Step,
+    clock: Clock,
+    settings: WarmUp,
+    budget_seconds: float,
+    report: Report,
+    prepare: Step = nothing,
 ) -> tuple[float, ...]:
-    """Take steps until they have settled or the share of the budget is spent; at least one."""
+    """Take steps until they have settled or the share of the budget is spent; at least one.
+
+    ``prepare`` comes before each step, in the budget and outside of the step's time.
+    """
     reporting = _Reporting(report, clock)
     looks = _Looks(settings.minimum_steps)
     seconds: list[float] = []
     begun = clock()
     limit = settings.budget_share * budget_seconds
     while True:
+        prepare()
         before = clock()
         step()
         now = clock()
@@ -89,19 +102,26 @@ def warm_up(
 
 
 def sample(
-    step: Step, clock: Clock, sampling: Sampling, deadline: float, report: Report
+    step: Step,
+    clock: Clock,
+    sampling: Sampling,
+    deadline: float,
+    report: Report,
+    prepare: Step = nothing,
 ) -> Samples:
     """Take samples until the mean is known precisely or ``deadline`` (of the clock) has passed.
 
+    ``prepare`` comes before each step, outside of its time.
     The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
     although the data decide when to stop, provided that it cannot stop on few samples.
     """
     reporting = _Reporting(report, clock)
     looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
-    earliest = clock() + sampling.minimum_seconds
+    earliest = clock() + _least_seconds(sampling)
     width: float | None = None
     seconds: list[float] = []
     while True:
+        prepare()
         before = clock()
         step()
         now = clock()
@@ -117,10 +137,9 @@ def sample(
         reporting.at(now, len(seconds), width)
 
 
-def relative_half_width(seconds: Sequence[float]) -> float:
-    """Half the width of the interval of the mean, over the mean."""
-    interval = mean_interval(seconds)
-    return (interval.high - interval.low) / 2 / plain_statistics.fmean(seconds)
+def _least_seconds(sampling: Sampling) -> float:
+    """A share of the budget where that is longer: who may take long shall see slow wander."""
+    return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
 
 
 def _spent(count: int, now: float, deadline: float) -> bool:

@@ -1,0 +1,34 @@
+"""Pure statistics of step times: mean with its interval, median, percentiles. NumPy only.
+
+Money follows the mean; runs of slow steps, slow wander and differences between rounds widen its
+interval as they should. Deciding when to stop sampling is left to ``measure.sampling``.
+"""
+
+from epochcost.statistics.interval import (
+    Interval,
+    autocorrelation_time,
+    block_length,
+    mean_interval,
+    relative_half_width,
+)
+from epochcost.statistics.shape import Modes, Outliers, drift, outliers, two_modes
+from epochcost.statistics.summary import Summary, summarise
+from epochcost.statistics.tails import LEVEL, student_quantile, wilson_interval
+
+__all__ = [
+    "LEVEL",
+    "Interval",
+    "Modes",
+    "Outliers",
+    "Summary",
+    "autocorrelation_time",
+    "block_length",
+    "drift",
+    "mean_interval",
+    "outliers",
+    "relative_half_width",
+    "student_quantile",
+    "summarise",
+    "two_modes",
+    "wilson_interval",
+]

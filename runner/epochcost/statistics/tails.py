@@ -1,0 +1,37 @@
+"""Quantiles and the interval of a share: the few of a statistics library that are needed."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+LEVEL = 0.95
+
+
+def student_quantile(probability: float, degrees: int) -> float:
+    """The quantile of Student's t for a probability above one half, to 1 % up to 0.995.
+
+    Exact for 1 and 2 degrees of freedom; beyond, the expansion of Abramowitz & Stegun 26.7.5.
+    """
+    if degrees == 1:
+        return math.tan(math.pi * (probability - 0.5))
+    if degrees == 2:
+        return (2 * probability - 1) / math.sqrt(2 * probability * (1 - probability))
+    z = NormalDist().inv_cdf(probability)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return sum(term / float(degrees) ** power for power, term in enumerate(terms))
+
+
+def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
+    """Bound the share of ``hits`` in at least one trial (Wilson 1927, JASA 22)."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, spread = hits / trials, z * z / trials
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    return max(0.0, middle - half), min(1.0, middle + half)
