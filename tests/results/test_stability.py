@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from epochcost.results.pinning import Pinning
 from epochcost.results.records import Conditions, Result
 from epochcost.results.stability import Cause, Instability, instabilities
 
@@ -105,3 +106,27 @@ def test_a_step_down_in_speed_is_a_drift(judged: Callable[..., Any]) -> None:
 def test_an_unknown_timer_is_not_judged(judged: Callable[..., Any]) -> None:
     """As in results of the first version."""
     assert judged([1e-6] * 60, grain=None) == ()
+
+
+def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeResult) -> None:
+    """Half a CPU of others is much to one core with two threads on a machine of 64 CPUs."""
+    result = make_result()
+    pinned = Pinning(cpus=(0,), siblings=(32,), cores=1, threads=1)
+    busy = result.measurement.model_copy(
+        update={"conditions": CALM.model_copy(update={"others_cpus": 0.5}), "pinning": pinned}
+    )
+    large = result.environment.model_copy(update={"logical_cpus": 64})
+    found = [one.seen for one in instabilities(busy, large) if one.cause == "others"]
+    assert found == ["other programs kept 0.5 of 2 CPUs busy"]
+    unpinned = busy.model_copy(update={"pinning": None})
+    assert not [one for one in instabilities(unpinned, large) if one.cause == "others"]
+
+
+def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
+    """Threads that spin on a CPU that others need make a time that no instance would show."""
+    result = make_result()
+    for threads, expected in ((2, []), (3, ["3 threads shared 2 CPUs"])):
+        pinned = Pinning(cpus=(0, 1), threads=threads)
+        crowded = result.measurement.model_copy(update={"pinning": pinned})
+        found = instabilities(crowded, result.environment)
+        assert [one.seen for one in found if one.cause == "threads"] == expected
