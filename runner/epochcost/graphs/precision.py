@@ -1,0 +1,227 @@
+"""The same graph in half precision: parameters and what lies between inputs and outputs.
+
+Inputs and outputs keep their types, as a user would feed and read them, with a Cast behind and
+before them; everything else that is fp32 becomes fp16 or bf16. A node stays in fp32, between
+casts, where the operator's schema knows no half type or its arithmetic leaves the range of fp16.
+What a provider has kernels for is left to ``measure``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from epochcost.errors import ModelError
+from epochcost.graphs.binding import bind_dimensions
+from epochcost.graphs.parameters import parameters, state
+from epochcost.graphs.tensors import declared_values
+
+_FLOAT = TensorProto.FLOAT
+_TYPE_WORDS: dict[int, str] = {
+    TensorProto.FLOAT16: "tensor(float16)",
+    TensorProto.BFLOAT16: "tensor(bfloat16)",
+}
+# IEEE 754 binary16; bfloat16 has 8 bits of significand and the exponents of fp32.
+_LARGEST: dict[int, float] = {
+    TensorProto.FLOAT16: 65504.0,
+    TensorProto.BFLOAT16: (2 - 2.0**-7) * 2.0**127,
+}
+# Sums of many terms, powers and exponentials soon pass the 65504 of fp16, and coordinates want more
+# than its 11 bits: autocasting frameworks keep their like in fp32 as well.
+_WIDE = frozenset(
+    {
+        "CumSum", "Exp", "GridSample", "MeanVarianceNormalization", "Pow", "Range", "ReduceL2",
+        "ReduceLogSumExp", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize", "Upsample",
+    }
+)  # fmt: skip
+# How an attribute says that a node makes floats: by their type, or by a tensor of them.
+_TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "output_dtype"})
+_MADE_OF_TENSOR = frozenset({"Constant", "ConstantOfShape"})
+
+
+def in_half_precision(model: onnx.ModelProto, elem_type: int) -> onnx.ModelProto:
+    """A bound model in ``TensorProto.FLOAT16`` or ``BFLOAT16``.
+
+    Parameters, listed or stored, are of the half type, so that none is cast while the graph runs;
+    data inputs, carried state and outputs stay fp32. Numbers beyond the range become the largest
+    that there is. Raises ModelError for a graph with branches or loops.
+    """
+    rewriting = _Rewriting(model, elem_type)
+    half = onnx.ModelProto()
+    half.CopyFrom(model)
+    graph = half.graph
+    del graph.node[:], graph.value_info[:], graph.initializer[:]
+    rewriting.declare_inputs(graph)
+    for node in model.graph.node:
+        rewriting.add(node)
+    rewriting.finish()
+    graph.node.extend(rewriting.nodes)
+    graph.initializer.extend(rewriting.initializers())
+    return bind_dimensions(half, {})
+
+
+class _Rewriting:
+    """The new nodes, and which floats exist in which of the two types by now.
+
+    ``_names`` has the name of each float in each type in which it exists.
+    """
+
+    def __init__(self, model: onnx.ModelProto, elem_type: int) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self._half = elem_type
+        self._suffix = "_" + TensorProto.DataType.Name(elem_type).lower()
+        self._model = model
+        self._versions = {opset.domain: opset.version for opset in model.opset_import}
+        self._stored = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
+        self._outputs = {output.name for output in model.graph.output}
+        self._floats = set(self._stored) | {
+            value.name
+            for value in declared_values(model.graph)
+            if value.type.tensor_type.elem_type == _FLOAT
+        }
+        self._names: dict[str, dict[int, str]] = {}
+        self._used: dict[str, onnx.TensorProto] = {}
+
+    def declare_inputs(self, graph: onnx.GraphProto) -> None:
+        """Parameters become half; the other inputs stay what they are."""
+        held = {tensor.name for tensor in (*parameters(self._model), *state(self._model))}
+        for value in graph.input:
+            if value.name in self._floats:
+                kind = self._half if value.name in held else _FLOAT
+                value.type.tensor_type.elem_type = kind
+                self._names[value.name] = {kind: value.name}
+
+    def add(self, node: onnx.NodeProto) -> None:
+        """Rewrite one node, with the casts that its inputs need before it."""
+        if any(a.HasField("g") or a.graphs for a in node.attribute):
+            raise ModelError(
+                f"half precision: demanded a graph without branches and loops; got {node.op_type!r}"
+                f" {node.name!r}: unroll it in the export, or measure this model in fp32"
+            )
+        schema = self._schema(node)
+        kept = schema is None or node.op_type in _WIDE or _typed_by_attribute(node)
+        takes = _allowing(schema.inputs, schema, self._half) if schema and not kept else []
+        gives = _allowing(schema.outputs, schema, self._half) if schema and not kept else []
+        new = onnx.NodeProto()
+        new.CopyFrom(node)
+        new.input[:] = [
+            self._read(name, self._half if _at(takes, place) else _FLOAT)
+            for place, name in enumerate(node.input)
+        ]
+        if not kept:
+            _retype(new, self._half)
+        new.output[:] = [
+            self._write(name, self._half if _at(gives, place) else _FLOAT)
+            for place, name in enumerate(node.output)
+        ]
+        self.nodes.append(new)
+
+    def finish(self) -> None:
+        """Bring every output of the graph back to fp32 under its own name."""
+        for value in self._model.graph.output:
+            known = self._names.get(value.name, {})
+            if value.name in self._floats and value.name not in known.values():
+                self._cast(known[self._half], value.name, _FLOAT)
+
+    def initializers(self) -> Iterator[onnx.TensorProto]:
+        """Stored tensors: floats in each type that was asked for, others as they are."""
+        yield from self._used.values()
+        for tensor in self._model.graph.initializer:
+            if tensor.name not in self._stored:
+                yield tensor
+
+    def _schema(self, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
+        version = self._versions.get(node.domain, self._versions.get("ai.onnx", 0))
+        if not onnx.defs.has(node.op_type, node.domain):
+            return None
+        return onnx.defs.get_schema(node.op_type, version, node.domain)
+
+    def _read(self, name: str, kind: int) -> str:
+        """The name of a float in the type that is wanted, made if it does not exist yet."""
+        if name not in self._floats:
+            return name
+        known = self._names.setdefault(name, {})
+        if kind not in known:
+            known[kind] = self._free(name, kind)
+            if name in self._stored:
+                self._used[known[kind]] = _stored_as(self._stored[name], known[kind], kind)
+            else:
+                self._cast(next(iter(known.values())), known[kind], kind)
+        return known[kind]
+
+    def _write(self, name: str, kind: int) -> str:
+        if name not in self._floats:
+            return name
+        made = name if name not in self._outputs or kind == _FLOAT else name + self._suffix
+        self._names[name] = {kind: made}
+        return made
+
+    def _free(self, name: str, kind: int) -> str:
+        """A name for another version of a value; a stored one's half version keeps its name."""
+        if name in self._stored and kind == self._half:
+            return name
+        return name + (self._suffix if kind == self._half else "_float")
+
+    def _cast(self, source: str, target: str, kind: int) -> None:
+        self.nodes.append(helper.make_node("Cast", [source], [target], name=target, to=kind))
+
+
+def _allowing(
+    formals: Sequence[onnx.defs.OpSchema.FormalParameter], schema: onnx.defs.OpSchema, half: int
+) -> list[bool]:
+    """Which formal inputs or outputs may be of the half type; the last stands for all after it."""
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    word = _TYPE_WORDS[half]
+    return [word in allowed.get(formal.type_str, [formal.type_str]) for formal in formals]
+
+
+def _at(flags: list[bool], place: int) -> bool:
+    return bool(flags) and flags[min(place, len(flags) - 1)]
+
+
+def _typed_by_attribute(node: onnx.NodeProto) -> bool:
+    return any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
+
+
+def _retype(node: onnx.NodeProto, half: int) -> None:
+    """Make what the attributes say of fp32 half."""
+    if node.op_type == "Cast":
+        for attribute in node.attribute:
+            if attribute.name == "to" and attribute.i == _FLOAT:
+                attribute.i = half
+    elif node.op_type in _MADE_OF_TENSOR:
+        value = _made_of(node)
+        if value is not None:
+            del node.attribute[:]
+            node.attribute.append(helper.make_attribute("value", _half_tensor(value, "", half)))
+
+
+def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
+    """The fp32 numbers of which a node makes its output; None where it makes no fp32."""
+    for attribute in node.attribute:
+        if attribute.name == "value" and attribute.t.data_type == _FLOAT:
+            return numpy_helper.to_array(attribute.t)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.asarray(helper.get_attribute_value(attribute), np.float32)
+    says_nothing = node.op_type == "ConstantOfShape" and not node.attribute
+    return np.zeros(1, np.float32) if says_nothing else None
+
+
+def _stored_as(tensor: onnx.TensorProto, name: str, kind: int) -> onnx.TensorProto:
+    if kind != _FLOAT:
+        return _half_tensor(numpy_helper.to_array(tensor), name, kind)
+    copy = onnx.TensorProto()
+    copy.CopyFrom(tensor)
+    copy.name = name
+    return copy
+
+
+def _half_tensor(values: NDArray[Any], name: str, kind: int) -> onnx.TensorProto:
+    largest = _LARGEST[kind]
+    near = np.where(np.isfinite(values), np.clip(values, -largest, largest), values)
+    return numpy_helper.from_array(near.astype(helper.tensor_dtype_to_np_dtype(kind)), name)
