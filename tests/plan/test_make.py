@@ -313,3 +313,30 @@ def test_more_cpus_than_the_machine_has_are_left_out() -> None:
     assert plan.left_out == (
         LeftOut("mlp inference cpu batch 1, 8 vCPU", "needs 8 CPUs; this process may use 2"),
     )
+
+
+def test_a_sweep_is_planned_from_the_smallest_size() -> None:
+    """One line, however many sizes it will be; no batch is larger than an epoch or than any."""
+    swept = study(
+        models=["mlp"], training_batch_sizes="auto", inference_batch_sizes="auto", rounds=3
+    )
+    plan = plan_study(BOTH, swept, CPU_ONLY, graphs=GRAPHS)
+    assert plan.trials == ()
+    inference, training = plan.sweeps
+    assert (inference.trial.batch_size, inference.largest) == (1, 65_536)
+    assert (training.trial.batch_size, training.largest) == (32, 60_000)
+    assert training.bound == "all examples of an epoch"
+    assert training.rounds == 3
+
+
+def test_two_studies_sweep_once() -> None:
+    """The same work is swept once, in the most rounds; a listed size stays a trial beside it."""
+    once = study(models=["mlp"], modes=["training"], training_batch_sizes="auto")
+    often = study(models=["mlp"], modes=["training"], training_batch_sizes="auto", rounds=2)
+    listed = study(models=["mlp"], modes=["training"], training_batch_sizes=[64])
+    plan = merge_plans(
+        plan_study(BOTH, each, CPU_ONLY, graphs=GRAPHS) for each in (once, often, listed)
+    )
+    (sweep,) = plan.sweeps
+    assert sweep.rounds == 2
+    assert [trial.id for trial in plan.trials] == [sweep.at(64).id]

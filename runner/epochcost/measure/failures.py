@@ -17,6 +17,10 @@ class TrialRefused(TrialFailed):
     exit_code = InputError.exit_code
 
 
+class OutOfMemory(TrialFailed):
+    """The trial needs more memory than there is: of the host, or of the device."""
+
+
 class PlacementError(CapabilityError):
     """Work that was asked for on a GPU ran on the CPU."""
 

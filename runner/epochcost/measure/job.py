@@ -115,7 +115,8 @@ class Job(_Frozen):
     starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
     An evaluation follows training only. ``pinning``: the CPUs on which the worker runs, None for
-    all. ``input_copy``: whether the copy of a batch is timed.
+    all. ``input_copy``: whether the copy of a batch is timed. ``memory_limit_bytes``: what the
+    worker may allocate on the host, None for no limit of its own.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
     ``graph`` is that of the largest batch.
     """
@@ -125,6 +126,7 @@ class Job(_Frozen):
     session: SessionSettings = SessionSettings()
     pinning: Pinning | None = None
     input_copy: InputCopy = "included"
+    memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
     graph: Path
     model: Path | None = None
     batches: Path

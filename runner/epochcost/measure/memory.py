@@ -1,16 +1,19 @@
-"""Memory: the most that this process ever held, and the most that it may."""
+"""Memory: the most that this process ever held, the most that it may, and what is free."""
 
 from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
-from epochcost.measure.kernel_files import ControlGroups, read_number
+from epochcost.measure.exhaustion import own_limit_bytes
+from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
 
 _STATUS = Path("/proc/self/status")
+_SPARED_PART = 16
 
 
 def peak_memory_bytes() -> int | None:
@@ -42,6 +45,37 @@ def memory_limit_bytes() -> int:
     A container's limit is one of a control group; every group above it limits as well.
     """
     return min((psutil.virtual_memory().total, *control_group_limits_bytes()))
+
+
+def available_memory_bytes() -> int:
+    """What a new process could take now and leave the others theirs.
+
+    The least of what the machine has available, what each control group has left below its limit
+    (its page cache counts as free: the kernel drops it), and the caller's own ``ulimit``. A
+    sixteenth of the whole is spared for those who grow meanwhile.
+    """
+    free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
+    own = own_limit_bytes()
+    spared = memory_limit_bytes() // _SPARED_PART
+    return max(1, free - spared if own is None else min(free - spared, own))
+
+
+def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
+    """By group with a limit, the bytes that are neither held nor lost to it."""
+    groups = groups or ControlGroups()
+    limits = groups.files("memory.max", "memory", "memory.limit_in_bytes")
+    usages = groups.files("memory.current", "memory", "memory.usage_in_bytes")
+    for limit_file, usage_file in zip(limits, usages, strict=True):
+        limit, usage = read_number(limit_file), read_number(usage_file)
+        if limit is not None and usage is not None:
+            yield max(0, limit - max(0, usage - _page_cache_bytes(limit_file.parent)))
+
+
+def _page_cache_bytes(group: Path) -> int:
+    """Version 2 counts ``file``, version 1 ``total_cache``, in the group's memory.stat."""
+    text = read_text(group / "memory.stat") or ""
+    found = re.search(r"^(?:file|total_cache) (\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def control_group_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:

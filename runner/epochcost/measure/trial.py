@@ -18,7 +18,8 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from epochcost.measure.failures import TrialFailed, TrialRefused
+from epochcost.measure.exhaustion import tells_of_memory
+from epochcost.measure.failures import OutOfMemory, TrialFailed, TrialRefused
 from epochcost.measure.job import Job, Message, Progress
 from epochcost.measure.pinning import children_pinned
 from epochcost.results.atomic import write_atomically
@@ -54,9 +55,16 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
         failure = _follow(process, _silence_seconds(job), on_progress)
         status = _wait(process)
     if status != 0 or failure is not None:
-        outcome = TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed
-        raise outcome(_obituary(status, failure, log))
+        raise _failure(status, failure, _obituary(status, failure, log))
     return _read(measurement_file, log)
+
+
+def _failure(status: int, failure: str | None, words: str) -> TrialFailed:
+    """The error for how a worker ended; that this process ended it for a hang says no memory."""
+    hung = failure is not None and status == -signal.SIGKILL
+    if not hung and tells_of_memory(words, status):
+        return OutOfMemory(words)
+    return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(words)
 
 
 @contextlib.contextmanager

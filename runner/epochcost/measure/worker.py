@@ -21,6 +21,7 @@ import onnxruntime as ort
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.evaluation import held_out_loss, require_finite
+from epochcost.measure.exhaustion import limit_memory, volunteer
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.pinning import require_pinned
@@ -160,7 +161,10 @@ def main(job_file: str, measurement_file: str) -> int:
     emit = _claim_standard_output()
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     try:
+        volunteer()
         job = Job.model_validate_json(Path(job_file).read_bytes())
+        if job.memory_limit_bytes is not None:
+            limit_memory(job.memory_limit_bytes)
         target = Path(measurement_file)
         require_pinned(job.pinning)
         measurement = measure(job, target.parent, emit)

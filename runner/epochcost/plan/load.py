@@ -50,8 +50,8 @@ class Load(BaseModel):
 
 def loads(study: Study, inference: Inference, *, compliant: bool) -> Iterator[tuple[Load, int]]:
     """The study's scenarios under LoadGen, each with the most samples of one run of the model."""
-    serving = study.serving
-    largest = max(study.inference_batch_sizes or inference.batch_sizes)
+    serving, asked = study.serving, study.inference_batch_sizes
+    largest = max(inference.batch_sizes if asked is None or asked == "auto" else asked)
     most = serving.maximum_batch or largest
     for scenario in study.scenarios:
         if scenario == "single-stream":

@@ -13,11 +13,12 @@ from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.load import Load, loads
+from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import Variant, impossible, trial_fields, variants
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import Mode, Provider, Sampling, Study
+from epochcost.specs.study import MOST_BATCH, AskedBatchSizes, Mode, Provider, Sampling, Study
 from epochcost.units import memory
 
 # A quick run answers "does it work, and roughly how fast": seconds per trial, a wider interval.
@@ -35,7 +36,7 @@ class Host:
     there to the reason.
     ``unusable`` maps a provider to the reason why this machine cannot run it; ``no_loadgen`` is why
     it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a trial may use, None where
-    that is not known.
+    that is not known; ``no_pinning`` is why it cannot pin a trial to some of them.
     """
 
     hardware: str
@@ -45,6 +46,7 @@ class Host:
     missing_runtimes: Mapping[str, str] = field(default_factory=dict)
     no_loadgen: str | None = None
     cpus: int | None = None
+    no_pinning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,15 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """Trials, cheapest first, and what is left out; ``rounds`` by trial's id where above one."""
+    """Trials and sweeps, cheapest first, and what is left out.
+
+    ``rounds`` by trial's id where above one; a sweep knows its own.
+    """
 
     trials: tuple[Trial, ...]
     left_out: tuple[LeftOut, ...]
     rounds: Mapping[str, int] = field(default_factory=dict)
+    sweeps: tuple[Sweep, ...] = ()
 
 
 def plan_study(
@@ -94,14 +100,19 @@ def plan_study(
         reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
         return Plan((), (LeftOut(f"study {study.id}", reason),))
     drafts = [
-        _trial_or_reason(study, host, work, graphs, selection.quick)
+        (work, _trial_or_reason(study, host, work, graphs, selection.quick))
         for work in _work(catalogue, study, selection)
     ]
-    trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
-    left_out = tuple(draft for draft in drafts if isinstance(draft, LeftOut))
     rounds = 1 if selection.quick else study.rounds
+    trials = tuple(draft for work, draft in drafts if isinstance(draft, Trial) and not work.swept)
+    sweeps = tuple(
+        _sweep(work, draft, rounds)
+        for work, draft in drafts
+        if isinstance(draft, Trial) and work.swept
+    )
+    left_out = tuple(draft for _, draft in drafts if isinstance(draft, LeftOut))
     asked = {trial.id: rounds for trial in trials if rounds > 1}
-    return merge_plans([Plan(trials, left_out, asked)])
+    return merge_plans([Plan(trials, left_out, asked, sweeps)])
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
@@ -115,7 +126,19 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
     rounds: dict[str, int] = {}
     for asked in (plan.rounds for plan in every):
         rounds |= {key: max(count, rounds.get(key, 1)) for key, count in asked.items()}
-    return Plan(tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out), rounds)
+    return Plan(
+        tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out), rounds, _merged(every)
+    )
+
+
+def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
+    """Of several sweeps of the same work the one that begins lowest, in the most rounds."""
+    found: dict[str, Sweep] = {}
+    for sweep in (sweep for plan in plans for sweep in plan.sweeps):
+        known = found.setdefault(sweep.id, sweep)
+        lowest = min(known, sweep, key=lambda one: one.trial.batch_size)
+        found[sweep.id] = replace(lowest, rounds=max(known.rounds, sweep.rounds))
+    return tuple(sorted(found.values(), key=lambda sweep: _cost_rank(sweep.trial)))
 
 
 def leave_out_oversized(
@@ -163,6 +186,7 @@ class _Work:
     batch_size: int | None
     variant: Variant
     load: Load | None = None
+    swept: bool = False
 
     @property
     def title(self) -> str:
@@ -180,8 +204,9 @@ def _work(catalogue: Catalogue, study: Study, selection: Selection) -> Iterator[
     for name, mode, provider in itertools.product(names, study.modes, providers):
         model = catalogue.models[name]
         for variant in variants(study, provider):
+            swept = _asked(study, mode) == "auto"
             for batch_size in _batch_sizes(study, model, mode):
-                yield _Work(model, mode, provider, batch_size, variant)
+                yield _Work(model, mode, provider, batch_size, variant, swept=swept)
             for load, batch_size in _loads(study, model, mode, selection):
                 yield _Work(model, mode, provider, batch_size, variant, load)
 
@@ -197,13 +222,27 @@ def _loads(
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ...]:
     """The study's sizes, else the model's; a lone None where the model does not know the mode.
 
-    None at all where inference is asked for under LoadGen only.
+    None at all where inference is asked for under LoadGen only; of a sweep the smallest.
     """
     declared = model.training if mode == "training" else model.inference
-    asked = study.training_batch_sizes if mode == "training" else study.inference_batch_sizes
+    asked = _asked(study, mode)
     if declared is not None and mode == "inference" and "batch" not in study.scenarios:
         return ()
-    return (None,) if declared is None else asked or declared.batch_sizes
+    if declared is None:
+        return (None,)
+    return (min(declared.batch_sizes),) if asked == "auto" else asked or declared.batch_sizes
+
+
+def _asked(study: Study, mode: Mode) -> AskedBatchSizes | None:
+    return study.training_batch_sizes if mode == "training" else study.inference_batch_sizes
+
+
+def _sweep(work: _Work, smallest: Trial, rounds: int) -> Sweep:
+    """No batch is larger than an epoch, and none larger than a result may name."""
+    training = work.model.training if work.mode == "training" else None
+    if training is None or training.examples_per_epoch > MOST_BATCH:
+        return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried", rounds)
+    return Sweep(smallest, training.examples_per_epoch, "all examples of an epoch", rounds)
 
 
 def _trial_or_reason(
@@ -244,10 +283,17 @@ def _undoable(host: Host, work: _Work, batch_size: int) -> str | None:
         return reason
     if work.variant.runtime in host.missing_runtimes:
         return host.missing_runtimes[work.variant.runtime]
-    vcpus = work.variant.vcpus
-    if vcpus is not None and host.cpus is not None and vcpus > host.cpus:
-        return f"needs {vcpus} CPUs; this process may use {host.cpus}"
+    if work.variant.vcpus is not None and (reason := _unpinnable(host, work.variant.vcpus)):
+        return reason
     return None if work.load is None else _unloadable(host, work.load)
+
+
+def _unpinnable(host: Host, vcpus: int) -> str | None:
+    if host.no_pinning is not None:
+        return host.no_pinning
+    if host.cpus is not None and vcpus > host.cpus:
+        return f"needs {vcpus} CPUs; this process may use {host.cpus}"
+    return None
 
 
 def _unloadable(host: Host, load: Load) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -40,6 +40,11 @@ _RUNTIME = r"onnxruntime(-gpu)?==[0-9]+\.[0-9]+\.[0-9]+"
 RuntimeName = Annotated[str, Field(pattern=f"^{_RUNTIME}$")]
 MOST_CPUS = 4096
 CpuCount = Annotated[int, Field(ge=1, le=MOST_CPUS)]
+# "auto": from the model's smallest size upward, as far as it is worth it.
+AskedBatchSizes = Annotated[
+    Annotated[BatchSizes, Tag("listed")] | Annotated[Literal["auto"], Tag("auto")],
+    Discriminator(lambda value: "auto" if isinstance(value, str) else "listed"),
+]
 Modes = Annotated[tuple[Mode, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 
@@ -101,7 +106,8 @@ class Cuda(Spec):
 class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes × variants.
 
-    A mode whose batch sizes are not given takes each model's own; ``threads`` 0 is all cores.
+    A mode whose batch sizes are not given takes each model's own, and ``auto`` finds them;
+    ``threads`` 0 is all cores.
     ``scenarios`` are of inference; batch sizes are those of the scenario batch. ``rounds``: how
     often a run comes back to each trial, in another order each time, with its part of the budget.
 
@@ -118,8 +124,8 @@ class Study(NamedSpec):
     )
     modes: Modes = ("training", "inference")
     providers: Providers = ("cpu", "cuda")
-    training_batch_sizes: BatchSizes | None = None
-    inference_batch_sizes: BatchSizes | None = None
+    training_batch_sizes: AskedBatchSizes | None = None
+    inference_batch_sizes: AskedBatchSizes | None = None
     scenarios: Scenarios = ("batch",)
     serving: Serving = Serving()
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = 0

@@ -1,0 +1,173 @@
+"""A sweep of batch sizes: which size to try next, or why there is none. Pure.
+
+From the smallest size upward by doubling, until memory ends, throughput falls for good, a step
+takes too long, or there is no larger batch. Where memory ends is found by bisection. What becomes
+of a size is learned in ``execute.sweep``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.plan.trial import Trial
+from epochcost.units import seconds
+
+Cause = Literal["memory", "throughput", "maximum", "time", "failure"]
+# Whether the memory of this machine seems to suffice for a size: where to look, no more.
+Fits = Callable[[int], bool]
+
+# The limit is known once the smallest size that failed is within a sixteenth of the largest that
+# ran: what a process holds differs by more from one start to the next.
+_RESOLUTION = 16
+# Two sizes in a row: one may have met a busy machine.
+_FALLEN_SIZES = 2
+# A change that an interval proves may still be too small to matter to a bill.
+_FALLEN_SHARE = 0.05
+# A step that is not over within its trial's whole budget gives a figure of two or three samples.
+_LONGEST_STEP_BUDGETS = 3
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A trial at every batch size that is worth it.
+
+    ``trial`` is that of the smallest size, ``largest`` the size beyond which none is tried, and
+    ``bound`` says why; ``rounds`` as in ``plan.rounds``.
+    """
+
+    trial: Trial
+    largest: int
+    bound: str
+    rounds: int = 1
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits: the work, whatever its batch sizes."""
+        return self.at(0).id
+
+    @property
+    def title(self) -> str:
+        """What is swept, from where and until what."""
+        first = self.trial
+        named = f"{first.model} {first.mode} {first.provider}"
+        ends = f"batch {first.batch_size}, doubled until memory ends or throughput falls"
+        said = f", {first.variant}" if first.variant else ""
+        return f"{named} {ends}, at most {self.largest:,} ({self.bound}){said}"
+
+    def at(self, batch_size: int) -> Trial:
+        """The trial of one size: the ordinary one, with the ordinary id."""
+        return self.trial.model_copy(update={"batch_size": batch_size})
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A size that ran; times of a step are the 95 % interval of the mean and the mean."""
+
+    batch_size: int
+    low_seconds: float
+    mean_seconds: float
+    high_seconds: float
+
+    @property
+    def highest_rate(self) -> float:
+        """Examples per second, at the upper end of the interval."""
+        return self.batch_size / self.low_seconds
+
+    @property
+    def lowest_rate(self) -> float:
+        """Examples per second, at the lower end of the interval."""
+        return self.batch_size / self.high_seconds
+
+
+@dataclass(frozen=True)
+class Broke:
+    """A size that did not run: its memory did not suffice, or something else was wrong."""
+
+    batch_size: int
+    words: str
+    of_memory: bool = True
+
+
+@dataclass(frozen=True)
+class End:
+    """The sweep is over; ``words`` say why."""
+
+    cause: Cause
+    words: str
+
+
+Point = Ran | Broke
+
+
+def next_size(sweep: Sweep, points: Sequence[Point], fits: Fits) -> int | End:
+    """The batch size to try after what is known so far, or the end with its reason.
+
+    A size that memory did not suffice for bounds all sizes above it, unless one of them ran; of
+    ``points`` each size occurs once.
+    """
+    ran = sorted((p for p in points if isinstance(p, Ran)), key=lambda point: point.batch_size)
+    for broke in (p for p in points if isinstance(p, Broke) and not p.of_memory):
+        return End("failure", f"batch {broke.batch_size:,} failed: {broke.words}")
+    if fallen := _fallen(ran):
+        return fallen
+    held = ran[-1].batch_size if ran else 0
+    broken = (p.batch_size for p in points if isinstance(p, Broke))
+    failed = min((size for size in broken if size > held), default=None)
+    if failed is None and held >= sweep.largest:
+        return End("maximum", sweep.bound)
+    if failed is not None and failed - held <= _resolution(held):
+        return End("memory", f"batch {failed:,} ran out of memory")
+    size = _middle(held, failed) if failed is not None else _upward(sweep, held, fits)
+    return _too_slow(sweep, ran, size) or size
+
+
+def _resolution(held: int) -> int:
+    return max(1, held // _RESOLUTION)
+
+
+def _middle(held: int, failed: int) -> int:
+    return (held + failed) // 2
+
+
+def _upward(sweep: Sweep, held: int, fits: Fits) -> int:
+    """The next size of the ladder; where it seems too large, one between comes first."""
+    above = next(size for size in ladder(sweep) if size > held)
+    if held == 0 or fits(above) or above - held <= _resolution(held):
+        return above
+    return _middle(held, above)
+
+
+def ladder(sweep: Sweep) -> Iterator[int]:
+    """The sizes of an undisturbed sweep: doubled, and the largest last."""
+    size = sweep.trial.batch_size
+    while size < sweep.largest:
+        yield size
+        size *= 2
+    yield sweep.largest
+
+
+def _fallen(ran: Sequence[Ran]) -> End | None:
+    """The end where the largest sizes all lie below the best rate by interval and by share."""
+    best = max(ran, key=lambda point: point.lowest_rate, default=None)
+    last = ran[-_FALLEN_SIZES:]
+    if best is None or len(last) < _FALLEN_SIZES or best.batch_size >= last[0].batch_size:
+        return None
+    enough = best.lowest_rate * (1 - _FALLEN_SHARE)
+    if any(point.highest_rate >= enough for point in last):
+        return None
+    sizes = " and ".join(f"{point.batch_size:,}" for point in last)
+    return End("throughput", f"examples/s fell: batch {sizes} below batch {best.batch_size:,}")
+
+
+def _too_slow(sweep: Sweep, ran: Sequence[Ran], size: int) -> End | None:
+    if not ran:
+        return None
+    expected = ran[-1].mean_seconds * size / ran[-1].batch_size
+    budget = sweep.trial.budget_seconds
+    if Decimal(expected) <= _LONGEST_STEP_BUDGETS * budget:
+        return None
+    step = f"a step of batch {size:,} would take about {seconds(expected)}"
+    return End("time", f"{step}; a trial's budget is {seconds(float(budget))}")

@@ -1,0 +1,134 @@
+"""Memory that ends: a bounded process fails cleanly, and every form of the end is known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.measure.exhaustion import limited_memory, tells_of_memory
+from epochcost.measure.failures import OutOfMemory, TrialRefused
+from epochcost.measure.job import Job
+from epochcost.measure.memory import available_memory_bytes, memory_limit_bytes
+from epochcost.measure.trial import run_trial
+
+MIB = 2**20
+
+# As they were met in workers, in issues of ONNX Runtime and in the CUDA libraries' headers.
+_OF_MEMORY = (
+    "worker: MemoryError: ",
+    "worker: MemoryError: Unable to allocate 3.20 GiB for an array with shape (860, 1000000)",
+    "worker: killed by SIGABRT; its last words:\n  terminate called after throwing an instance of "
+    "'std::bad_alloc'",
+    "worker: JobError: step.onnx: ONNX Runtime refused the graph: bad allocation",
+    "worker: RuntimeException: Non-zero status code returned while running Gemm node. Failed to "
+    "allocate memory for requested buffer of size 1073741824",
+    "worker: RuntimeException: BFCArena::AllocateRawInternal Available memory of 209715200 is "
+    "smaller than requested bytes of 411041792",
+    "worker: Fail: CUDA failure 2: out of memory ; GPU=0 ; hostname=box ; expr=cudaMalloc(...)",
+    "worker: RuntimeException: CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0",
+    "worker: RuntimeException: CUDNN_STATUS_ALLOC_FAILED",
+    "worker: RuntimeError: can't start new thread",
+    "OSError: [Errno 12] Cannot allocate memory",
+)
+_OF_OTHERS = (
+    "worker: JobError: graph: no output is called 'loss'",
+    "worker: killed by SIGSEGV; it left no last words",
+    "worker: CUDA failure 209: no kernel image is available for execution on the device",
+    "worker: CUDA failure 222: the PTX was compiled with an unsupported toolchain",
+    "worker: the held-out loss is nan",
+)
+
+
+@pytest.mark.parametrize("words", _OF_MEMORY)
+def test_words_of_memory_are_known(words: str) -> None:
+    """Python's, C++'s, ONNX Runtime's and CUDA's ways to say it."""
+    assert tells_of_memory(words)
+
+
+@pytest.mark.parametrize("words", _OF_OTHERS)
+def test_other_failures_are_none_of_memory(words: str) -> None:
+    """A wrong graph, a crash and another CUDA error are not taken for the end of memory."""
+    assert not tells_of_memory(words, status=3)
+
+
+def test_a_kill_is_taken_for_the_system_s() -> None:
+    """The kernel's kill leaves no words at all; a termination is somebody's."""
+    assert tells_of_memory("", status=-9)
+    assert not tells_of_memory("", status=-15)
+
+
+def huge_product(rows: int) -> onnx.ModelProto:
+    """A small input and a matrix of ``rows`` squared in the middle: y = sum(x xᵀ)."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"]),
+        helper.make_node("MatMul", ["x", "t"], ["p"]),
+        helper.make_node("ReduceSum", ["p"], ["y"], keepdims=0),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, shape in (("x", [rows, 2]), ("y", []))
+    ]
+    graph = helper.make_graph(nodes, "huge", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def test_a_worker_out_of_memory_is_recognised(tmp_path: Path, job_of: Callable[..., Job]) -> None:
+    """Under a limit a worker fails in a step's allocation, and in its own; without, it runs."""
+    rows = 12_000
+    batches = {"x": np.ones((2, rows, 2), np.float32)}
+    fields: dict[str, Any] = {"mode": "inference", "outputs": ("y",)}
+    job = job_of(huge_product(rows), batches, {}, **fields)
+    measured = run_trial(job, tmp_path, lambda _: None)
+    assert measured.steps_taken > 0
+    limited = job.model_copy(update={"memory_limit_bytes": 500 * MIB})
+    with pytest.raises(OutOfMemory):
+        run_trial(limited, tmp_path, lambda _: None)
+    with pytest.raises(OutOfMemory):
+        run_trial(job.model_copy(update={"memory_limit_bytes": MIB}), tmp_path, lambda _: None)
+
+
+def test_a_wrong_job_is_refused_as_before(tmp_path: Path, job_of: Callable[..., Job]) -> None:
+    """The input's fault stays the input's fault."""
+    job = job_of(huge_product(4), {"z": np.ones((2, 4, 2), np.float32)}, {}, mode="inference")
+    with pytest.raises(TrialRefused):
+        run_trial(job, tmp_path, lambda _: None)
+
+
+_BOUNDED = """
+import numpy
+from epochcost.measure.exhaustion import limited_memory
+with limited_memory({limit}):
+    try:
+        numpy.ones({bytes}, numpy.uint8)
+    except MemoryError:
+        print("refused")
+numpy.ones({bytes}, numpy.uint8)
+print("granted")
+"""
+
+
+def test_a_process_is_bounded_for_a_while() -> None:
+    """More than the bound is refused within and granted afterwards; less is granted at once."""
+
+    def said(limit: int, size: int) -> list[str]:
+        program = _BOUNDED.format(limit=limit, bytes=size)
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+    assert said(64 * MIB, 256 * MIB) == ["refused", "granted"]
+    assert said(512 * MIB, 256 * MIB) == ["granted"]
+    with limited_memory(None):
+        assert np.ones(256 * MIB, np.uint8).size
+
+
+def test_available_memory_is_a_part_of_the_limit() -> None:
+    """What is free now is less than what this process may ever hold, and more than nothing."""
+    assert 0 < available_memory_bytes() < memory_limit_bytes()

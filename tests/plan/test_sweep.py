@@ -1,0 +1,172 @@
+"""Sweeps of batch sizes: every machine is explored to an end, and the end is the right one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.plan.sweep import Broke, End, Point, Ran, Sweep, ladder, next_size
+from epochcost.plan.trial import Trial
+
+TRIAL = Trial(
+    model="net",
+    mode="training",
+    provider="cpu",
+    batch_size=1,
+    threads=0,
+    seed=0,
+    runtime="onnxruntime==1.31.1",
+    producer="0.1.0",
+    graph_sha256="a" * 64,
+    spec_sha256="b" * 64,
+    relative_half_width=Decimal("0.02"),
+    minimum_samples=30,
+    budget_seconds=Decimal(20),
+)
+Machine = Callable[[int], Point]
+
+
+def sweep_from(first: int = 1, largest: int = 65_536) -> Sweep:
+    """A sweep of nothing real."""
+    smallest = TRIAL.model_copy(update={"batch_size": first})
+    return Sweep(smallest, largest, "an epoch")
+
+
+def ran(batch_size: int, seconds: float, width: float = 0.01) -> Ran:
+    """A size whose interval is so wide, relative to its mean, on either side."""
+    return Ran(batch_size, seconds * (1 - width), seconds, seconds * (1 + width))
+
+
+def machine(memory: int, overhead: float = 1e-4, example: float = 1e-5) -> Machine:
+    """A machine with memory for so many examples, and the time of a step and of each example."""
+
+    def meet(size: int) -> Point:
+        return ran(size, overhead + example * size) if size <= memory else Broke(size, "no memory")
+
+    return meet
+
+
+def explored(
+    sweep: Sweep, meet: Machine, fits: Callable[[int], bool] = lambda _: True
+) -> tuple[list[Point], End]:
+    """All points of a sweep in their order, and how it ended; never more than a hundred."""
+    points: list[Point] = []
+    for _ in range(100):
+        found = next_size(sweep, points, fits)
+        if isinstance(found, End):
+            return points, found
+        points.append(meet(found))
+    raise AssertionError(f"no end after {points}")
+
+
+@given(
+    memory=st.integers(0, 70_000),
+    first=st.integers(1, 300),
+    largest=st.integers(300, 65_536),
+    estimated=st.integers(0, 200_000),
+)
+def test_the_limit_of_memory_is_found(
+    memory: int, first: int, largest: int, estimated: int
+) -> None:
+    """Within a sixteenth, whatever an estimate believed; no size is tried twice."""
+    points, end = explored(sweep_from(first, largest), machine(memory), lambda n: n <= estimated)
+    sizes = [point.batch_size for point in points]
+    assert len(sizes) == len(set(sizes))
+    assert all(1 <= size <= largest for size in sizes)
+    held = max((p.batch_size for p in points if isinstance(p, Ran)), default=0)
+    failed = [p.batch_size for p in points if isinstance(p, Broke)]
+    if memory >= largest:
+        assert end == End("maximum", "an epoch")
+        assert held == largest
+    else:
+        assert end.cause == "memory"
+        assert held <= memory < min(failed)
+        assert min(failed) - held <= max(1, held / 16)
+
+
+@given(st.integers(1, 300), st.integers(300, 65_536))
+def test_a_ladder_doubles(first: int, largest: int) -> None:
+    """An undisturbed sweep tries each doubling once and the largest size last."""
+    points, _ = explored(sweep_from(first, largest), machine(10**9))
+    sizes = [point.batch_size for point in points]
+    assert sizes == list(ladder(sweep_from(first, largest)))
+    assert sizes[0] == first
+    assert sizes[-1] == largest
+    assert all(b == 2 * a for a, b in itertools.pairwise(sizes[:-1]))
+
+
+@given(st.integers(0, 12), st.floats(1.1, 3))
+def test_a_lasting_fall_ends_a_sweep(knee: int, slower: float) -> None:
+    """Beyond its caches a machine is slower: two sizes show it, and no third is tried."""
+    best = 2**knee
+
+    def meet(size: int) -> Point:
+        return ran(size, size * (1e-5 if size <= best else slower * 1e-5))
+
+    points, end = explored(sweep_from(), meet)
+    assert end.cause == "throughput"
+    assert points[-1].batch_size == 4 * best
+    assert f"batch {2 * best:,} and {4 * best:,} below" in end.words
+
+
+@given(st.lists(st.floats(0.96, 1.04), min_size=17, max_size=17))
+def test_noise_is_no_fall(noise: list[float]) -> None:
+    """Rates that differ by less than a twentieth, or less than their intervals, go on."""
+    factors = iter(noise)
+
+    def meet(size: int) -> Point:
+        return ran(size, size * 1e-5 * next(factors), width=0.04)
+
+    _, end = explored(sweep_from(), meet)
+    assert end.cause == "maximum"
+
+
+def test_one_slow_size_is_no_fall() -> None:
+    """A neighbour that came for one size does not end the sweep."""
+
+    def meet(size: int) -> Point:
+        return ran(size, size * (2e-5 if size == 8 else 1e-5))
+
+    points, end = explored(sweep_from(largest=64), meet)
+    assert end.cause == "maximum"
+    assert len(points) == 7
+
+
+def test_a_step_beyond_all_budgets_is_not_tried() -> None:
+    """Of 20 s of budget; a step of 64 s would follow."""
+    points, end = explored(sweep_from(), machine(10**9, overhead=0, example=1))
+    assert end.cause == "time"
+    assert points[-1].batch_size == 32
+    assert "batch 64" in end.words
+
+
+def test_another_failure_ends_the_sweep() -> None:
+    """A model that does not run at a size is no matter of memory; its words are kept."""
+    broken = Broke(2, "the loss is not finite", of_memory=False)
+    end = next_size(sweep_from(), [ran(1, 1e-3), broken], lambda _: True)
+    assert isinstance(end, End)
+    assert end.cause == "failure"
+    assert end.words == "batch 2 failed: the loss is not finite"
+
+
+def test_a_size_that_seems_too_large_is_not_the_first_to_be_tried() -> None:
+    """An estimate chooses where to look, and is proved wrong where it is."""
+    points, end = explored(sweep_from(1, 64), machine(10**9), lambda size: size <= 20)
+    sizes = [point.batch_size for point in points]
+    assert sizes[:7] == [1, 2, 4, 8, 16, 24, 28]
+    assert end.cause == "maximum"
+
+
+def test_a_sweep_tries_ordinary_trials() -> None:
+    """A size of a sweep and of a list are one trial; a sweep has an id, wherever it begins."""
+    sweep = sweep_from()
+    listed = TRIAL.model_copy(update={"batch_size": 32})
+    assert sweep.at(32).id == listed.id
+    assert sweep_from(16).id == sweep.id != listed.id
+    other = Sweep(TRIAL.model_copy(update={"vcpus": 1}), 64, "an epoch")
+    assert other.id != sweep.id
+    assert other.title.endswith("at most 64 (an epoch), 1 vCPU")
