@@ -37,6 +37,12 @@ def test_every_combination_is_a_variant() -> None:
     assert found[0].title == "1 vCPU, optimisation basic, onnxruntime==1.20.1"
 
 
+def test_all_cpus_are_the_plain_variant() -> None:
+    """On a machine of two CPUs a trial on two is the trial on the machine, not an emulation."""
+    found = variants(study(vcpus=[1, 2]), "cpu", cpus=2)
+    assert [variant.vcpus for variant in found] == [1, None]
+
+
 def test_pinning_is_of_the_cpu_provider() -> None:
     """A GPU's trials are not repeated for each count of CPUs."""
     (only,) = variants(study(vcpus=[1, 2]), "cuda")

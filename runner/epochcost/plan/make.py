@@ -101,7 +101,7 @@ def plan_study(
         return Plan((), (LeftOut(f"study {study.id}", reason),))
     drafts = [
         (work, _trial_or_reason(study, host, work, graphs, selection.quick))
-        for work in _work(catalogue, study, selection)
+        for work in _work(catalogue, study, host, selection)
     ]
     rounds = 1 if selection.quick else study.rounds
     trials = tuple(draft for work, draft in drafts if isinstance(draft, Trial) and not work.swept)
@@ -196,14 +196,16 @@ class _Work:
         return f"{self.model.id} {done} {self.provider}{batch}{said and ', '}{said}"
 
 
-def _work(catalogue: Catalogue, study: Study, selection: Selection) -> Iterator[_Work]:
+def _work(
+    catalogue: Catalogue, study: Study, host: Host, selection: Selection
+) -> Iterator[_Work]:
     names = [one for one in study.models if selection.models is None or one in selection.models]
     providers = [
         one for one in study.providers if selection.providers is None or one in selection.providers
     ]
     for name, mode, provider in itertools.product(names, study.modes, providers):
         model = catalogue.models[name]
-        for variant in variants(study, provider):
+        for variant in variants(study, provider, host.cpus):
             swept = _asked(study, mode) == "auto"
             for batch_size in _batch_sizes(study, model, mode):
                 yield _Work(model, mode, provider, batch_size, variant, swept=swept)
