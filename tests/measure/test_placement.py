@@ -9,7 +9,12 @@ import onnx
 import pytest
 
 from epochcost.measure.failures import PlacementError
-from epochcost.measure.placement import ExecutedNode, prove_placement, read_profile
+from epochcost.measure.placement import (
+    ExecutedNode,
+    prove_placement,
+    read_profile,
+    require_capturable,
+)
 from epochcost.measure.session import open_session
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -22,7 +27,7 @@ def node(operator: str, provider: str, size_bytes: int = 16) -> ExecutedNode:
 
 def test_a_real_profile_counts_each_node_once(product: onnx.ModelProto, tmp_path: Path) -> None:
     """Three runs of MatMul and Relu are two nodes on the CPU, with the bytes they touched."""
-    session = open_session(product.SerializeToString(), "cpu", 1, profile=tmp_path / "profile")
+    session = open_session(product.SerializeToString(), "cpu", profile=tmp_path / "profile")
     for _ in range(3):
         session.run(None, {"x": np.ones((2, 4), "f4"), "w": np.ones((4, 3), "f4")})
     nodes = read_profile(Path(session.end_profiling()))
@@ -53,3 +58,16 @@ def test_an_empty_profile_proves_nothing() -> None:
     """No nodes, no proof."""
     with pytest.raises(PlacementError, match="without nodes"):
         prove_placement((), CPU)
+
+
+@pytest.mark.parametrize("operator", ["If", "Loop", "Scan", "MemcpyToHost", "MemcpyFromHost"])
+def test_what_no_cuda_graph_records_is_refused_in_one_line(operator: str) -> None:
+    """Control flow and copies to the host are named, with the key to change."""
+    with pytest.raises(PlacementError, match=rf"got {operator}: set graphs = false") as caught:
+        require_capturable((node("Conv", CUDA), node(operator, CUDA)))
+    assert "\n" not in str(caught.value)
+
+
+def test_shape_arithmetic_on_the_cpu_hinders_no_cuda_graph() -> None:
+    """ONNX Runtime captures around it as long as nothing is copied between the two."""
+    require_capturable((node("Conv", CUDA), node("Gather", CPU)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import onnx
@@ -11,7 +12,13 @@ import pytest
 from epochcost.errors import CapabilityError
 from epochcost.measure.failures import JobError
 from epochcost.measure.job import SessionSettings
-from epochcost.measure.session import open_session, require_provider, usable_providers
+from epochcost.measure.session import (
+    input_devices,
+    load_cuda_libraries,
+    open_session,
+    require_provider,
+    usable_providers,
+)
 
 without_cuda = pytest.mark.skipif(
     "cuda" in usable_providers(), reason="this machine has a usable GPU"
@@ -70,3 +77,60 @@ def test_settings_reach_the_session(product: onnx.ModelProto) -> None:
     assert options.graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
     assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"
+
+
+def asked_of_cuda(monkeypatch: pytest.MonkeyPatch, settings: SessionSettings) -> dict[str, str]:
+    """What ONNX Runtime would be told about the CUDA provider."""
+    asked = []
+
+    def refuse(*_: object, providers: list[tuple[str, dict[str, str]]]) -> None:
+        asked.extend(providers)
+        raise RuntimeError("no GPU here")
+
+    monkeypatch.setattr(ort, "InferenceSession", refuse)
+    with pytest.raises(JobError, match="no GPU here"):
+        open_session(b"", "cuda", settings)
+    ((name, options),) = asked
+    assert name == "CUDAExecutionProvider"
+    return options
+
+
+def test_everything_that_changes_times_on_cuda_is_said_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No default of an ONNX Runtime to come changes what is measured."""
+    assert asked_of_cuda(monkeypatch, SessionSettings()) == {
+        "device_id": "0",
+        "use_tf32": "0",
+        "enable_cuda_graph": "0",
+        "cudnn_conv_algo_search": "EXHAUSTIVE",
+        "cudnn_conv_use_max_workspace": "1",
+        "do_copy_in_default_stream": "1",
+        "prefer_nhwc": "0",
+        "tunable_op_enable": "0",
+        "arena_extend_strategy": "kSameAsRequested",
+    }
+    settings = SessionSettings(
+        tf32=True, cuda_graph=True, device=2, device_memory_limit_bytes=2**30
+    )
+    options = asked_of_cuda(monkeypatch, settings)
+    assert (options["use_tf32"], options["enable_cuda_graph"]) == ("1", "1")
+    assert (options["device_id"], options["gpu_mem_limit"]) == ("2", "1073741824")
+
+
+def test_gpus_are_counted_in_the_order_of_the_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's other order would make CUDA's number another GPU than the one that is watched."""
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    load_cuda_libraries()
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
+def test_an_input_is_put_where_the_session_reads_it(product: onnx.ModelProto) -> None:
+    """What is read in host memory is bound there; older ONNX Runtimes do not tell."""
+    session = open_session(product.SerializeToString(), "cpu")
+    assert input_devices(session, "cuda") == {"x": "cpu", "w": "cpu"}
+
+    class Older:
+        get_inputs = session.get_inputs
+
+    assert input_devices(Older, "cuda") == {"x": "cuda", "w": "cuda"}

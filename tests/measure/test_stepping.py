@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 
 from epochcost.measure.failures import JobError
-from epochcost.measure.job import Carried, Job
+from epochcost.measure.job import Carried, Job, SessionSettings
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Inputs, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
@@ -22,7 +23,7 @@ def stepper_of(job: Job) -> Stepper:
     """Bind a job as the worker does."""
     session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
-    return Stepper(session, job.provider, job.mode, inputs, job.carried)
+    return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 7, 50])
@@ -181,3 +182,59 @@ def test_inference_carries_state_from_call_to_call(
     np.testing.assert_allclose(step.carried_values()["w"], POOL.sum(axis=0), rtol=1e-5)
     with pytest.raises(JobError, match="no output that is not carried is called 'w_next'"):
         step.output("w_next")
+
+
+@pytest.mark.parametrize("placed", [(True, True, True), (True, False, True)])
+def test_a_batch_that_is_placed_beforehand_is_copied_once(
+    counting: Job, placed: tuple[bool, ...]
+) -> None:
+    """Steps take the batches in the same order, whoever copies them."""
+    step = stepper_of(counting)
+    for before in placed:
+        if before:
+            step.place()
+        step()
+    np.testing.assert_allclose(step.carried_values()["w"], 1 - 0.5 * POOL.sum(axis=0), rtol=1e-5)
+
+
+class Recording:
+    """A session that notes which CUDA graph each run names."""
+
+    def __init__(self, session: ort.InferenceSession) -> None:
+        self._session = session
+        self.graphs: list[tuple[int, str]] = []
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the session's."""
+        return getattr(self._session, name)
+
+    def run_with_iobinding(self, binding: ort.IOBinding, options: ort.RunOptions) -> None:
+        """Note and run."""
+        self.graphs.append((id(binding), options.get_run_config_entry("gpu_graph_id")))
+        self._session.run_with_iobinding(binding, options)
+
+
+def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> None:
+    """A graph keeps the addresses of the run that it recorded: reading even ones, or odd ones."""
+    session = Recording(open_session(counter.SerializeToString(), "cpu"))
+    constants = {"w": np.ones(4, "f4"), "v": np.zeros(2, "f4"), "lr": np.full((), 0.5, "f4")}
+    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    settings = SessionSettings(cuda_graph=True)
+    inputs = Inputs({"g": POOL}, constants)
+    step = Stepper(session, "cpu", "training", inputs, carried, settings)
+    for _ in range(4):
+        step()
+    assert [graph for _, graph in session.graphs] == ["0", "1", "0", "1"]
+    assert len(set(session.graphs)) == 2
+    np.testing.assert_array_equal(step.carried_values()["v"], [4, 4])
+
+
+def test_a_graph_that_serves_leaves_its_outputs_on_the_device(
+    job_of: Callable[..., Job], product: onnx.ModelProto
+) -> None:
+    """They are copied to the host after the replay, and say the same."""
+    x, w = np.ones((1, 2, 4), "f4"), np.ones((4, 3), "f4")
+    settings = SessionSettings(cuda_graph=True)
+    step = stepper_of(job_of(product, {"x": x}, {"w": w}, mode="inference", session=settings))
+    step()
+    np.testing.assert_array_equal(step.output("y"), np.full((2, 3), 4))

@@ -24,7 +24,9 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """
     if job.evaluation is None:
         return None
-    session = open_session(job.evaluation.graph, job.provider, job.session)
+    # A CUDA graph would want fixed addresses; nothing here is timed.
+    settings = job.session.model_copy(update={"cuda_graph": False})
+    session = open_session(job.evaluation.graph, job.provider, settings)
     batches = load_arrays(job.evaluation.batches)
     infos = {info.name: info for info in session.get_inputs()}
     carried = {c.input: c.output for c in job.evaluation.carried}

@@ -1,6 +1,7 @@
 """Proof of where a graph ran: ONNX Runtime's own profile of one run, read and judged.
 
-Owns the reading of profiles and the rule of what may run on the CPU beside CUDA.
+Owns the reading of profiles and the rules of what may run on the CPU beside CUDA, and of what a
+CUDA graph can record.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ HEAVY_OPERATORS = frozenset(
 # ONNX Runtime places shape arithmetic on the CPU on purpose: a handful of integers. Anything that
 # reads and writes more than this is data.
 _SHAPE_ARITHMETIC_BYTES = 1024
+# What ONNX Runtime captures no CUDA graph around: branches and loops, whose way the host decides,
+# and copies between the host and the device in the middle of a graph (inference_session.cc).
+_NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost"})
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,17 @@ def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) ->
         provider=execution_provider,
         nodes_by_provider={name: dict(sorted(ops.items())) for name, ops in sorted(counts.items())},
     )
+
+
+def require_capturable(nodes: tuple[ExecutedNode, ...]) -> None:
+    """Raise PlacementError where a CUDA graph cannot record a step of these nodes."""
+    found = sorted({node.operator for node in nodes if node.operator in _NOT_CAPTURED})
+    if found:
+        raise PlacementError(
+            "CUDA graph: demanded a step without control flow and without copies to or from the "
+            f"host; got {', '.join(found)}: set graphs = false in the study's table [cuda], or "
+            "leave this model out of the study"
+        )
 
 
 def _node(event: dict[str, object]) -> ExecutedNode | None:

@@ -1,8 +1,8 @@
 """When a trial is warm and when it has measured enough. Pure: the clock and the step are given.
 
 Both loops time a step from just before to just after the call and nothing else; preparing, deciding
-and reporting happen between steps. What a step does is left to ``stepping``, the interval of the mean
-to ``statistics``.
+and reporting happen between steps. What a step does is left to ``stepping``, the interval of the
+mean to ``statistics``.
 """
 
 from __future__ import annotations

@@ -93,7 +93,9 @@ class _DeviceValues:
     def empty(self, kind: TensorType, device: str | None = None) -> ort.OrtValue:
         """Reserve room on a device; the provider's where none is named."""
         shape, dtype = kind
-        return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, device or self.device, 0)
+        place = device or self.device
+        number = 0 if place == "cpu" else self.job.session.device
+        return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, place, number)
 
     def _parameter(self, name: str, kind: TensorType) -> Array:
         if name not in self._parameters:

@@ -7,6 +7,7 @@ nodes ran to ``placement``, and what a machine can do to ``providers``.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from epochcost.specs.study import GraphOptimization, Provider
 
 __all__ = [
     "DEVICES",
+    "input_devices",
     "load_cuda_libraries",
     "open_session",
     "require_provider",
@@ -35,8 +37,20 @@ _LEVELS: dict[GraphOptimization, ort.GraphOptimizationLevel] = {
     "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
     "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
+# ONNX Runtime's name of the memory of the host.
+_HOST_MEMORY = "Cpu"
 _ERRORS_ONLY = 3
 _PLAIN = SessionSettings()
+# ONNX Runtime's own defaults, but for the arena: it would double at each growth, and its peak with
+# it.
+_DECLARED = {
+    "cudnn_conv_algo_search": "EXHAUSTIVE",
+    "cudnn_conv_use_max_workspace": "1",
+    "do_copy_in_default_stream": "1",
+    "prefer_nhwc": "0",
+    "tunable_op_enable": "0",
+    "arena_extend_strategy": "kSameAsRequested",
+}
 
 
 def open_session(
@@ -73,11 +87,29 @@ def open_session(
     return session
 
 
+def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
+    """Where the session reads each graph input: on ``device``, or for its shape arithmetic on cpu.
+
+    A value bound elsewhere would be copied once, when it is bound, and never be read again. An ONNX
+    Runtime that does not tell (before 1.23) reads all on ``device``.
+    """
+    names = [info.name for info in session.get_inputs()]
+    if not hasattr(session, "get_input_memory_infos"):
+        return dict.fromkeys(names, device)
+    infos = session.get_input_memory_infos()
+    return {
+        name: "cpu" if info.name == _HOST_MEMORY else device
+        for name, info in zip(names, infos, strict=True)
+    }
+
+
 def load_cuda_libraries() -> None:
     """Load the CUDA libraries of installed packages, which no loader path names.
 
-    Complaints go to standard error; what is missing shows when a session is opened.
+    Complaints go to standard error; what is missing shows when a session is opened. From here on
+    CUDA counts GPUs as NVML does, in the order of the PCI bus, and not the fastest first.
     """
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     preload = getattr(ort, "preload_dlls", None)
     if preload is not None:
         with contextlib.redirect_stdout(sys.stderr):
@@ -85,10 +117,17 @@ def load_cuda_libraries() -> None:
 
 
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
-    """TF32 keeps 10 of 23 bits of the mantissa: on where it was asked for, and off by name."""
+    """Everything that changes times is said by name: docs/method/measurement.md, "On CUDA".
+
+    TF32 keeps 10 of 23 bits of the mantissa: on where it was asked for, and off by name.
+    """
     if provider == "cpu":
         return {}
-    options = {"device_id": str(settings.device), "use_tf32": str(int(settings.tf32))}
+    options = _DECLARED | {
+        "device_id": str(settings.device),
+        "use_tf32": str(int(settings.tf32)),
+        "enable_cuda_graph": str(int(settings.cuda_graph)),
+    }
     if settings.device_memory_limit_bytes is not None:
         options["gpu_mem_limit"] = str(settings.device_memory_limit_bytes)
     return options

@@ -18,8 +18,8 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from epochcost.measure.failures import JobError
-from epochcost.measure.job import Carried
-from epochcost.measure.session import DEVICES
+from epochcost.measure.job import Carried, SessionSettings
+from epochcost.measure.session import DEVICES, input_devices
 from epochcost.specs.study import Mode, Provider
 
 Array = NDArray[Any]
@@ -37,6 +37,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "tensor(int64)": np.int64,
     "tensor(bool)": np.bool_,
 }
+_PLAIN = SessionSettings()
 
 
 def tensor_type(info: ort.NodeArg) -> TensorType:
@@ -66,8 +67,10 @@ class Inputs:
 class Stepper:
     """Calling it takes one step: copy the next batch in, run, and wait until it is done.
 
-    In inference every output is brought back to the host within the step, as a server must; in
-    training outputs stay on the device. Names, shapes and types of ``inputs`` must be the graph's.
+    ``place`` copies the next batch beforehand, and the step after it copies none. In inference
+    every output is brought back to the host within the step, as a server must; in training outputs
+    stay on the device. Names, shapes and types of ``inputs`` must be the graph's; ``settings`` are
+    those that ``session`` was opened with.
     """
 
     def __init__(
@@ -77,39 +80,53 @@ class Stepper:
         mode: Mode,
         inputs: Inputs,
         carried: Sequence[Carried] = (),
+        settings: SessionSettings = _PLAIN,
     ) -> None:
         self._session = session
         self._run = session.run_with_iobinding
-        self._device = DEVICES[provider]
+        self._device, self._device_id = DEVICES[provider], settings.device
         self._waits = provider == "cuda"
+        self._captures = settings.cuda_graph
+        self._placed = False
         self.steps_taken = 0
         self._types = {i.name: tensor_type(i) for i in session.get_inputs()}
+        self._homes = input_devices(session, self._device)
         fixed = {name: self._put(name, array) for name, array in inputs.constants.items()}
         names = (*inputs.batches, *inputs.series)
-        fed = {name: self._empty(*self._types[name]) for name in names}
+        fed = {name: self._input(name) for name in names}
         self._even = {c.input: fixed[c.input] for c in carried}
-        self._odd = {c.input: self._empty(*self._types[c.input]) for c in carried}
+        self._odd = {c.input: self._input(c.input) for c in carried}
         self._outputs = self._other_outputs(mode, {c.output for c in carried})
-        bindings = [
+        self._fetched = self._outputs if mode == "inference" and self._captures else {}
+        self._bindings = [
             self._binding({**fixed, **fed, **before}, {c.output: after[c.input] for c in carried})
             for before, after in ((self._even, self._odd), (self._odd, self._even))
         ]
-        self._bindings = itertools.cycle(bindings)
+        options = [_graph_options(number) if self._captures else None for number in (0, 1)]
+        self._runs = itertools.cycle(zip(self._bindings, options, strict=True))
         batches = itertools.cycle(_feeds(fed, inputs.batches))
         self._feeds = map(operator.add, batches, _values(fed, inputs.series))
 
-    def __call__(self) -> None:
-        """Take one step; returns when its outputs are there."""
+    def place(self) -> None:
+        """Copy the next batch to the device, and wait until it is there."""
         for update, array in next(self._feeds):
             update(array)
-        binding = next(self._bindings)
-        # CUDA copies and kernels are queued; on the CPU there is nothing to wait for.
         if self._waits:
-            binding.synchronize_inputs()
-            self._run(binding)
+            self._bindings[0].synchronize_inputs()
+        self._placed = True
+
+    def __call__(self) -> None:
+        """Take one step; returns when its outputs are there."""
+        if not self._placed:
+            self.place()
+        binding, options = next(self._runs)
+        self._run(binding, options)
+        # CUDA's kernels and copies are queued; on the CPU there is nothing to wait for.
+        if self._waits:
             binding.synchronize_outputs()
-        else:
-            self._run(binding)
+        for value in self._fetched.values():
+            value.numpy()
+        self._placed = False
         self.steps_taken += 1
 
     def carried_values(self) -> dict[str, Array]:
@@ -127,7 +144,8 @@ class Stepper:
         return np.asarray(self._outputs[name].numpy())
 
     def _other_outputs(self, mode: Mode, carried: set[str]) -> dict[str, ort.OrtValue]:
-        device = "cpu" if mode == "inference" else self._device
+        # A replayed CUDA graph writes to the device alone: outputs are then copied after it.
+        device = "cpu" if mode == "inference" and not self._captures else self._device
         return {
             info.name: self._empty(*tensor_type(info), device)
             for info in self._session.get_outputs()
@@ -146,14 +164,23 @@ class Stepper:
 
     def _put(self, name: str, array: Array) -> ort.OrtValue:
         # Not ortvalue_from_numpy, which on the CPU borrows the array that later steps overwrite.
-        value = self._empty(*self._types[name])
+        value = self._input(name)
         value.update_inplace(np.ascontiguousarray(array))
         return value
 
-    def _empty(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: str | None = None
-    ) -> ort.OrtValue:
-        return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, device or self._device, 0)
+    def _input(self, name: str) -> ort.OrtValue:
+        return self._empty(*self._types[name], self._homes[name])
+
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> ort.OrtValue:
+        number = 0 if device == "cpu" else self._device_id
+        return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, device, number)
+
+
+def _graph_options(number: int) -> ort.RunOptions:
+    """A CUDA graph keeps the addresses of its binding, so each binding has a graph of its own."""
+    options = ort.RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(number))
+    return options
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:

@@ -25,8 +25,13 @@ from epochcost.measure.exhaustion import limit_memory, volunteer
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.pinning import require_pinned
-from epochcost.measure.placement import prove_placement, read_profile
-from epochcost.measure.sampling import Clock, Report, Samples, sample, warm_up
+from epochcost.measure.placement import (
+    ExecutedNode,
+    prove_placement,
+    read_profile,
+    require_capturable,
+)
+from epochcost.measure.sampling import Clock, Report, Samples, nothing, sample, warm_up
 from epochcost.measure.scenario import run_scenario, warmed_up
 from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session
@@ -50,9 +55,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     telling.enter("starting")
     parameters = initial_parameters(job)
     loss_before = held_out_loss(job, parameters)
-    session = open_session(job.graph, job.provider, job.session, profile=folder / "profile")
-    stepper = _stepper(job, session, parameters)
-    placement = _proof(job, session, stepper)
+    stepper, placement = _proved(job, parameters, folder)
     warmup, samples = _timed(job, stepper, clock, telling)
     peak = peak_memory_bytes()
     telling.enter("finishing")
@@ -98,10 +101,29 @@ def _served(job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock) 
 
 def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Array]) -> Stepper:
     inputs = graph_inputs(job, parameters, session.get_inputs())
-    return Stepper(session, job.provider, job.mode, inputs, job.carried)
+    return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
 
 
-def _proof(job: Job, session: ort.InferenceSession, step: Stepper) -> Placement:
+def _proved(job: Job, parameters: dict[str, Array], folder: Path) -> tuple[Stepper, Placement]:
+    """A stepper, and the proof of where its nodes run.
+
+    A step that is to be a CUDA graph is proved in a session without one, which ends before the
+    other begins: a replayed graph leaves no profile.
+    """
+    plain = job.session.model_copy(update={"cuda_graph": False})
+    session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
+    stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
+    nodes = _profiled(session, stepper)
+    placement = prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
+    if not job.session.cuda_graph:
+        return stepper, placement
+    require_capturable(nodes)
+    del stepper, session
+    session = open_session(job.graph, job.provider, job.session)
+    return _stepper(job, session, parameters), placement
+
+
+def _profiled(session: ort.InferenceSession, step: Stepper) -> tuple[ExecutedNode, ...]:
     """Take the first step under the profiler and read where its nodes ran.
 
     The profiler is off afterwards and costs the timed steps nothing
@@ -111,17 +133,19 @@ def _proof(job: Job, session: ort.InferenceSession, step: Stepper) -> Placement:
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)
     profile.unlink()
-    return prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
+    return nodes
 
 
 def _timed(
     job: Job, step: Stepper, clock: Clock, telling: _Telling
 ) -> tuple[tuple[float, ...], Samples]:
-    deadline = clock() + job.sampling.budget_seconds
+    budget_seconds = job.sampling.budget_seconds
+    deadline, report = clock() + budget_seconds, telling.report
+    prepare = step.place if job.input_copy == "excluded" else nothing
     telling.enter("warm-up")
-    warmup = warm_up(step, clock, job.warm_up, job.sampling.budget_seconds, telling.report)
+    warmup = warm_up(step, clock, job.warm_up, budget_seconds, report, prepare)
     telling.enter("sampling")
-    return warmup, sample(step, clock, job.sampling, deadline, telling.report)
+    return warmup, sample(step, clock, job.sampling, deadline, report, prepare)
 
 
 def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:

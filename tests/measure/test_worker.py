@@ -1,0 +1,119 @@
+"""What a worker times, told by a clock of its own; what it proves before a CUDA graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from epochcost.measure import worker
+from epochcost.measure.failures import PlacementError
+from epochcost.measure.job import Job, Message, Sampling, SessionSettings
+from epochcost.measure.stepping import Stepper
+from epochcost.results.records import Measurement
+
+COPY_SECONDS, RUN_SECONDS = 100.0, 1.0
+
+
+class Clock:
+    """A clock that only the steps move."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        """Tell the time."""
+        return self.now
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Job], Measurement]:
+    """Measure a job whose copies and runs take known times."""
+    clock = Clock()
+
+    class Timed(Stepper):
+        def place(self) -> None:
+            clock.now += COPY_SECONDS
+            super().place()
+
+        def __call__(self) -> None:
+            super().__call__()
+            clock.now += RUN_SECONDS
+
+    def measure(job: Job) -> Measurement:
+        heard: list[Message] = []
+        return worker.measure(job, tmp_path, heard.append, clock)
+
+    monkeypatch.setattr(worker, "Stepper", Timed)
+    return measure
+
+
+def long_budget(job: Job, **fields: object) -> Job:
+    """The job with room for ten slow steps."""
+    sampling = Sampling(
+        relative_half_width=0.9, minimum_samples=5, minimum_seconds=0, budget_seconds=10_000
+    )
+    return job.model_copy(update={"sampling": sampling, **fields})
+
+
+def test_the_copy_of_a_batch_is_part_of_a_step(
+    measured: Callable[[Job], Measurement], counting: Job
+) -> None:
+    """By default every step pays for its input."""
+    times = measured(long_budget(counting))
+    assert {*times.warmup_seconds, *times.samples_seconds} == {COPY_SECONDS + RUN_SECONDS}
+
+
+def test_an_excluded_copy_is_made_before_the_clock_starts(
+    measured: Callable[[Job], Measurement], counting: Job
+) -> None:
+    """No step pays for its input; every step has one, as the parameters show."""
+    excluded = measured(long_budget(counting, input_copy="excluded"))
+    assert {*excluded.warmup_seconds, *excluded.samples_seconds} == {RUN_SECONDS}
+    included = measured(long_budget(counting))
+    assert excluded.steps_taken == included.steps_taken
+    assert excluded.held_out_loss_after == included.held_out_loss_after
+
+
+def test_a_step_for_a_cuda_graph_is_proved_without_one(
+    measured: Callable[[Job], Measurement], counting: Job
+) -> None:
+    """Two sessions: the first for the proof, the second with all the steps that count."""
+    job = long_budget(counting)
+    settings = SessionSettings(threads=1, cuda_graph=True)
+    captured = measured(job.model_copy(update={"session": settings}))
+    plain = measured(job)
+    assert captured.placement == plain.placement
+    assert captured.steps_taken == plain.steps_taken - 1
+
+
+def branching() -> onnx.ModelProto:
+    """A model to serve that decides by its input: y = x or -x."""
+    info = helper.make_tensor_value_info
+    branches = {
+        name: helper.make_graph(
+            [helper.make_node(operator, ["x"], [name])], name, [], [info(name, 1, [2])]
+        )
+        for name, operator in (("then_branch", "Identity"), ("else_branch", "Neg"))
+    }
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["is"], to=TensorProto.BOOL),
+        helper.make_node("If", ["is"], ["y"], **branches),
+    ]
+    graph = helper.make_graph(nodes, "branching", [info("x", 1, [2])], [info("y", 1, [2])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def test_control_flow_in_a_cuda_graph_is_refused_after_the_proof(
+    measured: Callable[[Job], Measurement], job_of: Callable[..., Job]
+) -> None:
+    """ONNX Runtime's refusal would not say which operator, nor which key of the study."""
+    job = job_of(branching(), {"x": np.ones((1, 2), "f4")}, {}, mode="inference")
+    assert measured(job).steps_taken > 0
+    settings = SessionSettings(threads=1, cuda_graph=True)
+    with pytest.raises(PlacementError, match=r"CUDA graph: .* got If: set graphs = false"):
+        measured(job.model_copy(update={"session": settings}))
