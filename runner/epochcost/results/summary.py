@@ -12,4 +12,4 @@ from epochcost.statistics import Summary, summarise
 
 def summary_of(measurement: Measurement) -> Summary:
     """Summarise the samples, of which there must be some: none under LoadGen."""
-    return summarise(measurement.samples_seconds)
+    return summarise(measurement.samples_seconds, measurement.samples_by_round)
