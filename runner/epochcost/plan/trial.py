@@ -15,6 +15,7 @@ from epochcost.specs.study import (
     Mode,
     Precision,
     Provider,
+    Quantization,
     Scenario,
 )
 from epochcost.units import plain
@@ -23,6 +24,7 @@ from epochcost.units import plain
 _ADDED = (
     "load",
     "vcpus",
+    "quantization",
     "graph_optimization",
     "spinning",
     "denormals_as_zero",
@@ -44,9 +46,9 @@ class Trial(BaseModel):
     ``producer`` the version of epochcost (its gradients are part of the work). ``threads`` 0 means
     all cores. ``load`` is what LoadGen is asked for, None for full batches one after the other;
     ``batch_size`` is then the most that one run of the model takes. ``vcpus`` is how many CPUs the
-    worker is pinned to, None for all. ``device``, ``cuda_graph`` and ``device_memory_limit_bytes``
-    are of the CUDA provider. ``other_runtime``: the study asked for a runtime that is not the
-    installed one.
+    worker is pinned to, None for all. ``quantization`` is of int8, None as the graph suggests.
+    ``device``, ``cuda_graph`` and ``device_memory_limit_bytes`` are of the CUDA provider.
+    ``other_runtime``: the study asked for a runtime that is not the installed one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,6 +69,7 @@ class Trial(BaseModel):
     budget_seconds: Canonical
     load: Load | None = None
     vcpus: int | None = None
+    quantization: Quantization | None = None
     graph_optimization: GraphOptimization = "all"
     spinning: bool = True
     denormals_as_zero: bool = False
@@ -103,6 +106,7 @@ class Trial(BaseModel):
         """
         said = {
             self.precision: self.precision != "fp32",
+            f"{self.quantization} quantisation": self.quantization is not None,
             f"{self.vcpus} vCPU": self.vcpus is not None,
             f"optimisation {self.graph_optimization}": self.graph_optimization != "all",
             "no spinning": not self.spinning,

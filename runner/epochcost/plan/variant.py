@@ -38,9 +38,14 @@ class Variant:
         return ", ".join(words for words, holds in said.items() if holds)
 
 
-def variants(study: Study, provider: Provider) -> Iterator[Variant]:
-    """Every combination that the study asks for; pinning to CPUs is of the CPU provider."""
-    vcpus = study.vcpus if study.vcpus is not None and provider == "cpu" else (None,)
+def variants(study: Study, provider: Provider, cpus: int | None = None) -> Iterator[Variant]:
+    """Every combination that the study asks for; pinning to CPUs is of the CPU provider.
+
+    All of the machine's ``cpus`` (None: not known) are no emulation of anything: that is the plain
+    variant.
+    """
+    asked = study.vcpus if study.vcpus is not None and provider == "cpu" else (None,)
+    vcpus = [None if count == cpus else count for count in asked]
     for precision, runtime, level, count in itertools.product(
         study.precisions, study.runtimes or (None,), study.session.graph_optimizations, vcpus
     ):
@@ -70,6 +75,7 @@ def trial_fields(study: Study, variant: Variant, provider: Provider) -> dict[str
     cuda = study.cuda
     return {
         "precision": variant.precision,
+        "quantization": study.quantization if variant.precision == "int8" else None,
         "vcpus": variant.vcpus,
         "threads": study.threads or variant.vcpus or 0,
         "graph_optimization": variant.graph_optimization,

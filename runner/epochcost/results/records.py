@@ -22,7 +22,7 @@ from pydantic import (
 from epochcost.plan.trial import Trial
 from epochcost.results.pinning import Pinning
 from epochcost.results.served import Served
-from epochcost.specs.study import Provider
+from epochcost.specs.study import Provider, Quantization
 
 # "loadgen": LoadGen decides when a scenario ends. "rounds": each round was precise enough, all
 # together are not (yet).
@@ -180,11 +180,50 @@ class Energy(Record):
         return " + ".join(one.meter for one in self.readings)
 
 
+class Software(Record):
+    """What a worker ran with: the runtime as ``package==version``, Python, and other packages.
+
+    The names are those of ``Environment``, which is where a result keeps them.
+    """
+
+    runtime: str
+    python: str
+    packages: dict[str, str] = {}
+
+
 class Placement(Record):
     """Proof of where the graph ran: nodes executed per execution provider, by operator type."""
 
     provider: str
     nodes_by_provider: dict[str, dict[str, int]]
+
+
+class OutputDifference(Record):
+    """How far one output of a trial is from the same one in fp32.
+
+    ``maximum_absolute``: the largest difference of an element; ``relative_to_norm``: the Euclidean
+    norm of all differences over that of the output in fp32, None where that is zero.
+    ``largest_changed``: of the rows of the last axis, the share whose largest element is another
+    one; None where a row has but one element.
+    """
+
+    output: str
+    maximum_absolute: NotNegative
+    relative_to_norm: NotNegative | None
+    largest_changed: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class Agreement(Record):
+    """One batch computed in the trial's precision and in fp32, from the same parameters and inputs.
+
+    ``examples`` is the size of that batch, the first of the trial's. It is about arithmetic:
+    parameters drawn at random have no accuracy that could be lost. ``quantization`` is how int8
+    was made.
+    """
+
+    examples: Count
+    outputs: Annotated[tuple[OutputDifference, ...], Field(min_length=1)]
+    quantization: Quantization | None = None
 
 
 class Round(Record):
@@ -210,11 +249,12 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
+    ``software`` is the worker's own word; a result keeps it in its environment.
     At least two samples, for one has no spread to bound its mean by; none where LoadGen measured
     (``served``), whose times are latencies. For training,
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
     worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
-    nothing watched it. ``rounds``: none where one process took all samples; else the times and
+    nothing watched it. ``agreement`` is with fp32, for trials in another precision. ``rounds``: none where one process took all samples; else the times and
     sums here are of all rounds, the losses and the placement of the last. ``pinning`` is None
     where the worker might run on every CPU.
     """
@@ -233,7 +273,9 @@ class Measurement(Record):
     peak_memory_bytes: Count | None = None
     conditions: Conditions | None = None
     energy: Energy | None = None
+    agreement: Agreement | None = None
     rounds: tuple[Round, ...] = ()
+    software: Software | None = None
 
     @property
     def samples_by_round(self) -> tuple[int, ...]:
@@ -286,6 +328,14 @@ class Result(Record):
         asked, ran = EXECUTION_PROVIDERS[self.trial.provider], self.measurement.placement.provider
         if asked != ran:
             raise ValueError(f"a trial on {asked} should have run there, not on {ran}")
+        return self
+
+    @model_validator(mode="after")
+    def _ran_under_the_runtime_asked(self) -> Result:
+        """No figure of one runtime is stored or read under the name of another."""
+        if self.trial.runtime != self.environment.runtime:
+            asked, ran = self.trial.runtime, self.environment.runtime
+            raise ValueError(f"a trial of {asked} should have run under it, not under {ran}")
         return self
 
     @model_validator(mode="after")

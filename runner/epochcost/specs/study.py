@@ -32,6 +32,8 @@ MOST_ROUNDS = 100
 # tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa; fp16 and bf16
 # compute in half precision; int8 is quantised inference.
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8"]
+# How int8 is made: scales of activations found while it runs, or beforehand on a few batches.
+Quantization = Literal["dynamic", "static"]
 # ONNX Runtime's levels; "extended" and "all" fuse operators, "all" changes layouts too.
 GraphOptimization = Literal["disabled", "basic", "extended", "all"]
 # Whether the copy of a fresh batch from the host to the device is inside the timed step.
@@ -114,7 +116,8 @@ class Study(NamedSpec):
     Variants: ``vcpus`` pins trials of the CPU provider to so many CPUs, which emulates a smaller
     machine of the same family; without it they have all. ``precisions`` and ``runtimes`` (packages
     as ``onnxruntime==1.20.1``, each in an environment that the runner makes; without them the one
-    that is installed) give a trial for each.
+    that is installed) give a trial for each. ``quantization`` says how int8 is made; without it
+    static where convolutions lead, dynamic elsewhere.
     """
 
     name: Text
@@ -133,6 +136,7 @@ class Study(NamedSpec):
     precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = (
         "fp32",
     )
+    quantization: Quantization | None = None
     runtimes: (
         Annotated[tuple[RuntimeName, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None
     ) = None
