@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -15,70 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from epochcost.cli.cheapest_answer import MODES, Answer, Demand, Mode
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError
 from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
 
 if TYPE_CHECKING:
     from epochcost.cost import Candidate
-    from epochcost.cost.questions import BatchChoice
     from epochcost.report.offers import Offer, Offers
     from epochcost.report.rows import Goal
     from epochcost.specs.catalogue import Catalogue
 
-Mode = Literal["training", "inference", "epoch"]
 _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
     {"training": "full", "inference": "million", "epoch": "epoch"}
 )
-_MODES = {"training": "full training", "inference": "million inferences", "epoch": "epoch"}
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What is asked for: a model, which work of it, by when and for how much at most."""
-
-    model: str
-    mode: Mode
-    deadline_seconds: Decimal | None
-    budget: Decimal | None
-    currency: str
-
-    @property
-    def fastest(self) -> bool:
-        """Whether the fastest is asked for: with a budget and no deadline."""
-        return self.budget is not None and self.deadline_seconds is None
-
-    def met_by(self, one: Candidate[Offer]) -> bool:
-        """Whether a candidate is in time and within the budget."""
-        late = self.deadline_seconds is not None and one.seconds > self.deadline_seconds
-        return not late and (self.budget is None or one.cost.mean <= self.budget)
-
-    @property
-    def words(self) -> str:
-        """The demand as a phrase."""
-        limits = []
-        if self.deadline_seconds is not None:
-            limits.append(f"within {seconds(float(self.deadline_seconds))}")
-        if self.budget is not None:
-            limits.append(f"for at most {money(self.budget, self.currency)}")
-        return " ".join([f"a {_MODES[self.mode]} of {self.model}", *limits])
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The choice among offers, and what is known of batch sizes."""
-
-    demand: Demand
-    offers: Offers
-    choice: Candidate[Offer]
-    batch: BatchChoice[Offer]
-
-    @property
-    def others(self) -> tuple[Candidate[Offer], ...]:
-        """What else meets the demand, the next best first."""
-        met = (one for one in self.offers.candidates if self.demand.met_by(one))
-        others = tuple(one for one in met if one is not self.choice)
-        return tuple(sorted(others, key=lambda one: one.seconds)) if self.demand.fastest else others
 
 
 def cheapest(
@@ -153,7 +102,7 @@ def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
     found = offers(priced(catalogue, observed), _GOALS[demand.mode])
     if not found.candidates and not found.unpriced:
         raise InputError(
-            f"{demand.model}: demanded a time of a {_MODES[demand.mode]}; got none in {results} "
+            f"{demand.model}: demanded a time of a {MODES[demand.mode]}; got none in {results} "
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
         )
     return found

@@ -10,7 +10,7 @@ from epochcost.cli.cheapest_words import effects_of, near_choices, switches
 from epochcost.units import plain
 
 if TYPE_CHECKING:
-    from epochcost.cli.cheapest import Answer
+    from epochcost.cli.cheapest_answer import Answer
     from epochcost.cost import Candidate
     from epochcost.report.offers import Offer
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from epochcost.units import money, plain, seconds
 
 if TYPE_CHECKING:
-    from epochcost.cli.cheapest import Answer
+    from epochcost.cli.cheapest_answer import Answer
     from epochcost.cost import Candidate
     from epochcost.cost.sensitivity import Effect, Switch
     from epochcost.report.offers import Offer
