@@ -1,12 +1,12 @@
 """Every model of the catalogue takes real steps on this machine: memory, step time, learning.
 
-    python benchmarks/every_model.py [--seconds 20] [--smallest | --batch N] [MODEL …]
+    python benchmarks/every_model.py [--seconds 20] [--smallest | --batch N] [--rate R] [MODEL …]
 
 A model trains at its source's batch size (the first of its list), or at the largest of its list
 that the estimate of memory lets in, or with --smallest at the smallest of all; where none fits, the
 line says what it needs; --batch is for models whose steps would take minutes. It learns at the
-full learning rate of its optimizer, without the schedule's warm-up, which would fill these few
-steps. The held-out loss is printed before and after. Serving is timed at one example a call.
+full learning rate of its optimizer, or at --rate, without the schedule's warm-up, which would fill
+these few steps. The held-out loss is printed before and after. Serving is timed at one example a call.
 Peaks are of the worker process. Lines are Markdown, for a page or a note.
 """
 
@@ -48,6 +48,15 @@ HEADER = (
     "| one inference |\n"
     "|---|--:|--:|--:|--:|--:|--:|--:|"
 )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says: seconds a trial, and batch size and rate other than the spec's."""
+
+    seconds: float
+    batch_size: int | None
+    rate: Decimal | None
 
 
 @dataclass(frozen=True)
@@ -110,34 +119,35 @@ def _steady(job: Job, budget_seconds: float) -> Job:
     return job.model_copy(update={"sampling": sampling, "warm_up": WarmUp(minimum_steps=1)})
 
 
-def without_schedule(model: Model) -> Model:
-    """The model trained at the optimizer's own rate throughout."""
+def without_schedule(model: Model, rate: Decimal | None) -> Model:
+    """The model trained at one rate throughout: the optimizer's own where None is given."""
     assert model.training is not None
-    constant = Constant(name="constant")
-    training = model.training.model_copy(update={"schedule": constant})
+    optimizer = model.training.optimizer
+    if rate is not None:
+        optimizer = optimizer.model_copy(update={"learning_rate": rate})
+    changes = {"schedule": Constant(name="constant"), "optimizer": optimizer}
+    training = model.training.model_copy(update=changes)
     return model.model_copy(update={"training": training})
 
 
-def line(catalogue: Catalogue, model: Model, budget_seconds: float, only: int | None) -> str:
-    """One row of the table; ``only`` is the batch size where one was asked for."""
-    cells = [model.id, *_training(catalogue, model, budget_seconds, only)]
+def line(catalogue: Catalogue, model: Model, asked: Asked) -> str:
+    """One row of the table."""
+    cells = [model.id, *_training(catalogue, model, asked)]
     return "| " + " | ".join([*cells, _serving(catalogue, model)]) + " |"
 
 
-def _training(
-    catalogue: Catalogue, model: Model, budget_seconds: float, only: int | None
-) -> Iterator[str]:
+def _training(catalogue: Catalogue, model: Model, asked: Asked) -> Iterator[str]:
     if model.training is None:
         yield from ("not trained", "", "", "", "", "")
         return
-    found = fit(model, catalogue.graph_path(model), only)
+    found = fit(model, catalogue.graph_path(model), asked.batch_size)
     estimate = memory(found.needed_bytes)
     if found.batch_size is None:
         there = memory(memory_limit_bytes())
         yield from (f"does not fit: {there} here", estimate, "", "", "", "")
         return
-    trained = without_schedule(model)
-    measured = measure(catalogue, trained, "training", found.batch_size, budget_seconds)
+    trained = without_schedule(model, asked.rate)
+    measured = measure(catalogue, trained, "training", found.batch_size, asked.seconds)
     before, after = measured.held_out_loss_before, measured.held_out_loss_after
     yield str(found.batch_size)
     yield estimate
@@ -162,6 +172,7 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--smallest", action="store_true")
     size.add_argument("--batch", type=int)
+    parser.add_argument("--rate", type=Decimal)
     asked = parser.parse_args()
     catalogue = load_catalogue(ROOT)
     print(HEADER, flush=True)
@@ -173,7 +184,8 @@ def main() -> None:
             continue
         try:
             smallest = asked.smallest and model.training and min(model.training.batch_sizes)
-            print(line(catalogue, model, asked.seconds, smallest or asked.batch), flush=True)
+            told = Asked(asked.seconds, smallest or asked.batch, asked.rate)
+            print(line(catalogue, model, told), flush=True)
         except EpochcostError as error:
             print(f"| {name} | failed: {error} | | | | | | |", flush=True)
     print(f"\n{time.monotonic() - begun:.0f} s in all", flush=True)
