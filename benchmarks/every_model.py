@@ -6,8 +6,8 @@ A model trains at its source's batch size (the first of its list), or at the lar
 that the estimate of memory lets in, or with --smallest at the smallest of all; where none fits, the
 line says what it needs; --batch is for models whose steps would take minutes. It learns at the
 full learning rate of its optimizer, or at --rate, without the schedule's warm-up, which would fill
-these few steps. The held-out loss is printed before and after. Serving is timed at one example a call.
-Peaks are of the worker process. Lines are Markdown, for a page or a note.
+these few steps. The held-out loss is printed before and after. Serving is timed at one example a
+call. Peaks are of the worker process. Lines are Markdown, for a page or a note.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says: seconds a trial, and batch size and rate other than the spec's."""
+    """What the command line says: seconds a trial, and a batch size and rate of one's own."""
 
     seconds: float
     batch_size: int | None
