@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py                 10,000 synthetic traces; minutes on one core
     python benchmarks/coverage.py --traces 1000  fewer
-    python benchmarks/coverage.py --real          100 short runs against one long one; 12 minutes
+    python benchmarks/coverage.py --real          100 short runs against one long one; 13 minutes
 
 Synthetic traces run through the sampler's own stopping rule on a fake clock, so that stopping on
 luck counts. The processes are written down in ``coverage_traces``, which was settled before the
