@@ -25,6 +25,7 @@ from epochcost.execute.arrays import (
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.losses import loss_terms
 from epochcost.execute.running import running
+from epochcost.execute.runtimes import require_read
 from epochcost.execute.serving import serving_job
 from epochcost.execute.step import step_of
 from epochcost.graphs.counting import flops
@@ -75,6 +76,7 @@ def build_job(trial: Trial, model: Model, graph_path: Path, folder: Path) -> Job
 
 def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
     graph = load_model(path)
+    require_read(graph, path, trial.runtime)
     if hashlib.sha256(path.read_bytes()).hexdigest() != trial.graph_sha256:
         raise ModelError(f"{path}: the file changed after the run was planned; run again")
     return graph

@@ -10,6 +10,7 @@ from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.room import with_room
+from epochcost.execute.runtimes import missing
 from epochcost.measure.environment import detect, runtime_name
 from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.session import require_provider
@@ -57,6 +58,7 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         runtime_name(),
         __version__,
         _unusable(request.providers or PROVIDERS),
+        missing_runtimes=missing(studies),
         no_loadgen=missing_loadgen(),
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     )

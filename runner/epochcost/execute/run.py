@@ -38,7 +38,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.atomic import remove_leftovers, require_writable
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.lock import exclusive
-from epochcost.results.records import Measurement, Result
+from epochcost.results.records import Environment, Measurement, Result
 from epochcost.results.rounds import rounds_in, with_round
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
@@ -156,6 +156,7 @@ def _measured(run: _Run, visit: Visit, earlier: Result | None) -> Result:
     assignment, trial, environment = run.assignment, visit.trial, detect()
     with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
         measurement = _timed(run, visit, folder)
+    environment, measurement = _with_software(environment, measurement)
     if visit.rounds > 1:
         known = None if earlier is None else earlier.measurement
         measurement = with_round(known, measurement, float(trial.relative_half_width))
@@ -170,6 +171,18 @@ def _measured(run: _Run, visit: Visit, earlier: Result | None) -> Result:
             assignment.catalogue.machine(assignment.hardware), environment
         ),
         spec_files=_spec_files(assignment, trial),
+    )
+
+
+def _with_software(
+    environment: Environment, measurement: Measurement
+) -> tuple[Environment, Measurement]:
+    """What the worker ran with in the place of what this program does."""
+    if measurement.software is None:
+        return environment, measurement
+    return (
+        environment.model_copy(update=dict(measurement.software)),
+        measurement.model_copy(update={"software": None}),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from epochcost.execute.runtimes import interpreter
 from epochcost.measure.job import Sampling, SessionSettings
 from epochcost.measure.pinning import pinning_to
 from epochcost.plan.trial import Trial
@@ -12,10 +13,13 @@ from epochcost.plan.trial import Trial
 def running(trial: Trial) -> dict[str, Any]:
     """What the trial says of its running, by the field names of a ``Job``.
 
-    Raises CapabilityError where a trial has to be pinned and cannot be.
+    Raises CapabilityError where a trial has to be pinned and cannot be, or its runtime is not
+    prepared.
     """
     return {
         "provider": trial.provider,
+        "runtime": trial.runtime,
+        "python": interpreter(trial),
         "session": _session(trial),
         "pinning": None if trial.vcpus is None else pinning_to(trial.vcpus, _threads(trial)),
         "input_copy": trial.input_copy,

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import epochcost
 from epochcost.errors import CapabilityError
+from epochcost.execute.cache import cache_folder
 from epochcost.execute.sizing import size_of
 from epochcost.graphs.loading import load_model
 from epochcost.plan.digests import work_sha256
@@ -101,15 +102,9 @@ def _forget_oldest(folder: Path) -> None:
 def _path(question: Question) -> Path | None:
     """Where the size of a question is kept; None where no folder or file says."""
     try:
-        return _folder() / f"{_identity(question)}.json"
+        return cache_folder("sizes") / f"{_identity(question)}.json"
     except (OSError, RuntimeError, ValueError):  # no home, or a graph that cannot be read
         return None
-
-
-def _folder() -> Path:
-    """$XDG_CACHE_HOME, of which the XDG Base Directory Specification takes absolute paths only."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / "sizes"
 
 
 def _identity(question: Question) -> str:

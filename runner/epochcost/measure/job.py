@@ -117,12 +117,16 @@ class Job(_Frozen):
     An evaluation follows training only. ``pinning``: the CPUs on which the worker runs, None for
     all. ``input_copy``: whether the copy of a batch is timed. ``memory_limit_bytes``: what the
     worker may allocate on the host, None for no limit of its own.
+    ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
+    environment it is, None for that of this program.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
     ``graph`` is that of the largest batch.
     """
 
     mode: Mode
     provider: Provider
+    runtime: str | None = None
+    python: Path | None = None
     session: SessionSettings = SessionSettings()
     pinning: Pinning | None = None
     input_copy: InputCopy = "included"

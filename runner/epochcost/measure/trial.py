@@ -37,6 +37,7 @@ _SILENCE_BUDGETS = 10
 _ENDING_SECONDS = 60
 _LAST_LINES = 8
 _WORKER = "epochcost.measure.worker"
+_START = Path(__file__).with_name("start.py")
 
 
 def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
@@ -51,12 +52,24 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
     measurement_file.unlink(missing_ok=True)
     write_atomically(job_file, job.model_dump_json().encode())
     log = folder / "worker.log"
-    with _worker(job_file, measurement_file, log, job.pinning) as process:
+    with _worker(job, job_file, measurement_file, log) as process:
         failure = _follow(process, _silence_seconds(job), on_progress)
         status = _wait(process)
     if status != 0 or failure is not None:
         raise _failure(status, failure, _obituary(status, failure, log))
     return _read(measurement_file, log)
+
+
+def command_here(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this package under this interpreter."""
+    # -P: the folder in which the user stands is none of the worker's business.
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def command_in(python: Path, module: str, *arguments: str) -> list[str]:
+    """The same under the interpreter of an environment that has everything but this package."""
+    # -I: as -P, and what PYTHONPATH names would stand before the environment's own packages.
+    return [str(python), "-I", str(_START), module, *arguments]
 
 
 def _failure(status: int, failure: str | None, words: str) -> TrialFailed:
@@ -69,13 +82,13 @@ def _failure(status: int, failure: str | None, words: str) -> TrialFailed:
 
 @contextlib.contextmanager
 def _worker(
-    job: Path, measurement: Path, log: Path, pinning: Pinning | None
+    job: Job, job_file: Path, measurement: Path, log: Path
 ) -> Iterator[subprocess.Popen[str]]:
     """Start the worker; on leaving, for whatever reason, it is gone."""
-    # -P: the folder in which the user stands is none of the worker's business.
-    command = [sys.executable, "-P", "-m", _WORKER, str(job), str(measurement)]
+    module = (_WORKER, str(job_file), str(measurement))
+    command = command_here(*module) if job.python is None else command_in(job.python, *module)
     # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
-    with log.open("wb") as errors, _started(command, errors, pinning) as process:
+    with log.open("wb") as errors, _started(command, errors, job.pinning) as process:
         try:
             yield process
         finally:

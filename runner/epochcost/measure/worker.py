@@ -31,6 +31,7 @@ from epochcost.measure.placement import (
     read_profile,
     require_capturable,
 )
+from epochcost.measure.runtime import require_runtime, software
 from epochcost.measure.sampling import Clock, Report, Samples, nothing, sample, warm_up
 from epochcost.measure.scenario import run_scenario, warmed_up
 from epochcost.measure.serving import ServedModel
@@ -191,8 +192,11 @@ def main(job_file: str, measurement_file: str) -> int:
             limit_memory(job.memory_limit_bytes)
         target = Path(measurement_file)
         require_pinned(job.pinning)
+        found = software(ort)
+        require_runtime(job.runtime or found.runtime, found.runtime)
         measurement = measure(job, target.parent, emit)
-        measurement = measurement.model_copy(update={"pinning": job.pinning})
+        proved = {"pinning": job.pinning, "software": found}
+        measurement = measurement.model_copy(update=proved)
         write_atomically(target, measurement.model_dump_json().encode())
     except EpochcostError as error:
         emit(Message(failure=str(error)))

@@ -283,8 +283,8 @@ def _undoable(host: Host, work: _Work, batch_size: int) -> str | None:
         return "the batch is larger than an epoch has examples"
     if reason := impossible(work.variant, work.mode, work.provider):
         return reason
-    if work.variant.runtime in host.missing_runtimes:
-        return host.missing_runtimes[work.variant.runtime]
+    if reason := host.missing_runtimes.get(work.variant.runtime or host.runtime):
+        return reason
     if work.variant.vcpus is not None and (reason := _unpinnable(host, work.variant.vcpus)):
         return reason
     return None if work.load is None else _unloadable(host, work.load)

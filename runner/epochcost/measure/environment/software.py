@@ -1,29 +1,12 @@
-"""The software that measures: its packages, and the revision of its own code."""
+"""The revision of the code that measures; its packages are left to ``measure.runtime``."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochcost import __version__
-from epochcost.errors import CapabilityError
 from epochcost.measure.environment.commands import output, raw_output
 
-# The distributions that provide the module onnxruntime, most specific first.
-_RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
-# Those absent are left out; the NVIDIA ones are there where the extra `gpu` is installed.
-_PACKAGES = (
-    "numpy",
-    "onnx",
-    "nvidia-cublas",
-    "nvidia-cuda-runtime",
-    "nvidia-cudnn-cu13",
-    "nvidia-cufft",
-    "nvidia-ml-py",
-    "psutil",
-)
 _CODE = Path(__file__).parents[2]
 
 
@@ -33,31 +16,6 @@ class Revision:
 
     commit: str
     modified: bool
-
-
-def runtime_name() -> str:
-    """Name the installed package that provides onnxruntime, as ``package==version``.
-
-    Raises CapabilityError where there is none.
-    """
-    for name in _RUNTIMES:
-        try:
-            return f"{name}=={importlib.metadata.version(name)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    raise CapabilityError(
-        "onnxruntime: demanded onnxruntime-gpu or onnxruntime to measure with; neither is "
-        "installed: `pip install 'epochcost[run]'`"
-    )
-
-
-def package_versions() -> dict[str, str]:
-    """By name, the version of every package that may change a figure."""
-    versions = {"epochcost": __version__}
-    for name in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions
 
 
 def code_revision(folder: Path = _CODE) -> Revision | None:

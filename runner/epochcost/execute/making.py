@@ -1,0 +1,156 @@
+"""Making the environment of a runtime: the one place from which packages are fetched.
+
+``venv`` and ``pip`` of the interpreter at hand do it, pip with the index of the user's own
+configuration. An environment is made beside its place, proved and then moved there in one step:
+whoever looks sees a whole one or none, and two that make the same do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from epochcost.errors import CapabilityError
+from epochcost.execute.runtimes import (
+    Prepared,
+    describe,
+    environments,
+    folder_of,
+    prepared,
+    python_of,
+    requirements,
+)
+from epochcost.measure.reading import Reads
+from epochcost.measure.runtime import RUNTIMES, require_runtime
+from epochcost.measure.trial import command_in
+
+Say = Callable[[str], None]
+
+_MAKING = ".making-"
+_LAST_LINES = 6
+_PIP_OPTIONS = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:")
+
+
+def make(runtime: str, say: Say) -> Prepared:
+    """The environment of a runtime, made where it is not there; ``say`` hears what is done.
+
+    Raises CapabilityError where it cannot be made: no room, no network, no wheel for this Python.
+    """
+    found = prepared(runtime)
+    if found is not None:
+        say(f"{runtime}: is there")
+        return found
+    say(f"{runtime}: fetching {', '.join(requirements(runtime))} and what they need")
+    with _workplace() as folder:
+        environment = folder / "environment"
+        _create(environment, runtime)
+        _install(environment, folder / "constraints.txt", runtime)
+        reads = _ask(environment, runtime)
+        describe(environment, reads)
+        _place(environment, folder_of(runtime), runtime)
+    made = prepared(runtime)
+    assert made is not None, "an environment that was placed is there"
+    say(f"{runtime}: ready, reads opset {reads.opset}; {made.folder}")
+    return made
+
+
+@contextlib.contextmanager
+def _workplace() -> Iterator[Path]:
+    """An empty folder on the disk of the environments; those of makers that died are removed."""
+    root = environments()
+    root.mkdir(parents=True, exist_ok=True)
+    for folder in root.glob(f"{_MAKING}*"):
+        with contextlib.suppress(OSError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            shutil.rmtree(folder, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=_MAKING, dir=root, ignore_cleanup_errors=True) as name,
+        _locked(Path(name), fcntl.LOCK_EX),
+    ):
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
+    """Hold a folder for this process; the kernel releases it at its death."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _create(environment: Path, runtime: str) -> None:
+    # -I here and below: neither PYTHONPATH nor the user's own packages belong into it.
+    done = _run([sys.executable, "-I", "-m", "venv", str(environment)])
+    if done.returncode != 0:
+        raise CapabilityError(
+            f"{runtime}: demanded a virtual environment of {sys.executable}; got"
+            f"{_last_lines(done)}\nWhere ensurepip is missing, install the system's package of it "
+            "(Debian and Ubuntu: python3-venv)"
+        )
+
+
+def _install(environment: Path, constraints: Path, runtime: str) -> None:
+    constraints.write_text("".join(f"{one}\n" for one in _constraints()), encoding="utf-8")
+    pip = [str(python_of(environment)), "-I", "-m", "pip", "install", *_PIP_OPTIONS]
+    done = _run([*pip, "--constraint", str(constraints), *requirements(runtime)])
+    if done.returncode != 0:
+        wheel = f"Python {platform.python_version()} on {sys.platform} {platform.machine()}"
+        raise CapabilityError(
+            f"{runtime}: demanded this package and what a worker needs from pip's index; got"
+            f"{_last_lines(done)}\nNothing was kept. Is the network there (`pip config list` names "
+            f"the index), and has {runtime} a wheel for {wheel}? Then run the command again"
+        )
+
+
+def _constraints() -> Iterator[str]:
+    """All that is installed here, so that what a worker's packages need is the same there too."""
+    for found in importlib.metadata.distributions():
+        name = found.metadata["Name"]
+        if name and name not in {*RUNTIMES, "epochcost"}:
+            yield f"{name}=={found.version}"
+
+
+def _ask(environment: Path, runtime: str) -> Reads:
+    """What the new environment really runs; raises CapabilityError where it is not the runtime."""
+    done = _run(command_in(python_of(environment), "epochcost.measure.reading"))
+    try:
+        reads = Reads.model_validate_json(done.stdout)
+    except ValidationError:
+        raise CapabilityError(
+            f"{runtime}: demanded a runtime that works with the packages installed here; got"
+            f"{_last_lines(done)}"
+        ) from None
+    require_runtime(runtime, reads.software.runtime)
+    return reads
+
+
+def _place(environment: Path, target: Path, runtime: str) -> None:
+    """Move it to its place; whoever was faster is left, what is not whole is replaced."""
+    with _locked(environments(), fcntl.LOCK_EX):
+        if prepared(runtime) is None:
+            shutil.rmtree(target, ignore_errors=True)
+            environment.rename(target)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
+
+
+def _last_lines(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    return "".join(f"\n  {line}" for line in lines[-_LAST_LINES:]) or f" status {done.returncode}"
