@@ -72,6 +72,14 @@ class FakeNvml:
             raise NVMLError("GPU is lost")
         return self.devices[index]
 
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Device:  # noqa: N802
+        """A board, or a part of one that some board's ``parts`` lists."""
+        parts = [part for one in self.devices for part in one.answers.get("parts", ())]
+        for device in (*self.devices, *parts):
+            if device.answers.get("nvmlDeviceGetUUID") == uuid:
+                return device
+        raise NVMLError("Not Found")
+
     def __getattr__(self, name: str) -> Any:
         """Any question to a device, with whatever arguments come after the handle."""
         return lambda device, *_: device.answer(name)
@@ -80,6 +88,11 @@ class FakeNvml:
 def memory(used: int, total: int = 80 * 2**30) -> SimpleNamespace:
     """What nvmlDeviceGetMemoryInfo answers."""
     return SimpleNamespace(used=used, total=total, free=total - used)
+
+
+def place(address: str) -> SimpleNamespace:
+    """What nvmlDeviceGetPciInfo answers; bytes, as older bindings give."""
+    return SimpleNamespace(busId=address.encode())
 
 
 def process(pid: int, used: int | None) -> SimpleNamespace:

@@ -12,7 +12,7 @@ import pytest
 from epochcost.measure.job import Phase, Progress
 from epochcost.measure.watch import Watch
 from epochcost.results.records import Measurement, Placement
-from fake_nvml import Device, FakeNvml, NVMLError, process
+from fake_nvml import Device, FakeNvml, NVMLError, place, process
 
 MEASUREMENT = Measurement(
     started_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
@@ -130,3 +130,70 @@ def test_a_gpu_that_cannot_be_watched_is_unknown(
     assert done.conditions.device_memory_bytes is None
     assert reason in done.conditions.unknown["device_memory_bytes"]
     assert reason in done.energy.unknown["NVML"]
+
+
+def working(address: str, millijoules: list[int]) -> Device:
+    """A GPU on which this process computes."""
+    return Device(
+        {
+            "nvmlDeviceGetUUID": f"GPU-{address}",
+            "nvmlDeviceGetPciInfo": place(address),
+            "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700)]],
+            "nvmlDeviceGetTotalEnergyConsumption": millijoules,
+        }
+    )
+
+
+def watched(library: FakeNvml, tmp_path: Path, device: int) -> Measurement:
+    """Watch one GPU from begin to end."""
+    with Watch("cuda", library, tmp_path, device=device) as watch:
+        listen = watch.follow(lambda _: None)
+        listen(at("sampling"))
+        listen(at("finishing"))
+    return watch.completed(MEASUREMENT)
+
+
+@pytest.mark.parametrize(
+    ("shown", "device", "address", "joules"),
+    [(None, 1, "b", 20.0), ("1,0", 1, "a", 10.0), ("1", 0, "b", 20.0)],
+)
+def test_the_chosen_gpu_is_watched_and_no_other(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shown: str | None,
+    device: int,
+    address: str,
+    joules: float,
+) -> None:
+    """CUDA's number goes through the variable to the board, whose energy and address are stored."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if shown is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    library = FakeNvml(working("a", [0, 0, 10_000]), working("b", [0, 0, 20_000]))
+    done = watched(library, tmp_path, device)
+    assert done.conditions is not None
+    assert done.energy is not None
+    assert done.conditions.devices == (address,)
+    assert [one.joules for one in done.energy.readings] == [joules]
+
+
+def test_a_part_of_a_gpu_has_no_energy_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The board's counter would bill the work of its other parts."""
+    board = working("a", [0, 0, 10_000])
+    part = Device(
+        board.answers
+        | {
+            "nvmlDeviceGetUUID": "MIG-1",
+            "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": board,
+        }
+    )
+    board.answers["parts"] = (part,)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
+    done = watched(FakeNvml(board), tmp_path, 0)
+    assert done.conditions is not None
+    assert done.energy is not None
+    assert done.conditions.device_memory_bytes == 700
+    assert done.energy.readings == ()
+    assert "MIG" in done.energy.unknown["NVML"]

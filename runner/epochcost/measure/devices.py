@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from epochcost.measure.nvml import Handle, Library, answer
+from epochcost.measure.nvml import Library, answer, text
+from epochcost.measure.visible import VisibleGpu
 from epochcost.results.records import Throttle
 
 # nvml.h, nvmlClocksEventReasons. Idle clocks and clocks that a person has set are no throttling.
@@ -28,18 +29,15 @@ _BY_GROWTH = "NVML, growth of the whole device"
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU by its number on the bus, with the memory that was in use before the trial."""
+    """A GPU with the memory that was in use before the trial."""
 
-    number: int
-    handle: Handle
+    gpu: VisibleGpu
     used_before: int | None
 
 
-def present_devices(library: Library, handles: Sequence[Handle]) -> tuple[Device, ...]:
-    """All GPUs, as they are before the worker starts."""
-    return tuple(
-        Device(number, handle, _used(library, handle)) for number, handle in enumerate(handles)
-    )
+def present_devices(library: Library, gpus: Sequence[VisibleGpu]) -> tuple[Device, ...]:
+    """These GPUs, as they are before the worker starts."""
+    return tuple(Device(gpu, _used(library, gpu)) for gpu in gpus)
 
 
 def devices_in_use(
@@ -71,12 +69,12 @@ class DeviceWatch:
         library = self._library
         for device in self._devices:
             reasons = answer(
-                library, library.nvmlDeviceGetCurrentClocksThrottleReasons, device.handle
+                library, library.nvmlDeviceGetCurrentClocksThrottleReasons, device.gpu.board
             )
             if reasons is not None:
                 self._reasons = (self._reasons or 0) | reasons
             kind = library.NVML_CLOCK_GRAPHICS
-            megahertz = answer(library, library.nvmlDeviceGetClockInfo, device.handle, kind)
+            megahertz = answer(library, library.nvmlDeviceGetClockInfo, device.gpu.board, kind)
             if megahertz:
                 self._clocks.append(megahertz)
 
@@ -93,6 +91,13 @@ class DeviceWatch:
         return next((one for one in told if one[1] > 0), None)
 
     @property
+    def addresses(self) -> tuple[str, ...] | None:
+        """The devices' addresses on the PCI bus; None where one is not told."""
+        told = [pci_address(self._library, device.gpu) for device in self._devices]
+        known = tuple(address for address in told if address is not None)
+        return known if len(known) == len(told) else None
+
+    @property
     def clock_hertz(self) -> int | None:
         """The mean of the graphics clock over devices and readings."""
         clocks = self._clocks
@@ -107,18 +112,24 @@ class DeviceWatch:
         return tuple(dict.fromkeys(seen))
 
 
-def _used(library: Library, handle: Handle) -> int | None:
-    memory = answer(library, library.nvmlDeviceGetMemoryInfo, handle)
+def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
+    """Where the board sits, such as ``00000000:17:00.0``; None where the driver does not tell."""
+    place = answer(library, library.nvmlDeviceGetPciInfo, gpu.board)
+    return None if place is None else text(place.busId)
+
+
+def _used(library: Library, gpu: VisibleGpu) -> int | None:
+    memory = answer(library, library.nvmlDeviceGetMemoryInfo, gpu.handle)
     return None if memory is None else int(memory.used)
 
 
 def _growth(library: Library, device: Device) -> int:
     """Bytes in use beyond those before the trial; 0 where the driver does not tell."""
-    used, before = _used(library, device.handle), device.used_before
+    used, before = _used(library, device.gpu), device.used_before
     return 0 if used is None or before is None else max(0, used - before)
 
 
 def _held(library: Library, device: Device, processes: frozenset[int]) -> int:
     """Bytes that the processes hold; 0 where none of them is listed or the driver keeps silent."""
-    running = answer(library, library.nvmlDeviceGetComputeRunningProcesses, device.handle) or ()
+    running = answer(library, library.nvmlDeviceGetComputeRunningProcesses, device.gpu.handle) or ()
     return sum(one.usedGpuMemory or 0 for one in running if one.pid in processes)

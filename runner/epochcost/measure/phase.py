@@ -93,6 +93,7 @@ class Phase:
             frozen_seconds=changed.frozen_seconds,
             throttles=throttles,
             graphics_clock_hertz=watch.clock_hertz if watch else None,
+            devices=watch.addresses if watch else None,
             device_memory_bytes=memory,
             device_memory_meter=meter,
             group_memory_bytes=self._group_bytes,

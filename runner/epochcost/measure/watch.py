@@ -8,6 +8,7 @@ from the worker's progress when sampling begins and ends.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,7 @@ from epochcost.measure.job import Progress
 from epochcost.measure.nvml import Library, opened
 from epochcost.measure.phase import NO_DEVICE, Phase
 from epochcost.measure.power import POWERCAP, Meter, gpu_meter, rapl_meters, why_no_rapl
+from epochcost.measure.visible import VISIBLE_DEVICES, VisibleGpu, visible_gpus
 from epochcost.results.pinning import Pinning
 from epochcost.results.records import Conditions, Energy, Measurement
 from epochcost.specs.study import Provider
@@ -28,13 +30,15 @@ from epochcost.specs.study import Provider
 # Power is integrated from these readings where a GPU has no energy counter.
 _GPU_PERIOD_SECONDS = 0.1
 _HOST_PERIOD_SECONDS = 1.0
+_PARTIAL = "a part of a GPU (MIG) has no energy meter of its own"
 
 
 class Watch:
     """Watches the sampling phase of one trial; entered before its worker starts.
 
     ``follow`` passes progress on and learns from it when sampling begins and ends; ``completed``
-    puts what was seen into the measurement. ``pinning``: where the worker is pinned to.
+    puts what was seen into the measurement. ``pinning``: where the worker is pinned to;
+    ``device``: the GPU that it takes, as CUDA counts.
     """
 
     def __init__(
@@ -44,7 +48,9 @@ class Watch:
         powercap: Path = POWERCAP,
         *,
         pinning: Pinning | None = None,
+        device: int = 0,
     ) -> None:
+        self._number = device
         self._cpus = None if pinning is None else pinning.neighbourhood
         self._provider, self._library, self._powercap = provider, library, powercap
         self._opened = contextlib.ExitStack()
@@ -56,8 +62,9 @@ class Watch:
     def __enter__(self) -> Self:
         if self._provider == "cuda":
             try:
-                handles = self._opened.enter_context(opened(self._library))
-                self._devices = present_devices(self._library, handles)
+                boards = self._opened.enter_context(opened(self._library))
+                gpus = visible_gpus(self._library, boards, os.environ.get(VISIBLE_DEVICES))
+                self._devices = present_devices(self._library, self._chosen(gpus))
             except self._library.NVMLError as error:
                 self._silent["NVML"] = str(error)
         return self
@@ -107,6 +114,9 @@ class Watch:
         watch = DeviceWatch(self._library, devices, processes) if devices else None
         return Phase(own, watch, meters, silent, cpus=self._cpus)
 
+    def _chosen(self, gpus: tuple[VisibleGpu, ...]) -> tuple[VisibleGpu, ...]:
+        return gpus[self._number : self._number + 1]
+
     def _used(self, processes: frozenset[int]) -> tuple[Device, ...]:
         return devices_in_use(self._library, self._devices, processes) if self._devices else ()
 
@@ -116,5 +126,8 @@ class Watch:
             silent["RAPL"] = why_no_rapl(self._powercap)
         if self._provider == "cuda" and not devices:
             silent.setdefault("NVML", NO_DEVICE)
-        gpu = tuple(gpu_meter(self._library, one.handle, one.number) for one in devices)
+        if any(one.gpu.partial for one in devices):
+            silent["NVML"] = _PARTIAL
+        whole = (one.gpu for one in devices if not one.gpu.partial)
+        gpu = tuple(gpu_meter(self._library, one.board, one.number) for one in whole)
         return (*cpu, *gpu), silent

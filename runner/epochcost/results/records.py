@@ -52,6 +52,7 @@ class Gpu(Record):
 
     Clocks are the highest that it may take; what they were during a trial stands in its
     ``Conditions``. ``mig``: whether the device is partitioned.
+    ``pci_address`` is where it sits, by which ``Conditions.devices`` names it.
     """
 
     name: str | None
@@ -62,6 +63,7 @@ class Gpu(Record):
     memory_clock_hertz: Count | None = None
     ecc: bool | None = None
     mig: bool | None = None
+    pci_address: str | None = None
 
 
 class Processor(Record):
@@ -128,6 +130,7 @@ class Conditions(Record):
     CPU quota stopped this control group; the first two of a pinned trial are of its CPUs and of
     their siblings alone. ``throttles``: the reasons for which the CPU or the GPU lowered its
     clocks, empty where they were watched and there was none. ``graphics_clock_hertz`` is the mean.
+    ``devices`` are the GPUs that the trial used, by their addresses on the PCI bus.
     ``device_memory_bytes`` is the most that the worker held of its devices, by
     ``device_memory_meter``; ``group_memory_bytes`` the most that its control group held, page cache
     and neighbours included. ``unknown`` says by a field's name why it is None.
@@ -139,6 +142,7 @@ class Conditions(Record):
     frozen_seconds: NotNegative | None = None
     throttles: tuple[Throttle, ...] | None = None
     graphics_clock_hertz: Count | None = None
+    devices: tuple[str, ...] | None = None
     device_memory_bytes: Count | None = None
     device_memory_meter: str | None = None
     group_memory_bytes: Count | None = None

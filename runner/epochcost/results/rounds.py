@@ -90,11 +90,18 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
         frozen_seconds=_known(sum, (one.frozen_seconds for one in watched)),
         throttles=None if None in throttles else _distinct(throttles),
         graphics_clock_hertz=None if clock is None else round(clock),
+        devices=_devices(watched),
         device_memory_bytes=fullest.device_memory_bytes,
         device_memory_meter=fullest.device_memory_meter,
         group_memory_bytes=_known(max, (one.group_memory_bytes for one in watched)),
         unknown={name: why for one in watched for name, why in one.unknown.items()},
     )
+
+
+def _devices(watched: Sequence[Conditions]) -> tuple[str, ...] | None:
+    """Those of any round; None where a round does not know."""
+    devices = [one.devices for one in watched]
+    return None if None in devices else _distinct(devices)
 
 
 def _distinct(lists: Iterable[Iterable[ValueT] | None]) -> tuple[ValueT, ...]:

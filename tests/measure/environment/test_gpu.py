@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from epochcost.measure.environment.gpu import gpus
+import pytest
+
+from epochcost.measure.environment.gpu import gpus, shown_gpus
 from epochcost.results.records import Gpu
-from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, memory
+from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, memory, place
 
 
 def test_every_field_is_read() -> None:
@@ -17,6 +19,7 @@ def test_every_field_is_read() -> None:
             "nvmlDeviceGetMaxClockInfo": 1980,
             "nvmlDeviceGetEccMode": (1, 1),
             "nvmlDeviceGetMigMode": (0, 1),
+            "nvmlDeviceGetPciInfo": place("00000000:17:00.0"),
         }
     )
     library = FakeNvml(device)
@@ -31,6 +34,7 @@ def test_every_field_is_read() -> None:
                 memory_clock_hertz=1_980_000_000,
                 ecc=True,
                 mig=False,
+                pci_address="00000000:17:00.0",
             ),
         ),
         None,
@@ -57,3 +61,14 @@ def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
     found, reason = gpus(FakeNvml(fault=NVMLError("Driver/library version mismatch")))
     assert found == ()
     assert reason == "NVML: Driver/library version mismatch"
+
+
+def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the variable's order; the machine has all of them still."""
+    library = FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in ("A100", "T4", "K80")))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
+    assert [gpu.name for gpu in shown_gpus(library)] == ["K80", "A100"]
+    assert [gpu.name for gpu in gpus(library)[0]] == ["A100", "T4", "K80"]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert len(shown_gpus(library)) == 3
+    assert shown_gpus(FakeNvml(fault=NVMLError("mismatch"))) == ()
