@@ -26,6 +26,7 @@ from epochcost.cli import (
     prices,
     quote,
     run,
+    runtimes,
     train_graph,
 )
 from epochcost.errors import CapabilityError, EpochcostError
@@ -64,6 +65,7 @@ app.command("plan")(plan.plan)
 app.add_typer(prices.app, name="prices")
 app.command("quote")(quote.quote)
 app.command("run")(run.run)
+app.add_typer(runtimes.app, name="runtimes")
 app.command("serve")(build.serve)
 app.command("train-graph")(train_graph.train_graph)
 

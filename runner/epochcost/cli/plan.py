@@ -96,7 +96,7 @@ def plan_for(
     as_is: bool = False,
 ) -> tuple[Catalogue, Plan]:
     """The catalogue under the current folder and its plan; a named provider is verified first."""
-    with _explaining_missing_packages():
+    with explaining_missing_packages():
         from epochcost.execute.planning import Request, plan_here, require_providers
     from epochcost.specs.loader import load_catalogue
 
@@ -133,7 +133,7 @@ def _sizes_as_json(sized: Sequence[Sized]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _explaining_missing_packages() -> Iterator[None]:
+def explaining_missing_packages() -> Iterator[None]:
     """Measuring needs packages that building the site does not."""
     try:
         yield

@@ -1,0 +1,98 @@
+"""`epochcost runtimes`: fetch the runtimes that studies compare, and list those that are here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epochcost.cli.plan import Studies, explaining_missing_packages
+from epochcost.cli.tables import print_table
+from epochcost.errors import InputError
+
+if TYPE_CHECKING:
+    from epochcost.specs.study import Study
+
+app = typer.Typer(
+    no_args_is_help=True, help="Runtimes beside the installed one, each in its own environment."
+)
+
+
+@app.callback()
+def _runtimes() -> None:
+    """Runtimes beside the installed one, each in its own environment."""
+
+
+@app.command("install")
+def install(
+    runtime: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUNTIME]...", help="As onnxruntime==1.20.1. Default: of studies."),
+    ] = None,
+    *,
+    study: Studies = None,
+) -> None:
+    """Fetch runtimes with pip and make an environment for each; nothing else fetches them.
+
+    Example: epochcost runtimes install onnxruntime==1.20.1
+    """
+    with explaining_missing_packages():
+        from epochcost.execute.making import make
+
+    asked = _sound(runtime) if runtime else _of_studies(study)
+    for name in asked:
+        make(name, _tell)
+    if not asked:
+        typer.echo("no study names a runtime that is not installed")
+
+
+@app.command("list")
+def list_runtimes() -> None:
+    """List the installed runtime, those that are prepared, and those of studies that are not."""
+    with explaining_missing_packages():
+        from epochcost.execute.runtimes import all_prepared, missing, prepared
+        from epochcost.measure.runtime import runtime_name
+
+    rows = [(runtime_name(), "installed", "", "")]
+    for found in all_prepared():
+        usable = prepared(found.runtime) == found
+        state = "prepared" if usable else "of another Python or other packages"
+        rows.append((found.runtime, state, str(found.reads.opset), str(found.folder)))
+    rows += [(name, "missing", "", "") for name in missing(_studies(None))]
+    print_table(("runtime", "state", "opset", "folder"), rows)
+
+
+def _of_studies(names: list[str] | None) -> tuple[str, ...]:
+    from epochcost.execute.runtimes import named
+
+    return named(_studies(names))
+
+
+def _studies(names: list[str] | None) -> Sequence[Study]:
+    from epochcost.specs.loader import load_catalogue
+
+    catalogue = load_catalogue(Path())
+    return [catalogue.study(name) for name in names or sorted(catalogue.studies)]
+
+
+def _sound(runtimes: Sequence[str]) -> Sequence[str]:
+    """The names as they were given; raises InputError for one that no study could write."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from epochcost.specs.study import RuntimeName
+
+    for name in runtimes:
+        try:
+            TypeAdapter(RuntimeName).validate_python(name)
+        except ValidationError:
+            raise InputError(
+                f"{name}: demanded a package and its version as onnxruntime==1.20.1 or "
+                "onnxruntime-gpu==1.31.1"
+            ) from None
+    return runtimes
+
+
+def _tell(words: str) -> None:
+    typer.echo(words, err=True)
