@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.errors import InputError
+from epochcost.errors import CapabilityError, InputError
 from epochcost.measure.providers import usable_providers
+from epochcost.results.records import Gpu
 from tiny_project import write_tiny_project
 
 
@@ -45,6 +46,22 @@ def test_json_holds_everything_that_defines_a_trial() -> None:
     assert [trial["batch_size"] for trial in document["trials"]] == [1, 2, 4]
     assert all(len(trial["graph_sha256"]) == 64 for trial in document["trials"])
     assert len({trial["id"] for trial in document["trials"]}) == 3
+
+
+def test_gpus_are_listed_as_cuda_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By number, name and memory, for --device."""
+    gpus = (Gpu(name="Tesla T4", memory_bytes=16 * 2**30, driver="580"),)
+    monkeypatch.setattr("epochcost.measure.environment.shown_gpus", lambda: gpus)
+    assert plan("--provider", "cpu").splitlines()[1] == "GPU 0: Tesla T4, 16.0 GiB"
+    document = json.loads(plan("--provider", "cpu", "--format", "json"))
+    assert document["gpus"] == [{"device": 0, "name": "Tesla T4", "memory_bytes": 2**34}]
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
+def test_a_gpu_is_asked_for_by_number() -> None:
+    """Where there is none, the command ends in one line and exit code 3."""
+    with pytest.raises(CapabilityError, match="demanded a usable GPU"):
+        plan("--device", "1")
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")

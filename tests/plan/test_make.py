@@ -24,7 +24,7 @@ from epochcost.plan.make import (
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import Sampling, Study
+from epochcost.specs.study import Cuda, Sampling, Study
 
 HOST = Host(hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0", unusable={})
 CPU_ONLY = Host(HOST.hardware, HOST.runtime, HOST.producer, unusable={"cuda": "no GPU was found"})
@@ -313,6 +313,33 @@ def test_more_cpus_than_the_machine_has_are_left_out() -> None:
     assert plan.left_out == (
         LeftOut("mlp inference cpu batch 1, 8 vCPU", "needs 8 CPUs; this process may use 2"),
     )
+
+
+def test_a_gpu_that_is_not_there_leaves_its_trials_out() -> None:
+    """CUDA counts from 0; where nobody can count, the trial itself tells."""
+    asked = study(providers=["cuda"], cuda=Cuda(device=2))
+    planned = plan_study(BOTH, asked, replace(HOST, gpus=2), graphs=GRAPHS)
+    assert planned.trials == ()
+    assert {left.reason for left in planned.left_out} == {
+        "needs GPU 2; CUDA shows 2 here, counted from 0"
+    }
+    for host in (replace(HOST, gpus=3), HOST):
+        assert plan_study(BOTH, asked, host, graphs=GRAPHS).trials
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"input_copy": "excluded"}, "part of its latency"),
+        ({"cuda": Cuda(graphs=True), "providers": ["cuda"]}, "a CUDA graph is of one batch size"),
+    ],
+)
+def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str) -> None:
+    """Full batches in a row are done all the same."""
+    asked = study(scenarios=["batch", "offline"], **changes)
+    planned = plan_study(BOTH, asked, HOST, graphs=GRAPHS)
+    assert {trial.scenario for trial in planned.trials} == {"batch"}
+    assert {left.reason.find(reason) >= 0 for left in planned.left_out} == {True}
 
 
 def test_a_sweep_is_planned_from_the_smallest_size() -> None:

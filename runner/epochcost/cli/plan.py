@@ -48,6 +48,10 @@ AsIs = Annotated[
     bool,
     typer.Option("--as-is", help="Measure a machine that contradicts --hardware, and mark it."),
 ]
+Device = Annotated[
+    int | None,
+    typer.Option("--device", min=0, help="The GPU by CUDA's number. Default: the study's, or 0."),
+]
 OutputFormat = Annotated[
     Literal["text", "json"], typer.Option("--format", help="For a person or for a machine.")
 ]
@@ -62,6 +66,7 @@ def plan(
     quick: Quick = False,
     compliant: Compliant = False,
     as_is: AsIs = False,
+    device: Device = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
     ] = False,
@@ -76,6 +81,7 @@ def plan(
         quick=quick,
         compliant=compliant,
         as_is=as_is,
+        device=device,
     )
     sized = _sized(catalogue, model or catalogue.models) if verbose else ()
     if output == "json":
@@ -94,17 +100,27 @@ def plan_for(
     quick: bool,
     compliant: bool = False,
     as_is: bool = False,
+    device: int | None = None,
 ) -> tuple[Catalogue, Plan]:
     """The catalogue under the current folder and its plan; a named provider is verified first."""
     with explaining_missing_packages():
+        from epochcost.execute.gpus import require_device
         from epochcost.execute.planning import Request, plan_here, require_providers
     from epochcost.specs.loader import load_catalogue
 
     wanted = () if provider is None else (provider,)
     require_providers(wanted)
+    require_device(device)
     catalogue = load_catalogue(Path())
     request = Request(
-        tuple(studies or ()), tuple(models or ()), wanted, hardware, quick, compliant, as_is
+        tuple(studies or ()),
+        tuple(models or ()),
+        wanted,
+        hardware,
+        quick,
+        compliant,
+        as_is,
+        device,
     )
     return catalogue, plan_here(catalogue, request)
 
@@ -147,11 +163,26 @@ def explaining_missing_packages() -> Iterator[None]:
 
 
 def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
+    from epochcost.measure.environment import shown_gpus
+
     return {
         "hardware": hardware,
         "trials": [{"id": trial.id} | trial.model_dump(mode="json") for trial in plan.trials],
         "left_out": [{"what": left.what, "reason": left.reason} for left in plan.left_out],
+        "gpus": [
+            {"device": number, "name": gpu.name, "memory_bytes": gpu.memory_bytes}
+            for number, gpu in enumerate(shown_gpus())
+        ],
     }
+
+
+def show_gpus() -> None:
+    """A line for each GPU that CUDA shows; none where there is none."""
+    from epochcost.execute.gpus import gpu_lines
+    from epochcost.measure.environment import shown_gpus
+
+    for line in gpu_lines(shown_gpus()):
+        typer.echo(line)
 
 
 def _show(plan: Plan, hardware: str) -> None:
@@ -159,6 +190,7 @@ def _show(plan: Plan, hardware: str) -> None:
     typer.echo(
         f"{len(plan.trials)} trials on {hardware}, at most {seconds(budget_seconds)} of timing"
     )
+    show_gpus()
     if plan.trials:
         print_table(
             ("trial", "id", "budget"),

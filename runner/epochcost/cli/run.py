@@ -15,6 +15,7 @@ from rich.console import Console
 from epochcost.cli.plan import (
     AsIs,
     Compliant,
+    Device,
     HardwareId,
     Models,
     OutputFormat,
@@ -22,6 +23,7 @@ from epochcost.cli.plan import (
     Quick,
     Studies,
     plan_for,
+    show_gpus,
 )
 from epochcost.cli.tables import print_table
 from epochcost.specs.study import MOST_ROUNDS
@@ -45,6 +47,7 @@ def run(
     quick: Quick = False,
     compliant: Compliant = False,
     as_is: AsIs = False,
+    device: Device = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
     ] = False,
@@ -73,8 +76,11 @@ def run(
         quick=quick,
         compliant=compliant,
         as_is=as_is,
+        device=device,
     )
     _require_trials(planned)
+    if output == "text":
+        show_gpus()
     asked = planned.rounds if rounds is None else {one.id: rounds for one in planned.trials}
     assignment = Assignment(
         catalogue, planned.trials, hardware, ResultStore(results), resume=resume, rounds=asked

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError
+from epochcost.execute.gpus import on_device
 from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.room import with_room
 from epochcost.execute.runtimes import missing
-from epochcost.measure.environment import detect, runtime_name
+from epochcost.measure.environment import detect, runtime_name, shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.session import require_provider
 from epochcost.plan.digests import graph_digests
@@ -26,7 +27,8 @@ PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 class Request:
     """What a user asks for by name; an empty tuple is everything.
 
-    ``as_is``: measure although this machine contradicts the spec of ``hardware``.
+    ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
+    GPU for all studies, None for each study's own.
     """
 
     studies: tuple[str, ...] = ()
@@ -36,6 +38,7 @@ class Request:
     quick: bool = False
     compliant: bool = False
     as_is: bool = False
+    device: int | None = None
 
 
 def require_providers(providers: Iterable[Provider]) -> None:
@@ -52,7 +55,7 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
     """
     machine = catalogue.machine(request.hardware)
     require_plausible(machine, detect(), as_is=request.as_is)
-    studies = _studies(catalogue, request)
+    studies = on_device(_studies(catalogue, request), request.device)
     host = Host(
         request.hardware,
         runtime_name(),

@@ -6,12 +6,12 @@ its trial says itself what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from epochcost.errors import EpochcostError
 from epochcost.execute.size_cache import Question, size_once
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import shown_gpus
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.plan.make import Plan, leave_out_oversized
 from epochcost.plan.trial import Trial
@@ -19,18 +19,22 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode, Provider
 
 
-def room_bytes() -> dict[Provider, int]:
-    """The memory that a trial may take of this machine, by provider; no entry: not known."""
+def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
+    """The memory that a trial may take of this machine, by provider; no entry: not known.
+
+    A GPU's is that of the smallest of ``devices``.
+    """
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
-    gpus = detect().gpus
-    if gpus and gpus[0].memory_bytes is not None:
-        room["cuda"] = gpus[0].memory_bytes
+    known = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
+    sizes = [size for device in devices if (size := known.get(device)) is not None]
+    if sizes:
+        room["cuda"] = min(sizes)
     return room
 
 
 def with_room(catalogue: Catalogue, plan: Plan) -> Plan:
     """The plan without the trials that need more memory than there is."""
-    room = room_bytes()
+    room = room_bytes({trial.device for trial in plan.trials if trial.provider == "cuda"})
     return leave_out_oversized(plan, dict(_needed_bytes(catalogue, plan.trials, room)), room)
 
 

@@ -202,7 +202,7 @@ def _timed(run: _Run, visit: Visit, folder: Path) -> Measurement:
     model = catalogue.model(trial.model)
     try:
         job = _for_one_visit(build_job(trial, model, catalogue.graph_path(model), folder), visit)
-        with Watch(trial.provider, pinning=job.pinning) as watch:
+        with Watch(trial.provider, pinning=job.pinning, device=trial.device) as watch:
             heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
             return watch.completed(run_trial(job, folder, heard))
     except OSError as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from epochcost.plan.demands import unmet
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.load import Load, loads
 from epochcost.plan.sweep import Sweep
@@ -36,7 +37,8 @@ class Host:
     there to the reason.
     ``unusable`` maps a provider to the reason why this machine cannot run it; ``no_loadgen`` is why
     it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a trial may use, None where
-    that is not known; ``no_pinning`` is why it cannot pin a trial to some of them.
+    that is not known; ``no_pinning`` is why it cannot pin a trial to some of them; ``gpus`` is how
+    many CUDA shows, None where that is not known.
     """
 
     hardware: str
@@ -47,6 +49,7 @@ class Host:
     no_loadgen: str | None = None
     cpus: int | None = None
     no_pinning: str | None = None
+    gpus: int | None = None
 
 
 @dataclass(frozen=True)
@@ -258,6 +261,8 @@ def _trial_or_reason(
         what = f"{work.model.id} {work.mode} {work.provider}"
         return LeftOut(what, host.unusable[work.provider])
     if reason := _undoable(host, work, work.batch_size):
+        return LeftOut(work.title, reason)
+    if reason := unmet(study, work.provider, work.load, host.gpus):
         return LeftOut(work.title, reason)
     sampling = _quick(study.sampling) if quick else study.sampling
     return Trial(

@@ -20,13 +20,13 @@ import psutil
 from epochcost.measure.environment.cloud import instance
 from epochcost.measure.environment.container import container, cpu_quota, virtualisation
 from epochcost.measure.environment.cpu import cpu_model, processor, usable_cpus
-from epochcost.measure.environment.gpu import gpus
+from epochcost.measure.environment.gpu import gpus, shown_gpus
 from epochcost.measure.environment.software import code_revision
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import package_versions, runtime_name
 from epochcost.results.records import Environment, Gpu
 
-__all__ = ["detect", "fingerprint", "runtime_name", "timer_step_seconds"]
+__all__ = ["detect", "fingerprint", "runtime_name", "shown_gpus", "timer_step_seconds"]
 
 _GIB = 2**30
 _TIMER_READINGS = 2000

@@ -1,0 +1,83 @@
+"""The GPU of a run: asked for by number, counted as CUDA counts, there or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.execute import gpus, planning, room
+from epochcost.execute.gpus import gpu_lines, on_device, require_device
+from epochcost.execute.planning import Request, plan_here
+from epochcost.measure.providers import usable_providers
+from epochcost.results.records import Gpu
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+PAIR = (
+    Gpu(name="NVIDIA H100", memory_bytes=80 * 2**30, driver="580"),
+    Gpu(name="Tesla T4", memory_bytes=16 * 2**30, driver="580"),
+)
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose CUDA shows two GPUs and works."""
+    for module in (gpus, planning, room):
+        monkeypatch.setattr(module, "shown_gpus", lambda: PAIR)
+    for module in (gpus, planning):
+        monkeypatch.setattr(module, "require_provider", lambda _: None)
+
+
+def test_each_gpu_is_named_with_its_number() -> None:
+    """What the driver does not tell is said to be unknown, or left out."""
+    unknown = Gpu(name=None, memory_bytes=None, driver=None)
+    assert gpu_lines((*PAIR, unknown)) == [
+        "GPU 0: NVIDIA H100, 80.0 GiB",
+        "GPU 1: Tesla T4, 16.0 GiB",
+        "GPU 2: of unknown name",
+    ]
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_gpu_that_is_not_there_is_refused_in_one_line() -> None:
+    """With exit code 3 and those that are there."""
+    require_device(1)
+    require_device(None)
+    with pytest.raises(
+        CapabilityError, match=r"--device 2: .* GPU 0: NVIDIA H100.*GPU 1"
+    ) as caught:
+        require_device(2)
+    assert caught.value.exit_code == 3
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
+def test_a_gpu_is_not_to_be_had_without_cuda() -> None:
+    """What is missing is said instead of a number of GPUs."""
+    with pytest.raises(CapabilityError, match="provider cuda: demanded a usable GPU"):
+        require_device(0)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_the_number_of_the_run_goes_before_the_studies(tmp_path: Path) -> None:
+    """All CUDA trials are on that GPU and say so; those of the CPU are the same trials as ever."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path))
+    planned = plan_here(catalogue, Request(device=1))
+    assert {trial.device for trial in planned.trials if trial.provider == "cuda"} == {1}
+    assert {trial.variant for trial in planned.trials if trial.provider == "cuda"} == {"GPU 1"}
+    plain = plan_here(catalogue, Request())
+    ids = [{t.id for t in plan.trials if t.provider == "cpu"} for plan in (planned, plain)]
+    assert ids[0] == ids[1]
+    assert {trial.device for trial in plain.trials} == {0}
+    assert on_device(catalogue.studies.values(), None) == tuple(catalogue.studies.values())
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_the_room_is_that_of_the_gpu_that_is_used() -> None:
+    """A number that nobody shows has no known room."""
+    assert room.room_bytes()["cuda"] == 80 * 2**30
+    assert room.room_bytes({1})["cuda"] == 16 * 2**30
+    assert room.room_bytes({0, 1})["cuda"] == 16 * 2**30
+    assert "cuda" not in room.room_bytes({7})
