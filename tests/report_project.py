@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from epochcost.plan.trial import Trial
 from epochcost.report.inputs import Inputs, read_inputs
@@ -224,8 +225,9 @@ def make_result(
     model: str = "net",
     producer: str = "0.1.0",
     hardware: str = "local",
+    **variant: Any,
 ) -> Result:
-    """A consistent result of the local machine."""
+    """A consistent result of the local machine; ``variant`` are further fields of its trial."""
     trial = Trial(
         model=model,
         mode=mode,
@@ -240,6 +242,7 @@ def make_result(
         relative_half_width=Decimal("0.02"),
         minimum_samples=30,
         budget_seconds=Decimal(20),
+        **variant,
     )
     measurement = Measurement(
         started_at=dt.datetime(2026, 11, day, 12, tzinfo=dt.UTC),

@@ -17,6 +17,7 @@ from epochcost.report.charts.dots import Dot, Dots
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
+from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.injection import inject
 from epochcost.report.tables import Table
@@ -55,6 +56,13 @@ CHARTS: dict[str, Chart] = {
         most_hours=730.5,
         lines=(MonthLine(HOSTILE, "bought", 100, 110), MonthLine("b", "rented", 0, 500)),
         crossings=(Crossing("b", 150, 102),),
+    ),
+    "scaling": ScalingChart(
+        points=(
+            ScalingPoint(HOSTILE, 1, (1, 1, 1)),
+            ScalingPoint(HOSTILE, 4, (2.5, 2.6, 2.8)),
+            ScalingPoint("b", 1, (1, 1, 1)),
+        ),
     ),
 }
 

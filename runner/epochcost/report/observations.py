@@ -42,6 +42,8 @@ class Observation:
     ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
     ``doubts`` say in what the machine is not the declared one, and why a figure may not repeat.
     ``watts`` is the power that ``meters`` read while the steps were timed; None where none did.
+    ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
+    many CPUs it was pinned to, None for all.
     """
 
     subject: Subject
@@ -62,6 +64,8 @@ class Observation:
     doubts: tuple[str, ...] = ()
     watts: float | None = None
     meters: str | None = None
+    variant: str = ""
+    vcpus: int | None = None
 
     @property
     def full(self) -> Time | None:
@@ -90,11 +94,18 @@ class Observation:
 
 
 def observe(inputs: Inputs) -> tuple[Observation, ...]:
-    """Every measured and every published figure, in the order of the files.
+    """Every measured and every published figure of plain trials, in the order of the files.
 
-    Scenarios of LoadGen stand apart, in ``serving``.
+    Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
+    machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
     """
-    return (*_measured(inputs), *_published(inputs.catalogue))
+    plain = (one for one in _measured(inputs) if not one.variant)
+    return (*plain, *_published(inputs.catalogue))
+
+
+def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
+    """Every measured figure of a trial that is not the plain one, in the order of the files."""
+    return tuple(one for one in _measured(inputs) if one.variant)
 
 
 def _measured(inputs: Inputs) -> Iterator[Observation]:
@@ -113,12 +124,13 @@ def newest_configurations(stored: Sequence[Stored]) -> tuple[Stored, ...]:
     """The latest result of each configuration on each host.
 
     A trial's id changes with the runtime, the spec and this package, so an older version's result
-    of the same model, mode, provider, batch size, threads and load gives way to the newer one.
+    of the same model, mode, provider, batch size, threads, load and variant gives way to the newer
+    one.
     """
     latest: dict[tuple[object, ...], Stored] = {}
     for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
         trial = one.result.trial
-        work = (trial.model, trial.mode, trial.provider, trial.precision, trial.batch_size)
+        work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
         latest[(*_host(one.result), *work, trial.threads, trial.load)] = one
     return tuple(sorted(latest.values(), key=lambda one: one.uri))
 
@@ -149,6 +161,8 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         doubts=doubts_of(result),
         watts=energy.watts,
         meters=energy.meter or None,
+        variant=trial.variant,
+        vcpus=trial.vcpus,
     )
 
 

@@ -56,8 +56,15 @@ class ServingRow:
 
 
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
-    """A row for each scenario, machine and current price plan, in the order of the files."""
-    served = [one for one in inputs.stored if one.result.measurement.served is not None]
+    """A row for each scenario, machine and current price plan, in the order of the files.
+
+    Of plain trials only: the whole machine is what has a price.
+    """
+    served = [
+        one
+        for one in inputs.stored
+        if one.result.measurement.served is not None and not one.result.trial.variant
+    ]
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
     return tuple(
         row

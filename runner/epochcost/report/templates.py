@@ -126,10 +126,13 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "ratio": wording.ratio_words,
     "rounded": _rounded,
     "scientific": _scientific,
+    "share": wording.share_words,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
     "subject_uri": _subject_address,
     "time": wording.time_words,
     "time_range": wording.time_range,
+    "times": wording.times_words,
+    "times_range": wording.times_range,
     "uri": address,
 }

@@ -12,6 +12,7 @@ from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.statistics import Bounded
 from epochcost.units import SECONDS_PER_HOUR, money, money_range, plain, seconds
 
 _GOALS: dict[Goal, str] = {
@@ -74,6 +75,23 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
         return ""
     half = max(value.high - value.mean, value.mean - value.low) / value.mean * 100
     return f"± {max(half, Decimal('0.1')):.1f} %"
+
+
+def times_words(factor: Bounded | float) -> str:
+    """How many times as much, without the word."""
+    return f"{factor.mean if isinstance(factor, Bounded) else factor:.3g}"
+
+
+def times_range(factor: Bounded) -> str:
+    """The interval of a factor; empty where it has none."""
+    if factor.low == factor.high:
+        return ""
+    return f"{factor.low:.3g} to {factor.high:.3g}"
+
+
+def share_words(share: float) -> str:
+    """A share in percent."""
+    return f"{share * 100:.0f} %"
 
 
 def amount_words(amount: Decimal, currency: str) -> str:

@@ -11,12 +11,14 @@ from epochcost.statistics.interval import (
     mean_interval,
     relative_half_width,
 )
+from epochcost.statistics.ratio import Bounded, ratio
 from epochcost.statistics.shape import Modes, Outliers, drift, outliers, two_modes
 from epochcost.statistics.summary import Summary, summarise
 from epochcost.statistics.tails import LEVEL, student_quantile, wilson_interval
 
 __all__ = [
     "LEVEL",
+    "Bounded",
     "Interval",
     "Modes",
     "Outliers",
@@ -26,6 +28,7 @@ __all__ = [
     "drift",
     "mean_interval",
     "outliers",
+    "ratio",
     "relative_half_width",
     "student_quantile",
     "summarise",

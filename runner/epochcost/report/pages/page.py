@@ -11,7 +11,12 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.estimates import EstimatedRow, estimated
 from epochcost.report.figures.parts import Colours, machine_colours
 from epochcost.report.inputs import Inputs
-from epochcost.report.observations import Observation, observe, subjects
+from epochcost.report.observations import (
+    Observation,
+    observe,
+    observe_variants,
+    subjects,
+)
 from epochcost.report.rows import Row, join
 from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.subjects import Subject
@@ -58,6 +63,11 @@ class Report:
     def rows(self) -> tuple[Row, ...]:
         """Every priced row."""
         return join(self.inputs)
+
+    @cached_property
+    def variants(self) -> tuple[Observation, ...]:
+        """Every measured trial that is not the plain one of its work."""
+        return observe_variants(self.inputs)
 
     @cached_property
     def serving(self) -> tuple[ServingRow, ...]:

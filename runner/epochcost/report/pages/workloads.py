@@ -10,11 +10,13 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.batch import cost_by_batch, time_by_batch
 from epochcost.report.figures.cost_time import cost_against_time
 from epochcost.report.figures.estimated import estimated_costs
+from epochcost.report.figures.scaling import speedup_by_vcpus
 from epochcost.report.observations import Observation
 from epochcost.report.pages.home import answers_of
 from epochcost.report.pages.page import Page, Report, subject_uri
 from epochcost.report.rows import Row
 from epochcost.report.subjects import Subject
+from epochcost.report.variants import Comparison, Scaling, comparisons, scalings
 from epochcost.report.wording import full_training_words
 from epochcost.specs.model import Model
 from epochcost.specs.published import Published
@@ -45,6 +47,7 @@ def _page(report: Report, subject: Subject) -> Page:
     rows = report.rows_of(subject)
     observed = tuple(dict.fromkeys(row.observed for row in rows))
     model = report.catalogue.models.get(subject.id) if subject.is_model else None
+    scaled, compared = _variants(report, subject, observed)
     return Page(
         uri=subject_uri(subject),
         title=subject.name,
@@ -59,14 +62,32 @@ def _page(report: Report, subject: Subject) -> Page:
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
             "serving": [row for row in report.serving if row.model == subject.id] if model else (),
+            "scalings": scaled,
+            "comparisons": compared,
             "measured": [one for one in observed if one.kind == "measured"],
             "ratio_unknown": _without_ratio(observed),
             "ratio_worst": _worst_ratio(observed),
             "sources": _sources(report, subject),
             "estimated": report.estimated.get(subject.id, ()) if model else (),
         },
-        figures=_figures(report, subject, rows, observed),
+        figures={
+            **_figures(report, subject, rows, observed),
+            "scaling": speedup_by_vcpus(scaled, identifier=f"{_stem(subject)}-scaling"),
+        },
     )
+
+
+def _variants(
+    report: Report, subject: Subject, plain: Sequence[Observation]
+) -> tuple[tuple[Scaling, ...], tuple[Comparison, ...]]:
+    """How the work scales with vCPUs, and its other variants beside the plain trial."""
+    found = [one for one in report.variants if one.subject == subject]
+    catalogue = report.catalogue
+    return scalings(catalogue, plain, found), comparisons(catalogue, plain, found)
+
+
+def _stem(subject: Subject) -> str:
+    return subject_uri(subject).removesuffix(".md").replace("/", "-")
 
 
 @dataclass(frozen=True)
@@ -121,7 +142,7 @@ def _sources(report: Report, subject: Subject) -> list[Published]:
 def _figures(
     report: Report, subject: Subject, rows: Sequence[Row], observed: Sequence[Observation]
 ) -> Mapping[str, Figure | None]:
-    stem, colours = subject_uri(subject).removesuffix(".md").replace("/", "-"), report.colours
+    stem, colours = _stem(subject), report.colours
     return {
         "cost_time": cost_against_time(
             rows,

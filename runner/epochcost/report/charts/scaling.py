@@ -1,0 +1,110 @@
+"""How many times as fast a work is on more vCPUs, beside the line of equal efficiency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.report.charts import axes, theme
+
+_HEIGHT = 320
+_IDEAL = "each vCPU as good as the first"
+# Lines are told apart by their points too, so that colour is never the only difference.
+_SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """One count of vCPUs of one series; ``value`` is (low, mean, high) of the speed-up."""
+
+    series: str
+    vcpus: int
+    value: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class ScalingChart:
+    """The chart's input: points of every series, the fewest vCPUs of each at a speed-up of 1."""
+
+    points: tuple[ScalingPoint, ...]
+
+    def spec(self) -> dict[str, Any]:
+        """Lines with points and error bars over a logarithmic axis of vCPUs, and the ideal."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        chart = alt.layer(*_layers(alt, self))
+        return theme.finished(chart.to_dict(), _HEIGHT, "Speed-up against vCPUs.")
+
+
+def _layers(alt: Any, chart: ScalingChart) -> list[Any]:
+    data = alt.Data(values=[_datum(point) for point in chart.points])
+    names = sorted({point.series for point in chart.points})
+    colours = theme.series_scale({name: at for at, name in enumerate(names)}, names)
+    shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(names))]
+    x, y = _axes(alt, chart)
+    base = alt.Chart(data).encode(
+        x=x, color=alt.Color("series:N", scale=alt.Scale(**colours), title="work")
+    )
+    marks = base.mark_point(filled=True, size=60).encode(
+        y=y,
+        shape=alt.Shape("series:N", scale=alt.Scale(domain=names, range=shapes), title="work"),
+        tooltip=[
+            alt.Tooltip("series:N", title="work"),
+            alt.Tooltip("vcpus:Q", title="vCPUs"),
+            alt.Tooltip("value:Q", title="times as fast", format=".3~g"),
+        ],
+    )
+    return [
+        *_ideal(alt, chart, x, y),
+        base.mark_line(strokeWidth=2).encode(y=y),
+        base.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
+        marks,
+    ]
+
+
+def _ideal(alt: Any, chart: ScalingChart, x: Any, y: Any) -> list[Any]:
+    """A dashed line from the fewest vCPUs to the most, named at its end."""
+    counts = [point.vcpus for point in chart.points]
+    few, many = min(counts), max(counts)
+    ends: list[dict[str, Any]] = [
+        {"vcpus": few, "value": 1},
+        {"vcpus": many, "value": many / few},
+    ]
+    line = alt.Chart(alt.Data(values=ends)).encode(x=x, y=y)
+    end = alt.Chart(alt.Data(values=[ends[1] | {"words": _IDEAL}])).encode(x=x, y=y)
+    soft = "var(--ec-soft)"
+    return [
+        line.mark_line(strokeDash=[4, 4], strokeWidth=1.5, color=soft),
+        end.mark_text(align="right", dx=-8, dy=-8, fontSize=12, color=soft).encode(text="words:N"),
+    ]
+
+
+def _axes(alt: Any, chart: ScalingChart) -> tuple[Any, Any]:
+    counts = sorted({point.vcpus for point in chart.points})
+    ideal = counts[-1] / counts[0]
+    values = [*(value for point in chart.points for value in point.value), 1.0, ideal]
+    domain = min(values) / 1.1, max(values) * 1.15
+    x = alt.X(
+        "vcpus:Q",
+        scale=alt.Scale(type="log", domain=(counts[0] / 1.1, counts[-1] * 1.1), nice=False),
+        axis=alt.Axis(values=counts, labelExpr=axes.COUNT_LABEL),
+        title="vCPUs that the trial was pinned to (log scale)",
+    )
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(values=axes.log_ticks(domain), labelExpr="format(datum.value, '~r')"),
+        title="times as fast as on the fewest (log scale)",
+    )
+    return x, y
+
+
+def _datum(point: ScalingPoint) -> dict[str, Any]:
+    low, value, high = point.value
+    return {
+        "series": point.series,
+        "vcpus": point.vcpus,
+        "low": low,
+        "value": value,
+        "high": high,
+    }
