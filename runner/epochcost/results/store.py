@@ -7,6 +7,7 @@ another host stands beside it. Who writes holds ``results.lock``.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,9 +117,18 @@ def _read(path: Path, root: Path) -> Result:
 
 def _refusals(path: Path, root: Path) -> Iterator[str]:
     """Reasons not to open a file at all."""
-    if not path.resolve().is_relative_to(root.resolve()):
+    if _leaves(path, root):
         yield "demanded a file inside the results folder; got a link that leaves it"
-    elif path.exists() and not path.is_file():
-        yield "demanded a regular file; got something else"
-    elif path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
-        yield f"demanded at most {MAX_FILE_BYTES} bytes; got {path.stat().st_size}"
+    elif path.exists():
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            yield "demanded a regular file; got something else"
+        elif status.st_size > MAX_FILE_BYTES:
+            yield f"demanded at most {MAX_FILE_BYTES} bytes; got {status.st_size}"
+
+
+def _leaves(path: Path, root: Path) -> bool:
+    """Whether links lead out of the folder; a file and a folder that are none need no resolving."""
+    if not (path.is_symlink() or path.parent.is_symlink()):
+        return False
+    return not path.resolve().is_relative_to(root.resolve())

@@ -1,0 +1,194 @@
+"""How long the stored results take to load and to join with prices, and whether that is linear.
+
+    python benchmarks/store.py [--results 10000]
+
+Makes results of the catalogue's models on its machines, as many hosts as are needed, with 30 to 400
+samples each (log-uniform), and writes them as a run does, one file each. Then an eighth, a quarter,
+half and all of them are loaded and joined as the site does it: files read and checked, means with
+their intervals, warnings, a row for every price. Seconds are of the CPU (``time.process_time``),
+each size in a process of its own; the ratio is of all to an eighth, 8 where the time is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import hashlib
+import itertools
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost.plan.trial import Trial
+from epochcost.report.inputs import read_inputs
+from epochcost.report.rows import join
+from epochcost.results.format import FORMAT_VERSION
+from epochcost.results.records import (
+    Conditions,
+    Energy,
+    Environment,
+    Measurement,
+    Placement,
+    Result,
+)
+from epochcost.results.store import ResultStore, load_all
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[1]
+_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+_FEWEST, _MOST = 30, 400
+_ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
+
+
+def made(catalogue: Catalogue) -> Iterator[Result]:
+    """Results without end: all work on all machines, then the same on other hosts."""
+    machines = [name for name in catalogue.hardware if catalogue.prices_of(name)]
+    models = [name for name, model in catalogue.models.items() if model.training and model.graph]
+    chance = random.Random(0)
+    for host in itertools.count():
+        for machine, batch, model in itertools.product(machines, _BATCHES, models):
+            yield _result(machine, model, batch, host, chance)
+
+
+def _result(machine: str, model: str, batch: int, host: int, chance: random.Random) -> Result:
+    trial = Trial(
+        model=model,
+        mode="training",
+        provider="cpu",
+        batch_size=batch,
+        threads=0,
+        seed=0,
+        runtime="onnxruntime-gpu==1.31.1",
+        producer="0.1.0",
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(20),
+    )
+    return Result(
+        format_version=FORMAT_VERSION,
+        trial_id=trial.id,
+        trial=trial,
+        hardware=machine,
+        measurement=_measurement(batch, chance),
+        environment=_environment(hashlib.sha256(f"{machine} {host}".encode()).hexdigest()[:16]),
+    )
+
+
+def _measurement(batch: int, chance: random.Random) -> Measurement:
+    count = round(_FEWEST * (_MOST / _FEWEST) ** chance.random())
+    step = 0.01 * batch * chance.uniform(0.5, 2)
+    samples = tuple(round(step * chance.lognormvariate(0, 0.05), 9) for _ in range(count))
+    return Measurement(
+        started_at=dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC),
+        wall_seconds=sum(samples) + 2,
+        warmup_seconds=samples[:20],
+        samples_seconds=samples,
+        stop_reason="precise",
+        placement=Placement(
+            provider="CPUExecutionProvider",
+            nodes_by_provider={"CPUExecutionProvider": {"Gemm": 9, "Relu": 6, "Add": 12}},
+        ),
+        steps_taken=count + 21,
+        held_out_loss_before=2.3,
+        held_out_loss_after=0.4,
+        peak_memory_bytes=2**28,
+        conditions=Conditions(
+            seconds=sum(samples), others_cpus=0.1, steal_share=0.0, frozen_seconds=0, throttles=()
+        ),
+        energy=Energy(unknown={"RAPL": "this kernel shows no powercap"}),
+    )
+
+
+def _environment(fingerprint: str) -> Environment:
+    return Environment(
+        fingerprint=fingerprint,
+        cpu="AMD EPYC",
+        physical_cores=1,
+        logical_cpus=2,
+        memory_bytes=2**33,
+        operating_system="Linux 6.1",
+        python="3.11.2",
+        runtime="onnxruntime-gpu==1.31.1",
+        packages={"numpy": "2.3.5", "onnx": "1.22.0", "onnxruntime-gpu": "1.31.1"},
+        timer_step_seconds=4e-8,
+        unknown={"instance": "no cloud is named by the firmware"},
+    )
+
+
+def write(folder: Path, count: int) -> int:
+    """Store that many results and return their bytes."""
+    catalogue, store = load_catalogue(ROOT), ResultStore(folder)
+    total = 0
+    for result in itertools.islice(made(catalogue), count):
+        path = store.path_of(result.trial, result.hardware, result.environment.fingerprint)
+        path.parent.mkdir(exist_ok=True)
+        total += store.write(result).stat().st_size
+    return total
+
+
+def measured(folder: Path, count: int) -> None:
+    """Load and join the first results of a folder; prints the seconds of both and the rows."""
+    catalogue = load_catalogue(ROOT)
+    results = _subset(folder, count)
+    begun = time.process_time()
+    loaded = len(load_all(results).require_sound())
+    load = time.process_time() - begun
+    begun = time.process_time()
+    inputs = read_inputs(catalogue, [results], ROOT / "docs")
+    rows = join(inputs)
+    both = time.process_time() - begun
+    assert loaded == len(inputs.stored) == count, inputs.problems[:3]
+    print(load, both, len(rows))
+
+
+def _subset(folder: Path, count: int) -> Path:
+    """A folder with links to so many of the files."""
+    subset = folder.parent / f"subset-{count}"
+    files = sorted(folder.glob("*/*.json"))
+    for path in files[:: len(files) // count][:count]:
+        target = subset / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.hardlink_to(path)
+    return subset
+
+
+def main() -> None:
+    """Write the results, and time each size in a fresh process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=int, default=10_000)
+    parser.add_argument("--measure", nargs=2, metavar=("FOLDER", "COUNT"), help="one size")
+    options = parser.parse_args()
+    if options.measure:
+        measured(Path(options.measure[0]), int(options.measure[1]))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        _run(Path(scratch) / "results", options.results)
+
+
+def _run(folder: Path, most: int) -> None:
+    folder.mkdir()
+    size = write(folder, most)
+    print(f"{most} results, {size / most / 1e3:.1f} kB each")
+    print(_ROW.format("results", "rows", "load s", "join s", "both s", "ms each"))
+    totals = []
+    for count in (most // 8, most // 4, most // 2, most):
+        command = [sys.executable, __file__, "--measure", str(folder), str(count)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        load, both, rows = done.stdout.split()
+        seconds = float(both)
+        totals.append(seconds)
+        cells = (f"{float(load):.2f}", f"{seconds - float(load):.2f}", f"{seconds:.2f}")
+        print(_ROW.format(count, rows, *cells, f"{1e3 * seconds / count:.2f}"), flush=True)
+    print(f"ratio of all to an eighth: {totals[-1] / totals[0]:.2f} (8 is linear)")
+
+
+if __name__ == "__main__":
+    main()
