@@ -81,6 +81,7 @@ def test_every_field_is_part_of_the_id() -> None:
         "load": Load(scenario="offline"),
         "precision": "tf32",
         "vcpus": 1,
+        "quantization": "static",
         "graph_optimization": "basic",
         "spinning": False,
         "denormals_as_zero": True,

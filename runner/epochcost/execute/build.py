@@ -24,6 +24,7 @@ from epochcost.execute.arrays import (
 )
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.losses import loss_terms
+from epochcost.execute.precision import graph_in_precision, precision_fields
 from epochcost.execute.running import running
 from epochcost.execute.runtimes import require_read
 from epochcost.execute.serving import serving_job
@@ -86,11 +87,15 @@ def _inference_job(work: _Work) -> Job:
     trial, folder = work.trial, work.folder
     teacher = Teacher(example_fields(work.graph, work.model, trial.batch_size), (), trial.seed)
     state = {carried.output for carried in work.carried}
+    plain = save_graph(work.graph, folder / "inference.onnx")
+    pool = training_batches(teacher, trial.batch_size)
+    batches = save_batches(pool, folder / "batches.npz")
     return Job(
         mode="inference",
         **running(trial),
-        graph=save_graph(work.graph, folder / "inference.onnx"),
-        batches=save_batches(training_batches(teacher, trial.batch_size), folder / "batches.npz"),
+        **precision_fields(trial, work.graph, plain, batches),
+        graph=graph_in_precision(trial, work.graph, plain, batches),
+        batches=batches,
         carried=work.carried,
         outputs=tuple(o.name for o in work.graph.graph.output if o.name not in state),
     )
@@ -102,11 +107,15 @@ def _training_job(work: _Work, training: Training) -> Job:
     step = step_of(work.graph, work.model, training, trial.provider, trial.seed)
     targets = step_targets(step, work.graph, work.model, training, trial.batch_size)
     teacher = Teacher(fields, targets, trial.seed)
+    graph = save_graph(step.model, folder / "step.onnx")
+    pool = training_batches(teacher, trial.batch_size)
+    batches = save_batches(pool, folder / "batches.npz")
     return Job(
         mode="training",
         **running(trial),
-        graph=save_graph(step.model, folder / "step.onnx"),
-        batches=save_batches(training_batches(teacher, trial.batch_size), folder / "batches.npz"),
+        **precision_fields(trial, step.model, graph, batches),
+        graph=graph,
+        batches=batches,
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
         carried=tuple(Carried(input=c.input, output=c.output, fill=c.fill) for c in step.carried),
         outputs=(step.loss,),

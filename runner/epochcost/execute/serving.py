@@ -5,12 +5,17 @@ Nothing is executed here. Batches of training and of full inference are left to 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from epochcost.execute.arrays import save_arrays, save_graph
 from epochcost.execute.binding import bound, carried_state
+from epochcost.execute.precision import graph_in_precision, precision_fields
 from epochcost.execute.running import running
 from epochcost.measure.job import Carried, Job, Serving
 from epochcost.plan.load import Load
@@ -38,12 +43,18 @@ def serving_job(
     room = POOL_BYTES // max(1, sum(field.example_bytes for field in fields))
     count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))
     examples = teacher.draw(TRAINING_STREAM, 0, count).inputs
-    files = {
+    plain = {
         size: save_graph(each, folder / f"serving-{size}.onnx") for size, each in graphs.items()
     }
+    firsts = {size: _first_batch(examples, size, folder) for size in sizes}
+    files = {
+        size: graph_in_precision(trial, graphs[size], plain[size], firsts[size]) for size in sizes
+    }
+    largest = trial.batch_size
     return Job(
         mode="inference",
         **running(trial),
+        **precision_fields(trial, graphs[largest], plain[largest], firsts[largest]),
         graph=files[trial.batch_size],
         batches=save_arrays(examples, folder / "examples.npz"),
         carried=tuple(
@@ -52,6 +63,14 @@ def serving_job(
         ),
         serving=Serving(load=load, graphs=files),
     )
+
+
+def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
+    """A pool ``[1, size, ...]`` of the first examples, over again where they are too few."""
+    first = {
+        name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
+    }
+    return save_arrays(first, folder / f"first-{size}.npz")
 
 
 def powers_of_two(largest: int) -> tuple[int, ...]:

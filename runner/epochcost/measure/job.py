@@ -13,7 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from epochcost.plan.load import Load
 from epochcost.results.pinning import Pinning
-from epochcost.specs.study import GraphOptimization, InputCopy, Mode, Provider
+from epochcost.specs.study import (
+    GraphOptimization,
+    InputCopy,
+    Mode,
+    Precision,
+    Provider,
+    Quantization,
+)
 
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -85,6 +92,17 @@ class Serving(_Frozen):
     graphs: dict[int, Path]
 
 
+class Reference(_Frozen):
+    """The same work in fp32, with whose first step that of the trial is compared.
+
+    ``batches`` is an .npz as a job's; of its pool the first batch counts, of ``examples``.
+    """
+
+    graph: Path
+    batches: Path
+    examples: Annotated[int, Field(ge=1)]
+
+
 class SessionSettings(_Frozen):
     """How ONNX Runtime is set up, see ``specs.study.Session`` and ``Cuda``; 0 threads: all cores.
 
@@ -121,6 +139,8 @@ class Job(_Frozen):
     environment it is, None for that of this program.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
     ``graph`` is that of the largest batch.
+    ``precision`` is what ``graph`` computes in, and ``quantization`` how its int8 was made;
+    ``reference`` is there in every precision but fp32.
     """
 
     mode: Mode
@@ -142,6 +162,9 @@ class Job(_Frozen):
     outputs: tuple[str, ...] = ()
     evaluation: Evaluation | None = None
     serving: Serving | None = None
+    precision: Precision = "fp32"
+    quantization: Quantization | None = None
+    reference: Reference | None = None
     sampling: Sampling = Sampling()
     warm_up: WarmUp = WarmUp()
 

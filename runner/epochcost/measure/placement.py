@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from epochcost.measure.failures import PlacementError
@@ -36,6 +37,8 @@ class ExecutedNode:
     """One node of a profile; ``size_bytes`` counts what it read and wrote, weights included.
 
     ``index`` is its place in ONNX Runtime's order: names alone need not be unique.
+    ``input_types`` are ONNX Runtime's words for what it read, such as float16; ``reads_weights``:
+    some of it is stored in the graph.
     """
 
     name: str
@@ -43,6 +46,8 @@ class ExecutedNode:
     operator: str
     provider: str
     size_bytes: int
+    input_types: tuple[str, ...] = ()
+    reads_weights: bool = False
 
 
 def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
@@ -89,6 +94,8 @@ def _node(event: dict[str, object]) -> ExecutedNode | None:
         operator=str(arguments.get("op_name")),
         provider=str(arguments.get("provider")),
         size_bytes=sum(int(arguments.get(size) or 0) for size in sizes),
+        input_types=tuple(chain.from_iterable(arguments.get("input_type_shape") or ())),
+        reads_weights=int(arguments.get("parameter_size") or 0) > 0,
     )
 
 

@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
+from epochcost.measure.arithmetic import demanding_kernels, prove_arithmetic
 from epochcost.measure.failures import JobError
 from epochcost.measure.job import Job
 from epochcost.measure.placement import prove_placement, read_profile
 from epochcost.measure.session import DEVICES, open_session
 from epochcost.measure.stepping import Array, TensorType, tensor_type
+from epochcost.measure.tensors import fill, room
 from epochcost.measure.values import initial_parameters, load_arrays
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 
@@ -25,7 +27,8 @@ from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 class ServedModel:
     """Calling it with indices of examples answers them all; every output is brought to the host.
 
-    ``placement`` is the proof of the largest size. Every call starts carried state anew, as
+    ``placement`` is the proof of the largest size, and ``first_outputs`` what it answered to its
+    first batch, the first examples. Every call starts carried state anew, as
     requests of different users must. Raises JobError for a graph input without a value.
     """
 
@@ -39,9 +42,11 @@ class ServedModel:
         values = _DeviceValues(job, self.examples)
         self._sizes: dict[int, _Size] = {}
         for size in sorted(graphs):
-            session = open_session(graphs[size], job.provider, job.session, folder / "profile")
+            with demanding_kernels(job.precision, job.provider):
+                session = open_session(graphs[size], job.provider, job.session, folder / "profile")
             self._sizes[size] = _Size(session, values)
             self.placement = self._proof(job, session, size)
+        self.first_outputs = {name: self.output(name).copy() for name in self._sizes[size].outputs}
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -63,6 +68,7 @@ class ServedModel:
         profile = Path(session.end_profiling())
         nodes = read_profile(profile)
         profile.unlink()
+        prove_arithmetic(nodes, job.precision, job.provider)
         return prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
 
 
@@ -87,7 +93,7 @@ class _DeviceValues:
     def put(self, array: Array) -> ort.OrtValue:
         """Copy an array to the device."""
         value = self.empty((array.shape, array.dtype))
-        value.update_inplace(np.ascontiguousarray(array))
+        fill(value, array, self.job.session)
         return value
 
     def empty(self, kind: TensorType, device: str | None = None) -> ort.OrtValue:
@@ -95,7 +101,7 @@ class _DeviceValues:
         shape, dtype = kind
         place = device or self.device
         number = 0 if place == "cpu" else self.job.session.device
-        return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, place, number)
+        return room(shape, dtype, place, number)
 
     def _parameter(self, name: str, kind: TensorType) -> Array:
         if name not in self._parameters:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from epochcost.measure.failures import JobError
 from epochcost.measure.job import Carried, SessionSettings
 from epochcost.measure.session import DEVICES, input_devices
+from epochcost.measure.tensors import BFLOAT16, fill, room
 from epochcost.specs.study import Mode, Provider
 
 Array = NDArray[Any]
@@ -30,6 +31,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
     "tensor(float16)": np.float16,
+    "tensor(bfloat16)": BFLOAT16.type,
     "tensor(int8)": np.int8,
     "tensor(uint8)": np.uint8,
     "tensor(int16)": np.int16,
@@ -82,7 +84,7 @@ class Stepper:
         carried: Sequence[Carried] = (),
         settings: SessionSettings = _PLAIN,
     ) -> None:
-        self._session = session
+        self._session, self._settings = session, settings
         self._run = session.run_with_iobinding
         self._device, self._device_id = DEVICES[provider], settings.device
         self._waits = provider == "cuda"
@@ -104,8 +106,24 @@ class Stepper:
         ]
         options = [_graph_options(number) if self._captures else None for number in (0, 1)]
         self._runs = itertools.cycle(zip(self._bindings, options, strict=True))
+        self._fed = fed
+        self._values = _values(fed, inputs.series)
         batches = itertools.cycle(_feeds(fed, inputs.batches))
-        self._feeds = map(operator.add, batches, _values(fed, inputs.series))
+        self._feeds = map(operator.add, batches, self._values)
+
+    def input_type(self, name: str) -> TensorType:
+        """The shape and type that the graph has for a batch; raises JobError where it has none."""
+        if name not in self._fed:
+            raise JobError(f"batches: no input of the graph is called {name!r}")
+        return self._types[name]
+
+    def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
+        """Take the next steps' batches from elsewhere than the pool; its series goes on."""
+        feeds = (
+            tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
+            for batch in batches
+        )
+        self._feeds = map(operator.add, feeds, self._values)
 
     def place(self) -> None:
         """Copy the next batch to the device, and wait until it is there."""
@@ -165,7 +183,7 @@ class Stepper:
     def _put(self, name: str, array: Array) -> ort.OrtValue:
         # Not ortvalue_from_numpy, which on the CPU borrows the array that later steps overwrite.
         value = self._input(name)
-        value.update_inplace(np.ascontiguousarray(array))
+        fill(value, array, self._settings)
         return value
 
     def _input(self, name: str) -> ort.OrtValue:
@@ -173,7 +191,7 @@ class Stepper:
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> ort.OrtValue:
         number = 0 if device == "cpu" else self._device_id
-        return ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype, device, number)
+        return room(shape, dtype, device, number)
 
 
 def _graph_options(number: int) -> ort.RunOptions:

@@ -20,6 +20,8 @@ from pathlib import Path
 import onnxruntime as ort
 
 from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.measure.agreement import agreement
+from epochcost.measure.arithmetic import demanding_kernels, prove_arithmetic
 from epochcost.measure.evaluation import held_out_loss, require_finite
 from epochcost.measure.exhaustion import limit_memory, volunteer
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
@@ -56,7 +58,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     telling.enter("starting")
     parameters = initial_parameters(job)
     loss_before = held_out_loss(job, parameters)
-    stepper, placement = _proved(job, parameters, folder)
+    stepper, placement, first = _proved(job, parameters, folder)
     warmup, samples = _timed(job, stepper, clock, telling)
     peak = peak_memory_bytes()
     telling.enter("finishing")
@@ -73,6 +75,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
         held_out_loss_before=loss_before,
         held_out_loss_after=loss_after,
         peak_memory_bytes=peak,
+        agreement=agreement(job, first),
     )
 
 
@@ -86,6 +89,7 @@ def _served(job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock) 
     warmup = warmed_up(job, model, telling.report)
     telling.enter("sampling")
     served = run_scenario(job, model, warmup, telling.report, folder)
+    peak = peak_memory_bytes()
     telling.enter("finishing")
     return Measurement(
         started_at=started_at,
@@ -96,7 +100,8 @@ def _served(job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock) 
         stop_reason="loadgen",
         placement=model.placement,
         steps_taken=model.runs,
-        peak_memory_bytes=peak_memory_bytes(),
+        peak_memory_bytes=peak,
+        agreement=agreement(job, model.first_outputs),
     )
 
 
@@ -105,23 +110,29 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
     return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
 
 
-def _proved(job: Job, parameters: dict[str, Array], folder: Path) -> tuple[Stepper, Placement]:
-    """A stepper, and the proof of where its nodes run.
+def _proved(
+    job: Job, parameters: dict[str, Array], folder: Path
+) -> tuple[Stepper, Placement, dict[str, Array]]:
+    """A stepper, the proof of where and in what its nodes run, and the outputs of its first step.
 
     A step that is to be a CUDA graph is proved in a session without one, which ends before the
     other begins: a replayed graph leaves no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
-    session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
+    with demanding_kernels(job.precision, job.provider):
+        session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
     nodes = _profiled(session, stepper)
     placement = prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
+    prove_arithmetic(nodes, job.precision, job.provider)
+    compared = job.outputs if job.reference else ()
+    first = {name: stepper.output(name).copy() for name in compared}
     if not job.session.cuda_graph:
-        return stepper, placement
+        return stepper, placement, first
     require_capturable(nodes)
     del stepper, session
     session = open_session(job.graph, job.provider, job.session)
-    return _stepper(job, session, parameters), placement
+    return _stepper(job, session, parameters), placement, first
 
 
 def _profiled(session: ort.InferenceSession, step: Stepper) -> tuple[ExecutedNode, ...]:

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from epochcost.plan.trial import Trial
+from epochcost.results.epochs import WholeEpochs
 from epochcost.results.pinning import Pinning
 from epochcost.results.served import Served
 from epochcost.specs.study import Provider, Quantization
@@ -258,9 +259,11 @@ class Measurement(Record):
     (``served``), whose times are latencies. For training,
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
     worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
-    nothing watched it. ``agreement`` is with fp32, for trials in another precision. ``rounds``: none where one process took all samples; else the times and
-    sums here are of all rounds, the losses and the placement of the last. ``pinning`` is None
-    where the worker might run on every CPU.
+    nothing watched it. ``epochs`` are whole ones, run where asked for. ``agreement`` is with fp32,
+    for trials in another precision. ``rounds``:
+    none where one process took all samples; else the times and sums here are of all rounds, the
+    losses and the placement of the last. ``pinning`` is None where the worker might run on every
+    CPU.
     """
 
     started_at: AwareDatetime
@@ -278,6 +281,7 @@ class Measurement(Record):
     conditions: Conditions | None = None
     energy: Energy | None = None
     agreement: Agreement | None = None
+    epochs: WholeEpochs | None = None
     rounds: tuple[Round, ...] = ()
     software: Software | None = None
 

@@ -1,0 +1,63 @@
+"""The graph of a trial in the trial's precision, and the fp32 graph that it is compared with.
+
+How a graph becomes half precision is known in ``graphs.precision``, how int8 in
+``measure.quantise``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import onnx
+from onnx import TensorProto
+
+from epochcost.execute.arrays import save_graph
+from epochcost.graphs.precision import in_half_precision
+from epochcost.measure.job import Reference
+from epochcost.measure.quantise import Quantising, quantised, suggested
+from epochcost.plan.trial import Trial
+from epochcost.specs.study import Precision
+
+_HALVES: Mapping[Precision, int] = MappingProxyType(
+    {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+)
+
+
+def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path) -> Path:
+    """The file of an inference graph in the trial's precision.
+
+    ``graph`` is bound and in fp32, ``plain`` its file; the other is written beside it. ``batches``
+    is an .npz ``[pool, batch, ...]`` by input, to calibrate on. Raises ModelError for a graph that
+    cannot be rewritten, TrialFailed where the quantiser gives up.
+    """
+    target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
+    if trial.precision in _HALVES:
+        return save_graph(in_half_precision(graph, _HALVES[trial.precision]), target)
+    if trial.precision == "int8":
+        return quantised(
+            Quantising(
+                graph=plain,
+                seed=trial.seed,
+                batches=batches,
+                quantization=trial.quantization or suggested(graph),
+                target=target,
+            )
+        )
+    return plain
+
+
+def precision_fields(
+    trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
+) -> dict[str, Any]:
+    """What a ``Job`` says of precision, by its field names; nothing where the trial is in fp32."""
+    if trial.precision == "fp32":
+        return {}
+    int8 = trial.precision == "int8"
+    return {
+        "precision": trial.precision,
+        "quantization": (trial.quantization or suggested(graph)) if int8 else None,
+        "reference": Reference(graph=plain, batches=batches, examples=trial.batch_size),
+    }

@@ -1,0 +1,87 @@
+"""Proof of the arithmetic: that the heavy nodes computed in the type that the trial declares.
+
+Where a provider has no kernel of a half type, ONNX Runtime puts casts around its fp32 kernel and
+says nothing; a weight that is not quantised is multiplied in fp32. The types that each node read
+stand in the profile of the first step. What a node's place is is left to ``placement``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.failures import JobError
+from epochcost.measure.placement import HEAVY_OPERATORS, ExecutedNode
+from epochcost.specs.study import Precision, Provider
+
+INTEGER_OPERATORS = frozenset(
+    {
+        "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger",
+        "MatMulIntegerToFloat", "QAttention", "QGemm", "QLinearConv", "QLinearMatMul",
+    }
+)  # fmt: skip
+_FLOATING = HEAVY_OPERATORS | {"GroupQueryAttention", "NhwcConv", "NhwcFusedConv"}
+_HALVES: dict[Precision, str] = {"fp16": "float16", "bf16": "bfloat16"}
+_NAMES: dict[Provider, str] = {"cpu": "CPU provider", "cuda": "CUDA provider"}
+_MISSING_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(")
+_FLOATS = frozenset({"float", "float16", "bfloat16"})
+
+
+def prove_arithmetic(
+    nodes: Iterable[ExecutedNode], precision: Precision, provider: Provider
+) -> None:
+    """Raise CapabilityError where an fp32 figure would go under another precision's name.
+
+    Half precision: every heavy node read a number of that type; in a graph without heavy nodes,
+    every node that reads floats did, casts apart. int8: integer kernels ran, and no heavy node
+    multiplied weights in another type; a product of two activations, as in attention, may.
+    Nothing is proved of TF32, whose numbers are fp32 wherever they can be seen.
+    """
+    every = tuple(nodes)
+    if precision in _HALVES:
+        _prove_half(every, precision, provider)
+    elif precision == "int8":
+        _prove_int8(every, provider)
+
+
+@contextlib.contextmanager
+def demanding_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
+    """Say in one line which kernel is missing where ONNX Runtime opens no session for that."""
+    try:
+        yield
+    except JobError as error:
+        missing = _MISSING_KERNEL.search(str(error))
+        if precision == "fp32" or missing is None:
+            raise
+        raise CapabilityError(
+            f"{precision}: the {_NAMES[provider]} has no {precision} kernel for {missing[1]}; "
+            "measure this model in fp32 here, or on a machine whose provider computes in it"
+        ) from None
+
+
+def _prove_half(nodes: tuple[ExecutedNode, ...], precision: Precision, provider: Provider) -> None:
+    heavy = [node for node in nodes if node.operator in _FLOATING]
+    judged = heavy or [n for n in nodes if n.operator != "Cast" and _FLOATS & set(n.input_types)]
+    wrong = [node for node in judged if _HALVES[precision] not in node.input_types]
+    if wrong or not judged:
+        raise CapabilityError(
+            f"{precision}: the {_NAMES[provider]} has no {precision} kernel for "
+            f"{_operators(wrong)}: it would compute in fp32 between casts; measure this "
+            "model in fp32 here, or on a machine whose provider computes in it"
+        )
+
+
+def _prove_int8(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
+    wrong = [node for node in nodes if node.operator in _FLOATING and node.reads_weights]
+    if wrong or not any(node.operator in INTEGER_OPERATORS for node in nodes):
+        raise CapabilityError(
+            f"int8: the {_NAMES[provider]} has no integer kernel for {_operators(wrong)} as "
+            "quantised: it would compute in fp32; measure this model in fp32 here, or name the "
+            'other quantization ("dynamic" or "static") in the study'
+        )
+
+
+def _operators(nodes: Iterable[ExecutedNode]) -> str:
+    return ", ".join(sorted({node.operator for node in nodes})) or "any operator of this graph"
