@@ -289,6 +289,16 @@ def test_inference(shell: Shell) -> None:
     assert shell.json("--mode", "inference")["effects"][0]["input"] == "speed"
 
 
+def test_a_variant_is_no_candidate(shell: Shell) -> None:
+    """One CPU, however fast, is not what the machine's price buys."""
+    shell.spec("prices", "own", OWNED.format())
+    fast = make_result(model="tiny", batch_size=4, samples=(1e-6, 1.1e-6, 1e-6), vcpus=1)
+    store_results(shell.root, [make_result(model="tiny", batch_size=4)])
+    before = shell.json("--mode", "epoch")
+    store_results(shell.root, [fast])
+    assert shell.json("--mode", "epoch") == before
+
+
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
     """The largest is the cheapest and misses the accuracy; that is said, and the next one named."""
     shell.machine("slow", "1")

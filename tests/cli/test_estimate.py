@@ -91,6 +91,13 @@ def test_the_utilisation_of_a_smaller_model(run: Run) -> None:
     assert found["precision"] == "fp32"
 
 
+def test_variants_say_nothing_of_the_utilisation(run: Run, tmp_path: Path) -> None:
+    """One CPU of a machine achieves less of the machine's peak than the machine does."""
+    before = _json(run, *HOST, "--utilisation-of", "net")
+    store_results(tmp_path, [make_result(hardware="host", samples=(9.0, 9.1), vcpus=1)])
+    assert _json(run, *HOST, "--utilisation-of", "net") == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -155,7 +155,7 @@ def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], message: st
 
 
 def test_power_that_was_metered(run: Run, tmp_path: Path) -> None:
-    """150 W read while a model was timed, for ten hours; without a reading it is not known."""
+    """150 W read while a model was timed, for ten hours; of one CPU alone it is not known."""
     write_project(tmp_path)
     plain_result = make_result(hardware="box")
     readings = {"readings": [{"meter": "NVML", "of": "gpu", "joules": 1500.0, "seconds": 10.0}]}
@@ -163,6 +163,9 @@ def test_power_that_was_metered(run: Run, tmp_path: Path) -> None:
     measurement = plain_result.measurement.model_copy(update=metered)
     options = ("--price", "rented", "--grid", "here", "--power-of", "net")
     store_results(tmp_path, [plain_result])
+    assert "no meter was read" in _json(run, *options)["energy"]["unknown"]
+    pinned = make_result(hardware="box", vcpus=1)
+    store_results(tmp_path, [pinned.model_copy(update={"measurement": measurement})])
     assert "no meter was read" in _json(run, *options)["energy"]["unknown"]
     store_results(tmp_path, [plain_result.model_copy(update={"measurement": measurement})])
     energy = _json(run, *options, "--repeats", "10")["energy"]

@@ -42,3 +42,17 @@ def test_no_work_in_common() -> None:
     results = [make_result(hardware="own"), make_result(hardware="rented", batch_size=64)]
     assert measured_speed(results, "own", "rented") is None
     assert measured_speed(results, "own", "own") is None
+
+
+def test_a_machine_is_as_fast_as_its_plain_trials() -> None:
+    """A trial on one CPU of both machines says nothing of the machines."""
+    results = [
+        make_result(hardware="own", samples=SLOW),
+        make_result(hardware="rented", samples=FAST),
+        make_result(hardware="own", samples=(9.0, 9.0), vcpus=1),
+        make_result(hardware="rented", samples=FAST, vcpus=1),
+    ]
+    found = measured_speed(results, "own", "rented")
+    assert found is not None
+    assert found.trials == 1
+    assert abs(found.ratio - 2) < Decimal("1e-9")

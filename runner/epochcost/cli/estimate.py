@@ -83,7 +83,7 @@ def _declared(text: str | None) -> Utilisation:
 
 
 def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path) -> Utilisation:
-    """What the training steps of a smaller model achieved there, from the least to the most."""
+    """What plain training steps of a smaller model achieved there, from the least to the most."""
     from epochcost.cost import Time
     from epochcost.cost.flops import Utilisation, achieved, peak_flops
     from epochcost.results.store import load_all, newest
@@ -94,11 +94,12 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
     found: list[Utilisation] = []
     for result in newest(load_all(results).results):
         trial = result.trial
-        if (trial.model, trial.mode, trial.provider, result.hardware) == (
+        if (trial.model, trial.mode, trial.provider, result.hardware, trial.variant) == (
             name,
             "training",
             hardware.device,
             hardware.id,
+            "",
         ):
             interval = summary_of(result.measurement)
             time = Time.measured(interval.interval.low, interval.mean, interval.interval.high)

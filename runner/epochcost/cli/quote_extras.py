@@ -119,7 +119,7 @@ class EnergyOptions:
 def _metered(
     model: str, price: Price | None, machine_seconds: Decimal, catalogue: Catalogue
 ) -> Metered | UnknownEnergy:
-    """At the mean power of the model's last result on the machine that a meter was read of."""
+    """At the mean power of the model's last plain result on the machine, of those with a meter."""
     from epochcost.cost.energy import UnknownEnergy, metered_energy
     from epochcost.results.store import load_all
 
@@ -129,7 +129,8 @@ def _metered(
     found = [
         result
         for result in load_all(RESULTS).results
-        if (result.trial.model, result.hardware) == (name, price.hardware) and _was_metered(result)
+        if (result.trial.model, result.hardware, result.trial.variant) == (name, price.hardware, "")
+        and _was_metered(result)
     ]
     if not found:
         return UnknownEnergy(f"no meter was read in a result of {name} on {price.hardware}")

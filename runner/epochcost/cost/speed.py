@@ -33,8 +33,13 @@ def measured_speed(results: Iterable[Result], machine: str, other: str) -> Speed
 
 
 def _means(results: Iterable[Result], hardware: str) -> Mapping[str, float]:
-    """Mean seconds of a step by trial, of the host that measured last."""
-    found = [result for result in results if result.hardware == hardware]
+    """Mean seconds of a step by plain trial, of the host that measured last.
+
+    Variants, such as those on some of the CPUs, do not tell how fast the whole machine is.
+    """
+    found = [
+        result for result in results if result.hardware == hardware and not result.trial.variant
+    ]
     last = max(found, key=lambda result: result.measurement.started_at, default=None)
     return {
         result.trial_id: fmean(result.measurement.samples_seconds)
