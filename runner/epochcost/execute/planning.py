@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from epochcost.execute.room import with_room
 from epochcost.execute.runtimes import missing
 from epochcost.measure.environment import detect, runtime_name, shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
+from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
 from epochcost.measure.session import require_provider
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import Host, Plan, Selection, merge_plans, plan_study
@@ -63,7 +63,9 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         _unusable(request.providers or PROVIDERS),
         missing_runtimes=missing(studies),
         no_loadgen=missing_loadgen(),
-        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        cpus=pinnable_cpus(),
+        no_pinning=why_not_pinned(),
+        gpus=len(shown_gpus()) or None,
     )
     selection = Selection(
         models=frozenset(request.models) or None,
