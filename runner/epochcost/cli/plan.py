@@ -13,8 +13,8 @@ from rich.console import Console
 
 from epochcost.cli.sizes import Sized, show_sizes, sizes_as_json
 from epochcost.cli.tables import print_table
-from epochcost.errors import CapabilityError
-from epochcost.specs.study import Provider
+from epochcost.errors import CapabilityError, InputError
+from epochcost.specs.study import MOST_CPUS, Provider
 from epochcost.units import seconds
 
 if TYPE_CHECKING:
@@ -52,6 +52,13 @@ Device = Annotated[
     int | None,
     typer.Option("--device", min=0, help="The GPU by CUDA's number. Default: the study's, or 0."),
 ]
+CpuCounts = Annotated[
+    str | None,
+    typer.Option(
+        "--vcpus",
+        help="Pin the CPU's trials to so many CPUs each, as 1,2,4. Default: the studies' vcpus.",
+    ),
+]
 OutputFormat = Annotated[
     Literal["text", "json"], typer.Option("--format", help="For a person or for a machine.")
 ]
@@ -67,6 +74,7 @@ def plan(
     compliant: Compliant = False,
     as_is: AsIs = False,
     device: Device = None,
+    vcpus: CpuCounts = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
     ] = False,
@@ -82,6 +90,7 @@ def plan(
         compliant=compliant,
         as_is=as_is,
         device=device,
+        vcpus=vcpus,
     )
     sized = _sized(catalogue, model or catalogue.models) if verbose else ()
     if output == "json":
@@ -101,6 +110,7 @@ def plan_for(
     compliant: bool = False,
     as_is: bool = False,
     device: int | None = None,
+    vcpus: str | None = None,
 ) -> tuple[Catalogue, Plan]:
     """The catalogue under the current folder and its plan; a named provider is verified first."""
     with explaining_missing_packages():
@@ -121,8 +131,23 @@ def plan_for(
         compliant,
         as_is,
         device,
+        _cpu_counts(vcpus),
     )
     return catalogue, plan_here(catalogue, request)
+
+
+def _cpu_counts(text: str | None) -> tuple[int, ...]:
+    """The counts of ``--vcpus``; raises InputError where one is none, or comes twice."""
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    counts = [int(part) if part.isdecimal() and len(part) < 5 else 0 for part in parts]
+    if len(set(counts)) < len(counts) or not all(1 <= one <= MOST_CPUS for one in counts):
+        raise InputError(
+            f"--vcpus: demanded different counts of CPUs from 1 to {MOST_CPUS}, such as 1,2,4; "
+            f"got {text!r:.40}"
+        )
+    return tuple(counts)
 
 
 def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[Sized]:

@@ -28,7 +28,7 @@ class Request:
     """What a user asks for by name; an empty tuple is everything.
 
     ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
-    GPU for all studies, None for each study's own.
+    GPU for all studies, None for each study's own. ``vcpus`` takes the place of theirs.
     """
 
     studies: tuple[str, ...] = ()
@@ -39,6 +39,7 @@ class Request:
     compliant: bool = False
     as_is: bool = False
     device: int | None = None
+    vcpus: tuple[int, ...] = ()
 
 
 def require_providers(providers: Iterable[Provider]) -> None:
@@ -89,7 +90,8 @@ def _studies(catalogue: Catalogue, request: Request) -> tuple[Study, ...]:
                 f"--model {name}: demanded a model of the studies {', '.join(names)}; got one that "
                 "none of them measures: name it in a study, or choose another"
             )
-    return studies
+    asked = {"vcpus": request.vcpus} if request.vcpus else {}
+    return tuple(study.model_copy(update=asked) for study in studies)
 
 
 def _models(studies: Iterable[Study], request: Request) -> set[str]:
