@@ -1,0 +1,99 @@
+"""Which models of the catalogue run in which precision on this machine, and how far from fp32.
+
+    python benchmarks/precision.py [--models gpt2,mnist-mlp] [--precisions fp16,bf16,int8]
+
+One row for each model and precision, as Markdown; times are rough, for they take a second each.
+Run it in the folder that holds specs/ and models/. The whole catalogue takes half an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import statistics
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost.errors import EpochcostError
+from epochcost.execute.build import build_job
+from epochcost.measure.runtime import runtime_name
+from epochcost.measure.trial import run_trial
+from epochcost.plan.trial import Trial
+from epochcost.results.records import Agreement, Measurement
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+BATCH_SIZE = 4
+
+
+def trial_of(catalogue: Catalogue, name: str, precision: str, provider: str) -> Trial:
+    """Inference of a small batch, for a second."""
+    graph = catalogue.graph_path(catalogue.model(name)).read_bytes()
+    return Trial.model_validate(
+        {
+            "model": name,
+            "mode": "inference",
+            "provider": provider,
+            "precision": precision,
+            "batch_size": BATCH_SIZE,
+            "threads": 0,
+            "seed": 0,
+            "runtime": runtime_name(),
+            "producer": "benchmark",
+            "graph_sha256": hashlib.sha256(graph).hexdigest(),
+            "spec_sha256": "0",
+            "relative_half_width": Decimal("0.1"),
+            "minimum_samples": 10,
+            "budget_seconds": Decimal(1),
+        }
+    )
+
+
+def measured(catalogue: Catalogue, trial: Trial) -> Measurement:
+    """One trial in a folder of its own; raises EpochcostError where it is refused."""
+    model = catalogue.model(trial.model)
+    with tempfile.TemporaryDirectory() as folder:
+        job = build_job(trial, model, catalogue.graph_path(model), Path(folder))
+        return run_trial(job, Path(folder), lambda _: None)
+
+
+def row(catalogue: Catalogue, trial: Trial) -> str:
+    """What became of a trial."""
+    try:
+        found = measured(catalogue, trial)
+    except EpochcostError as error:
+        reason = str(error).removeprefix("worker: ").removeprefix(f"{trial.precision}: ")
+        return f"| {trial.model} | {trial.precision} | refused: {reason.split(';')[0]} | | |"
+    milliseconds = 1000 * statistics.median(found.samples_seconds)
+    return f"| {trial.model} | {trial.precision} | {milliseconds:.3g} ms | {far(found.agreement)} |"
+
+
+def far(agreement: Agreement | None) -> str:
+    """How far the first output is from fp32, and how int8 was made."""
+    if agreement is None:
+        return "| "
+    first = agreement.outputs[0]
+    relative = "" if first.relative_to_norm is None else f"{first.relative_to_norm:.2g}"
+    return f"{relative} | {agreement.quantization or ''}"
+
+
+def main() -> None:
+    """Print the table, a line as soon as it is known."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", default="")
+    parser.add_argument("--precisions", default="fp32,fp16,bf16,int8")
+    parser.add_argument("--provider", default="cpu")
+    asked = parser.parse_args()
+    catalogue = load_catalogue(Path())
+    every = [model.id for model in catalogue.models.values() if model.graph is not None]
+    print("| model | precision | batch of 4 | relative to fp32 | int8 is |")
+    print("| --- | --- | --- | --- | --- |")
+    for name in asked.models.split(",") if asked.models else sorted(every):
+        for precision in asked.precisions.split(","):
+            trial = trial_of(catalogue, name, precision, asked.provider)
+            print(row(catalogue, trial), flush=True)
+
+
+if __name__ == "__main__":
+    main()
