@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -213,6 +214,21 @@ def test_a_hanging_worker_is_ended(
     assert not left_behind()
 
 
+def test_a_stopped_worker_is_ended(
+    counting: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that hangs in the middle of its samples (SIGSTOP) is ended after the limit."""
+    monkeypatch.setattr(trial, "_SILENCE_SECONDS", 3)
+    monkeypatch.setattr(trial, "_SILENCE_BUDGETS", 0)
+    with pytest.raises(TrialFailed, match="no sign of life for 3 s: taken for a hang and ended"):
+        run_trial(
+            counting.model_copy(update={"sampling": ENDLESS}),
+            tmp_path,
+            kill_worker_with(signal.SIGSTOP),
+        )
+    assert not left_behind()
+
+
 def test_a_failing_watcher_leaves_no_worker(counting: Job, tmp_path: Path) -> None:
     """An error in the caller's own code ends the worker and reaches the caller."""
 
@@ -252,3 +268,27 @@ def test_a_worker_never_outlives_its_parent(
         _, alive = psutil.wait_procs([worker], timeout=20)
         assert not alive
     assert (tmp_path / "worker.log").read_text() == ""
+
+
+IMPATIENT = """
+from epochcost.measure import trial
+trial._SILENCE_SECONDS, trial._SILENCE_BUDGETS = 3, 0
+"""
+
+
+def test_a_pause_of_the_parent_is_no_hang_of_the_worker(counting: Job, tmp_path: Path) -> None:
+    """Stopped for longer than the limit (Ctrl-Z) and continued, it hears the worker out."""
+    sampling = Sampling(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=4)
+    job_file = tmp_path / "patient.json"
+    job_file.write_text(counting.model_copy(update={"sampling": sampling}).model_dump_json())
+    command = [sys.executable, "-c", IMPATIENT + PARENT, str(job_file), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        while parent.stdout.readline() != b"sampling\n":
+            assert parent.poll() is None
+        parent.send_signal(signal.SIGSTOP)
+        time.sleep(6)
+        parent.send_signal(signal.SIGCONT)
+        assert parent.stdout.read().endswith(b"finishing\n")
+    assert parent.returncode == 0
+    assert (tmp_path / "measurement.json").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from epochcost.results.pinning import Pinning
-from epochcost.results.records import Conditions, Result
+from epochcost.results.records import Conditions, Measurement, Result
+from epochcost.results.rounds import with_round
 from epochcost.results.stability import Cause, Instability, instabilities
 
 MakeResult = Callable[..., Result]
@@ -130,3 +132,34 @@ def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
         crowded = result.measurement.model_copy(update={"pinning": pinned})
         found = instabilities(crowded, result.environment)
         assert [one.seen for one in found if one.cause == "threads"] == expected
+
+
+@pytest.fixture(name="in_rounds")
+def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instability, ...]]:
+    """The warnings of a measurement of rounds with these means, each of thirty steady samples."""
+
+    def judge(*means: float) -> tuple[Instability, ...]:
+        noise = np.random.default_rng(0)
+        joined: Measurement | None = None
+        for mean in means:
+            samples = tuple((mean * (1 + 0.02 * noise.normal(size=30))).tolist())
+            turn = make_result().measurement.model_copy(update={"samples_seconds": samples})
+            joined = with_round(joined, turn, 0.02)
+        assert joined is not None
+        return instabilities(joined, make_result().environment)
+
+    return judge
+
+
+def test_rounds_that_agree_give_no_warning(in_rounds: Callable[..., Any]) -> None:
+    """A little noise between rounds is what their interval is for."""
+    assert in_rounds(1.0, 1.01, 0.99) == ()
+
+
+@pytest.mark.parametrize("means", [(1.0, 1.0, 1.2), (1.2, 1.0, 1.0), (1.0, 1.0, 1.0, 1.2, 1.0)])
+def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any) -> None:
+    """One warning, which explains the drift and the two kinds of steps that they look like."""
+    (found,) = in_rounds(*means)
+    assert found.cause == "rounds"
+    assert re.match(rf"the slowest of {len(means)} rounds took \+(19|2[01])%", found.seen)
+    assert "--rounds" in found.remedy

@@ -33,6 +33,7 @@ Lines = queue.SimpleQueue[str | None]
 # top of ten budgets, is taken for a hang: loading and optimising a large graph takes minutes.
 _SILENCE_SECONDS = 300.0
 _SILENCE_BUDGETS = 10
+_READING_SECONDS = 1.0
 # What taking down a GPU's context may need after the last word.
 _ENDING_SECONDS = 60
 _LAST_LINES = 8
@@ -124,7 +125,7 @@ def _follow(
     failure = None
     while True:
         try:
-            line = lines.get(timeout=silence_seconds)
+            line = _next(lines, silence_seconds)
         except queue.Empty:
             process.kill()
             return f"no sign of life for {silence_seconds:.0f} s: taken for a hang and ended"
@@ -134,6 +135,18 @@ def _follow(
         if message.progress is not None:
             on_progress(message.progress)
         failure = message.failure or failure
+
+
+def _next(lines: Lines, silence_seconds: float) -> str | None:
+    """The next line; raises queue.Empty after so much silence.
+
+    This process itself may have been stopped meanwhile: what the worker said is then still to be
+    read, and gets a moment.
+    """
+    try:
+        return lines.get(timeout=silence_seconds)
+    except queue.Empty:
+        return lines.get(timeout=_READING_SECONDS)
 
 
 def _wait(process: subprocess.Popen[str]) -> int:

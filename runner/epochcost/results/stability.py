@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
+from itertools import accumulate, pairwise
+from statistics import fmean, median
 from types import MappingProxyType
 from typing import Literal
 
 from epochcost.results.pinning import Pinning
 from epochcost.results.records import Conditions, Environment, Measurement, Throttle
-from epochcost.statistics import drift, two_modes
+from epochcost.statistics import drift, mean_interval, two_modes
 from epochcost.units import seconds
 
 Cause = Literal[
-    "others", "steal", "quota", "throttling", "few", "timer", "drift", "modes", "threads"
+    "others", "steal", "quota", "throttling", "few", "timer", "drift", "modes", "threads", "rounds"
 ]
 
 # A tenth of a machine's CPUs in other hands lengthens steps that use all of them by as much.
@@ -28,6 +29,8 @@ _MOST_STEAL_SHARE = 0.01
 _MOST_FROZEN_SHARE = 0.01
 # Below this count an interval of dependent samples is too narrow (docs/method/measurement.md).
 _FEWEST_SAMPLES = 30
+# What the intervals of figures from a few rounds already tell.
+_LEAST_BETWEEN_ROUNDS = 0.05
 # With fewer steps of the timer in a step, its grain is above one percent.
 _FEWEST_TIMER_STEPS = 100
 
@@ -47,11 +50,7 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
     return (
         *_crowded(measurement.pinning),
         *(_surroundings(watched, _cpus_of(measurement, environment)) if watched else ()),
-        *(
-            _samples(measurement.samples_seconds, environment)
-            if measurement.samples_seconds
-            else ()
-        ),
+        *(_samples(measurement, environment) if measurement.samples_seconds else ()),
     )
 
 
@@ -118,7 +117,8 @@ _THROTTLED: Mapping[Throttle, tuple[str, str]] = MappingProxyType(
 )
 
 
-def _samples(samples: tuple[float, ...], environment: Environment) -> Iterator[Instability]:
+def _samples(measurement: Measurement, environment: Environment) -> Iterator[Instability]:
+    samples = measurement.samples_seconds
     if len(samples) < _FEWEST_SAMPLES:
         yield Instability(
             "few",
@@ -132,7 +132,24 @@ def _samples(samples: tuple[float, ...], environment: Environment) -> Iterator[I
             f"one step takes {seconds(step)}, the timer's own step is {seconds(grain)}",
             "take a larger batch",
         )
-    yield from _shape(samples)
+    apart = _rounds_apart(measurement)
+    yield from _shape(samples) if apart is None else [apart]
+
+
+def _rounds_apart(measurement: Measurement) -> Instability | None:
+    """Rounds that differ by more than their own intervals tell; they explain drift and modes."""
+    ends = list(accumulate(measurement.samples_by_round, initial=0))
+    rounds = [measurement.samples_seconds[begin:end] for begin, end in pairwise(ends)]
+    fast, slow = min(rounds, key=fmean), max(rounds, key=fmean)
+    change = fmean(slow) / fmean(fast) - 1
+    if change < _LEAST_BETWEEN_ROUNDS or mean_interval(fast).high >= mean_interval(slow).low:
+        return None
+    return Instability(
+        "rounds",
+        f"the slowest of {len(rounds)} rounds took {change:+.0%} against the fastest",
+        "measure in more rounds (--rounds, --resume), spread over hours; look for heat, for a "
+        "neighbour, or for threads placed by chance: `threads`, `vcpus`",
+    )
 
 
 def _shape(samples: tuple[float, ...]) -> Iterator[Instability]:
