@@ -1,0 +1,121 @@
+"""Variants of a study run for real: pinned, at other levels, stored with what they were."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from epochcost.cli.app import main
+from epochcost.execute.events import Event, Finished
+from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.run import Assignment, run_trials
+from epochcost.measure.environment.cpu import usable_cpus
+from epochcost.measure.pinning import NO_PINNING, why_not_pinned
+from epochcost.plan.make import LeftOut
+from epochcost.results.store import ResultStore, load_all
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+pins = pytest.mark.skipif(why_not_pinned() is not None, reason="this system pins no process")
+
+
+def ignore(_: Event) -> None:
+    """Show nothing."""
+
+
+def project_with(root: Path, keys: str) -> Path:
+    """The tiny project, whose study says this too, of inference alone."""
+    project = write_tiny_project(root)
+    study = project / "specs/studies/brief.toml"
+    lines = f'modes = ["inference"]\n{keys}\n[sampling]'
+    study.write_text(study.read_text().replace("[sampling]", lines))
+    return project
+
+
+@pins
+@pytest.mark.skipif(usable_cpus() < 2, reason="one CPU is all of this machine")
+def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
+    """One of the CPUs, one thread, watched where it ran; and beside it the plain trial."""
+    project = project_with(tmp_path, f"vcpus = [1, {usable_cpus()}]")
+    catalogue = load_catalogue(project)
+    trials = plan_here(catalogue, Request(providers=("cpu",))).trials
+    assert {trial.variant for trial in trials} == {"1 vCPU", ""}
+    store = ResultStore(tmp_path / "results")
+    outcomes = run_trials(Assignment(catalogue, trials, "local", store), ignore)
+    results = {one.trial.variant: one.result for one in outcomes if isinstance(one, Finished)}
+    pinned, plain = results["1 vCPU"].measurement.pinning, results[""].measurement.pinning
+    assert plain is None
+    assert pinned is not None
+    assert set(pinned.cpus) < os.sched_getaffinity(0)
+    assert (len(pinned.cpus), pinned.threads) == (1, 1)
+    assert pinned.emulates == "a smaller instance of the same family"
+    conditions = results["1 vCPU"].measurement.conditions
+    assert conditions is not None
+    assert conditions.others_cpus is None or conditions.others_cpus <= 1.1 * len(
+        pinned.neighbourhood
+    )
+    assert {one.trial_id for one in load_all(store.folder).results} == {one.id for one in trials}
+
+
+def test_a_system_that_cannot_pin_leaves_the_trial_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason in the plan; nothing is run on all CPUs in its place."""
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    catalogue = load_catalogue(project_with(tmp_path, "vcpus = [4095]"))
+    plan = plan_here(catalogue, Request(providers=("cpu",)))
+    assert plan.trials == ()
+    assert plan.left_out == (LeftOut("tiny inference cpu batch 1, 4095 vCPU", NO_PINNING),)
+
+
+def test_two_levels_are_two_results_with_their_settings(tmp_path: Path) -> None:
+    """Levels, spinning and denormals are declared once and stored with each result."""
+    keys = (
+        '[session]\ngraph_optimizations = ["disabled", "all"]\n'
+        "spinning = false\ndenormals_as_zero = true"
+    )
+    catalogue = load_catalogue(project_with(tmp_path, keys))
+    trials = plan_here(catalogue, Request(providers=("cpu",))).trials
+    store = ResultStore(tmp_path / "results")
+    run_trials(Assignment(catalogue, trials, "local", store), ignore)
+    stored = [one.trial for one in load_all(store.folder).results]
+    assert {one.graph_optimization for one in stored} == {"disabled", "all"}
+    assert {(one.spinning, one.denormals_as_zero) for one in stored} == {(False, True)}
+
+
+def test_the_plan_shows_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What sets a trial apart stands in its title, and ``--vcpus`` asks for other counts."""
+    project = project_with(tmp_path, "[session]\nspinning = false")
+    monkeypatch.chdir(project)
+    monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu", "--vcpus", "4095"])
+    with pytest.raises(SystemExit):
+        main()
+    shown = capsys.readouterr().out
+    assert "tiny inference cpu batch 1, 4095 vCPU" in shown
+    monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "tiny inference cpu batch 1, no spinning" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("counts", ["1,1", "0", "a", "1,", "99999"])
+def test_counts_that_are_none_are_refused(
+    counts: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In one line, with what was got."""
+    monkeypatch.chdir(write_tiny_project(tmp_path))
+    monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--vcpus", counts])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert (
+        f"--vcpus: demanded different counts of CPUs from 1 to 4096, such as 1,2,4; got '{counts}'"
+        in (capsys.readouterr().err)
+    )
