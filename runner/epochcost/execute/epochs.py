@@ -112,5 +112,7 @@ def _run(
         count=count,
         seed=files.trial.seed,
     )
-    asked = job.model_copy(update={"evaluation": None, "sampling": _SHORT, "epochs": epochs})
+    asked = job.model_copy(
+        update={"evaluation": None, "reference": None, "sampling": _SHORT, "epochs": epochs}
+    )
     return run_trial(asked, files.folder, on_progress).epochs

@@ -22,7 +22,7 @@ from epochcost.specs.study import (
     Quantization,
 )
 
-Phase = Literal["starting", "warm-up", "sampling", "finishing"]
+Phase = Literal["starting", "warm-up", "sampling", "finishing", "epochs"]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -92,6 +92,21 @@ class Serving(_Frozen):
     graphs: dict[int, Path]
 
 
+class EpochFiles(_Frozen):
+    """Whole epochs to run after the samples: ``count`` of ``steps`` batches.
+
+    ``arrays``: by graph input an .npy ``[stored, ...]`` of examples, fewer than ``examples`` where
+    the data set is too large; ``seed`` shuffles.
+    """
+
+    arrays: dict[str, Path]
+    examples: Annotated[int, Field(ge=1)]
+    batch_size: Annotated[int, Field(ge=1)]
+    steps: Annotated[int, Field(ge=1)]
+    count: Annotated[int, Field(ge=1)]
+    seed: int = 0
+
+
 class Reference(_Frozen):
     """The same work in fp32, with whose first step that of the trial is compared.
 
@@ -132,8 +147,8 @@ class Job(_Frozen):
     metadata of ``model`` (default: of ``graph``) and ``seed``. A carried value that neither gives
     starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
-    An evaluation follows training only. ``pinning``: the CPUs on which the worker runs, None for
-    all. ``input_copy``: whether the copy of a batch is timed. ``memory_limit_bytes``: what the
+    An evaluation follows training only, as do ``epochs``, after everything else. ``pinning``: the
+    CPUs on which the worker runs, None for all. ``input_copy``: whether the copy of a batch is timed. ``memory_limit_bytes``: what the
     worker may allocate on the host, None for no limit of its own.
     ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
     environment it is, None for that of this program.
@@ -165,6 +180,7 @@ class Job(_Frozen):
     precision: Precision = "fp32"
     quantization: Quantization | None = None
     reference: Reference | None = None
+    epochs: EpochFiles | None = None
     sampling: Sampling = Sampling()
     warm_up: WarmUp = WarmUp()
 

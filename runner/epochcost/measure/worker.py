@@ -22,6 +22,7 @@ import onnxruntime as ort
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement
 from epochcost.measure.arithmetic import demanding_kernels, prove_arithmetic
+from epochcost.measure.epochs import run_epochs
 from epochcost.measure.evaluation import held_out_loss, require_finite
 from epochcost.measure.exhaustion import limit_memory, volunteer
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
@@ -41,6 +42,7 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.results.atomic import write_atomically
+from epochcost.results.epochs import WholeEpochs
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
 
 Emit = Callable[[Message], None]
@@ -64,9 +66,10 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     telling.enter("finishing")
     require_finite(job, stepper.output)
     loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
+    wall_seconds, epochs = clock() - begun, _epochs(job, stepper, clock, telling)
     return Measurement(
         started_at=started_at,
-        wall_seconds=clock() - begun,
+        wall_seconds=wall_seconds,
         warmup_seconds=_to_nanoseconds(warmup),
         samples_seconds=_to_nanoseconds(samples.seconds),
         stop_reason=samples.stop_reason,
@@ -76,6 +79,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
         held_out_loss_after=loss_after,
         peak_memory_bytes=peak,
         agreement=agreement(job, first),
+        epochs=epochs,
     )
 
 
@@ -158,6 +162,15 @@ def _timed(
     warmup = warm_up(step, clock, job.warm_up, budget_seconds, report, prepare)
     telling.enter("sampling")
     return warmup, sample(step, clock, job.sampling, deadline, report, prepare)
+
+
+def _epochs(job: Job, step: Stepper, clock: Clock, telling: _Telling) -> WholeEpochs | None:
+    if job.epochs is None:
+        return None
+    telling.enter("epochs")
+    epochs = run_epochs(job.epochs, step, clock, telling.report)
+    require_finite(job, step.output)
+    return epochs
 
 
 def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:
