@@ -148,8 +148,9 @@ class Job(_Frozen):
     starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
     An evaluation follows training only, as do ``epochs``, after everything else. ``pinning``: the
-    CPUs on which the worker runs, None for all. ``input_copy``: whether the copy of a batch is timed. ``memory_limit_bytes``: what the
-    worker may allocate on the host, None for no limit of its own.
+    CPUs on which the worker runs, None for all. ``input_copy``: whether the copy of a batch is
+    timed. ``memory_limit_bytes``: what the worker may allocate on the host, None for no limit of
+    its own.
     ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
     environment it is, None for that of this program.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;

@@ -5,7 +5,8 @@ History of FORMAT_VERSION:
 2  the environment's `instance` (from metadata services) takes the place of `instance_type`, which
    was always null; parts of the processor, GPU settings, container, limits, revision; the sampling
    phase's conditions and energy; contradictions to the declared machine and hashes of spec files;
-   the trial's load and the runs of LoadGen that served it; the rounds of a measurement;
+   the trial's load and the runs of LoadGen that served it; the rounds of a measurement,
+   and whole epochs that were run;
    the CPUs that a trial was pinned to.
    `virtualisation` names the hypervisor alone; in the first version a container hid it.
 
