@@ -22,7 +22,6 @@ from epochcost.measure.exhaustion import tells_of_memory
 from epochcost.measure.failures import OutOfMemory, TrialFailed, TrialRefused
 from epochcost.measure.job import Job, Message, Progress
 from epochcost.measure.pinning import children_pinned
-from epochcost.results.atomic import write_atomically
 from epochcost.results.pinning import Pinning
 from epochcost.results.records import Measurement
 
@@ -51,7 +50,7 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
     """
     job_file, measurement_file = folder / "job.json", folder / "measurement.json"
     measurement_file.unlink(missing_ok=True)
-    write_atomically(job_file, job.model_dump_json().encode())
+    job_file.write_bytes(job.model_dump_json().encode())
     log = folder / "worker.log"
     with _worker(job, job_file, measurement_file, log) as process:
         failure = _follow(process, _silence_seconds(job), on_progress)

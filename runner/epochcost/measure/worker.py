@@ -41,7 +41,7 @@ from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
-from epochcost.results.atomic import write_atomically
+from epochcost.results.atomic import is_full
 from epochcost.results.epochs import WholeEpochs
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
 
@@ -221,15 +221,24 @@ def main(job_file: str, measurement_file: str) -> int:
         measurement = measure(job, target.parent, emit)
         proved = {"pinning": job.pinning, "software": found}
         measurement = measurement.model_copy(update=proved)
-        write_atomically(target, measurement.model_dump_json().encode())
+        target.write_bytes(measurement.model_dump_json().encode())
     except EpochcostError as error:
         emit(Message(failure=str(error)))
         return error.exit_code
     except Exception as error:  # the last line of defence: the parent gets a reason in words
         traceback.print_exc()
-        emit(Message(failure=f"{type(error).__name__}: {error}"))
+        emit(Message(failure=_unexpected(error, Path(measurement_file).parent)))
         return CapabilityError.exit_code
     return 0
+
+
+def _unexpected(error: Exception, folder: Path) -> str:
+    if not is_full(error):
+        return f"{type(error).__name__}: {error}"
+    return (
+        f"{folder}: demanded room for the trial's temporary files; got a full disk: free some, or "
+        "name another place with TMPDIR"
+    )
 
 
 def _claim_standard_output() -> Emit:

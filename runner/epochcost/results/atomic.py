@@ -44,10 +44,15 @@ def remove_leftovers(folder: Path) -> None:
             leftover.unlink()
 
 
+def is_full(error: Exception) -> bool:
+    """Whether the disk, or what a quota leaves of it, has no room."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
+
+
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
     """The words for a folder that does not take a file, and what to do about it."""
     kept = "results finished so far are kept; then continue with `epochcost run --resume`"
-    if error.errno in _NO_ROOM:
+    if is_full(error):
         return CapabilityError(
             f"{folder}: demanded room for a result; got {error.strerror}: free some space, "
             f"or name another folder with --results; {kept}"

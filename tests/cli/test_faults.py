@@ -1,0 +1,285 @@
+"""Faults that strike `epochcost run` from outside: real processes, stopped, starved and disturbed.
+
+The table in docs/reliability.md names these tests.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from epochcost.results.store import load_all
+from tiny_project import write_tiny_project
+
+PROGRAM = str(Path(sys.executable).with_name("epochcost"))
+RESULTS = Path("docs/data/results")
+TRIALS = 3
+# A spot machine's notice comes so long before its end.
+NOTICE_SECONDS = 30
+_WAIT_SECONDS = 120
+
+
+@pytest.fixture(name="project")
+def project_fixture(tmp_path: Path) -> Path:
+    """A tiny project with a temporary folder of its own."""
+    (tmp_path / "tmp").mkdir()
+    return write_tiny_project(tmp_path / "project")
+
+
+def environment(project: Path, **more: str) -> dict[str, str]:
+    """Temporary files go beside the project."""
+    return os.environ | {"TMPDIR": str(project.parent / "tmp")} | more
+
+
+def run(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `epochcost run` on the CPU to its end."""
+    return subprocess.run(
+        [PROGRAM, "run", "--provider", "cpu", *arguments],
+        cwd=project,
+        env=environment(project, **more),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_WAIT_SECONDS,
+    )
+
+
+def script(project: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell script in a mount namespace of its own; ``$0`` is the program."""
+    if shutil.which("unshare") is None or _no_namespace():
+        pytest.skip("no mount namespaces here; tests/results/test_atomic.py covers the write")
+    return subprocess.run(
+        ["unshare", "-rm", "bash", "-c", text, PROGRAM],
+        cwd=project,
+        env=environment(project),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * _WAIT_SECONDS,
+    )
+
+
+def _no_namespace() -> bool:
+    probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode != 0
+
+
+@pytest.fixture(name="begin")
+def begin_fixture(project: Path) -> Iterator[object]:
+    """Start a run with these arguments and wait for a line that begins so."""
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, until: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [PROGRAM, "run", "--provider", "cpu", *arguments],
+            cwd=project,
+            env=environment(project),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        assert process.stderr is not None
+        while until not in process.stderr.readline():
+            assert process.poll() is None
+        return process
+
+    yield begin
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
+    """The worker of the present trial, as soon as there is one."""
+    while True:
+        assert process.poll() is None
+        for child in psutil.Process(process.pid).children():
+            try:
+                if "epochcost.measure.worker" in child.cmdline():
+                    return child
+            except psutil.NoSuchProcess:
+                continue
+
+
+def rounds_stored(project: Path) -> list[int]:
+    """How many rounds each stored result has."""
+    stored = load_all(project / RESULTS).require_sound()
+    return sorted(len(one.measurement.samples_by_round) for one in stored)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_end_between_rounds_keeps_the_rounds_before(
+    project: Path, begin: object, number: signal.Signals
+) -> None:
+    """Ended in the second round, all first ones are kept; resuming does the missing ones alone."""
+    assert callable(begin)
+    process = begin("--rounds", "2", until="[5/6]")
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=NOTICE_SECONDS)
+    assert rounds_stored(project) == [1, 1, 2]
+    if number == signal.SIGTERM:
+        assert process.returncode == 130
+        assert "1 of 3 trials are measured and kept, 2 more in some of their rounds" in errors
+        assert "add --resume to go on" in errors
+    resumed = run(project, "--rounds", "2", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "[3/3]" in resumed.stderr
+    assert resumed.stderr.count("stored before") == 1
+    assert rounds_stored(project) == [2, 2, 2]
+
+
+def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) -> None:
+    """SIGHUP acts as Ctrl-C does, and the worker is gone within a spot machine's notice."""
+    assert callable(begin)
+    process = begin(until="[2/3]")
+    worker = worker_of(process)
+    process.send_signal(signal.SIGHUP)
+    _, errors = process.communicate(timeout=NOTICE_SECONDS)
+    assert process.returncode == 130
+    assert "interrupted: 1 of 3 trials are measured and kept" in errors
+    assert psutil.wait_procs([worker], timeout=NOTICE_SECONDS)[1] == []
+    assert rounds_stored(project) == [1]
+
+
+def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: object) -> None:
+    """Two real runs on one folder: the later one ends at once, the earlier one with all results."""
+    assert callable(begin)
+    first = begin(until="[1/3]")
+    second = run(project)
+    assert second.returncode == 3
+    assert "another one in progress" in second.stderr
+    _, errors = first.communicate(timeout=_WAIT_SECONDS)
+    assert first.returncode == 0, errors
+    assert rounds_stored(project) == [1] * TRIALS
+
+
+def test_a_worker_without_memory_fails_its_trial_alone(project: Path, begin: object) -> None:
+    """The kernel gives the worker no more memory: its trial says so, the others are measured."""
+    assert callable(begin)
+    process = begin(until="[2/3]")
+    worker = worker_of(process)
+    resource.prlimit(worker.pid, resource.RLIMIT_AS, (2**26, 2**26))
+    _, errors = process.communicate(timeout=_WAIT_SECONDS)
+    assert process.returncode in (1, 3)
+    assert "1 of 3 trials failed:" in errors
+    assert "Traceback (most recent call last)" not in errors.split("trials failed:")[0]
+    assert rounds_stored(project) == [1] * (TRIALS - 1)
+    assert run(project, "--resume").returncode == 0
+    assert rounds_stored(project) == [1] * TRIALS
+
+
+_READ_ONLY = """
+set -u
+mkdir -p docs/data/results && mount -t tmpfs -o size=16m tmpfs docs/data/results || exit 77
+"$0" run --provider cpu || exit 78
+ls docs/data/results/local > ../before
+mount -o remount,ro docs/data/results
+"$0" run --provider cpu
+echo "read-only: $?"
+ls docs/data/results/local | diff - ../before && echo kept
+mount -o remount,rw docs/data/results
+"$0" run --provider cpu --resume
+echo "writable: $?"
+"""
+
+
+def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -> None:
+    """Exit 3 with what to do; results of before stay, and count again when the folder is back."""
+    done = script(project, _READ_ONLY)
+    assert "read-only: 3" in done.stdout, done.stderr
+    assert "change the folder's rights, or name another folder with --results" in done.stderr
+    assert "kept" in done.stdout
+    assert "writable: 0" in done.stdout
+    assert done.stderr.count("stored before") == TRIALS
+
+
+_FULL_SCRATCH = """
+set -u
+mkdir -p ../small && mount -t tmpfs -o size=8k tmpfs ../small || exit 77
+TMPDIR=$PWD/../small "$0" run --provider cpu
+echo "full: $?"
+mount -o remount,size=80k ../small
+TMPDIR=$PWD/../small "$0" run --provider cpu
+echo "full: $?"
+"$0" run --provider cpu --resume
+echo "elsewhere: $?"
+"""
+
+
+def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> None:
+    """What trials write does not fit: failures say which room lacks; elsewhere all is measured."""
+    done = script(project, _FULL_SCRATCH)
+    assert done.stdout.count("full: 3") == 2, done.stderr
+    failures = done.stderr.split("trials failed:")
+    assert all("another place with TMPDIR" in each for each in failures[1:])
+    assert "--results" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "elsewhere: 0" in done.stdout
+    assert rounds_stored(project) == [1] * TRIALS
+
+
+def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
+    """Progress that cannot be written is not worth a measurement."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [PROGRAM, "run", "--provider", "cpu"],
+            cwd=project,
+            env=environment(project),
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            check=False,
+            timeout=_WAIT_SECONDS,
+        )
+    assert "3 of 3 results are in" in done.stdout
+    assert rounds_stored(project) == [1] * TRIALS
+
+
+# Every look at the wall clock finds it a day and a half off, now behind, now ahead.
+_JUMPING_CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+  static int (*real)(clockid_t, struct timespec *);
+  static int looks;
+  if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+  int failed = real(id, now);
+  if (!failed && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+    now->tv_sec += (looks++ % 2 ? 1 : -1) * 129600;
+  return failed;
+}
+"""
+
+
+def test_a_wall_clock_that_jumps_changes_no_time(project: Path) -> None:
+    """Only the monotonic clock times steps: no sample is negative, none is longer than the run."""
+    compiler = shutil.which("cc") or pytest.skip("no C compiler for the library that moves clocks")
+    source, library = project.parent / "jump.c", project.parent / "jump.so"
+    source.write_text(_JUMPING_CLOCK)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    looked = "import time; a, b = time.time(), time.time(); print(abs(a - b) > 86400)"
+    probe = subprocess.run(
+        [sys.executable, "-c", looked],
+        env=environment(project, LD_PRELOAD=str(library)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert probe.stdout == "True\n", "the library does not move the clock"
+    done = run(project, "--rounds", "2", LD_PRELOAD=str(library))
+    assert done.returncode == 0, done.stderr
+    for result in load_all(project / RESULTS).require_sound():
+        measured = result.measurement
+        assert max(measured.samples_seconds) < measured.wall_seconds < _WAIT_SECONDS
+        assert len(measured.rounds) == 2
