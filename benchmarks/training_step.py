@@ -55,7 +55,7 @@ def our_step(model_id: str, batch_size: int, threads: int) -> Callable[[], None]
     model = catalogue.model(model_id)
     with tempfile.TemporaryDirectory() as folder:
         job = build_job(trial, model, catalogue.graph_path(model), Path(folder))
-        session = open_session(job.graph, "cpu", threads)
+        session = open_session(job.graph, "cpu", job.session)
         inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
         return Stepper(session, "cpu", "training", inputs, job.carried)
 
