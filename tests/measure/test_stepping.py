@@ -10,7 +10,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from epochcost.measure.failures import JobError
+from epochcost.measure import stepping
+from epochcost.measure.failures import JobError, PlacementError
 from epochcost.measure.job import Carried, Job, SessionSettings
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Inputs, Stepper
@@ -227,6 +228,19 @@ def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> N
     assert [graph for _, graph in session.graphs] == ["0", "1", "0", "1"]
     assert len(set(session.graphs)) == 2
     np.testing.assert_array_equal(step.carried_values()["v"], [4, 4])
+
+
+def test_an_input_that_the_host_reads_is_no_part_of_a_cuda_graph(
+    counting: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay would go on with the value of the capture; one that never changes may stay."""
+    homes = {"w": "cpu", "v": "cpu", "g": "cpu", "lr": "cpu"}
+    job = counting.model_copy(update={"session": SessionSettings(cuda_graph=True)})
+    monkeypatch.setattr(stepping, "input_devices", lambda *_: homes | {"g": "elsewhere"})
+    with pytest.raises(PlacementError, match="got g read by the host"):
+        stepper_of(job)
+    monkeypatch.setattr(stepping, "input_devices", lambda *_: homes)
+    stepper_of(job)()
 
 
 def test_a_graph_that_serves_leaves_its_outputs_on_the_device(

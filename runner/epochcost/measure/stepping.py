@@ -17,7 +17,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from epochcost.measure.failures import JobError
+from epochcost.measure.failures import JobError, PlacementError
 from epochcost.measure.job import Carried, SessionSettings
 from epochcost.measure.session import DEVICES, input_devices
 from epochcost.measure.tensors import BFLOAT16, fill, room
@@ -93,6 +93,8 @@ class Stepper:
         self.steps_taken = 0
         self._types = {i.name: tensor_type(i) for i in session.get_inputs()}
         self._homes = input_devices(session, self._device)
+        if self._captures:
+            self._require_replayable((*inputs.batches, *inputs.series, *(c.input for c in carried)))
         fixed = {name: self._put(name, array) for name, array in inputs.constants.items()}
         names = (*inputs.batches, *inputs.series)
         fed = {name: self._input(name) for name in names}
@@ -160,6 +162,16 @@ class Stepper:
                 f"got {', '.join(sorted(self._outputs))}"
             )
         return np.asarray(self._outputs[name].numpy())
+
+    def _require_replayable(self, changing: Sequence[str]) -> None:
+        """A replay repeats what the device did, and nothing that the host did."""
+        hosted = [name for name in changing if self._homes[name] != self._device]
+        if hosted:
+            raise PlacementError(
+                "CUDA graph: demanded every input that changes from step to step on the device; "
+                f"got {', '.join(sorted(hosted))} read by the host, which a replay would not read "
+                "again: set graphs = false in the study's table [cuda]"
+            )
 
     def _other_outputs(self, mode: Mode, carried: set[str]) -> dict[str, ort.OrtValue]:
         # A replayed CUDA graph writes to the device alone: outputs are then copied after it.
