@@ -27,7 +27,7 @@ from epochcost.plan.trial import Trial
 from epochcost.specs.study import Study
 
 # What `epochcost.measure.worker` imports beside onnxruntime, LoadGen where it is installed.
-_IMPORTED = ("numpy", "onnx", "psutil", "pydantic", "mlcommons-loadgen")
+IMPORTED = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
 # What CUDA needs beside the libraries that the runtime's own extras name: see `gpu` in pyproject.
 _CUDA = (
     "nvidia-cublas",
@@ -67,7 +67,7 @@ def python_of(folder: Path) -> Path:
 
 def requirements(runtime: str) -> tuple[str, ...]:
     """The packages of an environment, pinned: the runtime, and the rest as it is installed here."""
-    pins = [*_pins(_IMPORTED)]
+    pins = [*_pins(IMPORTED)]
     cuda = [*_pins(_CUDA)] if runtime.startswith("onnxruntime-gpu==") else []
     # The extras name the libraries of the CUDA version that the runtime was built for.
     asked = runtime.replace("==", "[cuda,cudnn]==") if cuda else runtime

@@ -6,6 +6,7 @@ program reads. The answer is one JSON document on standard output.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import sys
 
@@ -62,4 +63,6 @@ def _identity(opset: int, ir_version: int) -> onnx.ModelProto:
 
 
 if __name__ == "__main__":
+    # A worker is what the environment is for: what it imports and is not there is told now.
+    importlib.import_module("epochcost.measure.worker")
     sys.stdout.write(reads().model_dump_json())

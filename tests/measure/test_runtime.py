@@ -1,0 +1,69 @@
+"""The runtime of a process is what its package and its module both say, or nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import onnx
+import onnxruntime
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.reading import Reads, reads
+from epochcost.measure.runtime import require_runtime, runtime_name, software
+from epochcost.measure.trial import command_in
+
+
+def module(file: str, version: str) -> ModuleType:
+    """A module that says these."""
+    return SimpleNamespace(__file__=file, __version__=version)  # type: ignore[return-value]
+
+
+def test_the_installed_runtime_is_proved() -> None:
+    """Package and module agree here, and the packages of the process come with it."""
+    found = software(onnxruntime)
+    assert found.runtime == runtime_name()
+    assert found.runtime.endswith(f"=={onnxruntime.__version__}")
+    assert found.packages["onnx"] == onnx.__version__
+
+
+def test_a_module_of_another_version_than_its_package_is_refused() -> None:
+    """One package installed over another leaves such a mixture."""
+    with pytest.raises(CapabilityError, match=f"onnxruntime 0.1 belongs to; got {runtime_name()}"):
+        software(module(str(onnxruntime.__file__), "0.1"))
+
+
+def test_a_module_of_no_package_is_refused(tmp_path: Path) -> None:
+    """A build on somebody's path has no version that anyone could install."""
+    with pytest.raises(CapabilityError, match="got no package"):
+        software(module(str(tmp_path / "onnxruntime/__init__.py"), onnxruntime.__version__))
+
+
+def test_another_runtime_than_the_demanded_one_is_refused() -> None:
+    """Build and version both count."""
+    require_runtime("onnxruntime==1.20.1", "onnxruntime==1.20.1")
+    with pytest.raises(CapabilityError, match="no figure of one runtime"):
+        require_runtime("onnxruntime==1.20.1", "onnxruntime-gpu==1.20.1")
+
+
+def test_a_runtime_tells_what_it_reads() -> None:
+    """No limit below what the models here are written in, and one that the runtime keeps to."""
+    found = reads()
+    assert found.opset >= 18
+    assert found.ir_version >= 10
+    assert found.software == software(onnxruntime)
+
+
+def test_an_interpreter_without_the_package_runs_its_modules(tmp_path: Path) -> None:
+    """Found by its place, whatever folder one stands in and whatever PYTHONPATH names."""
+    (tmp_path / "onnxruntime.py").write_text("raise SystemExit('the wrong one')")
+    command = command_in(Path(sys.executable), "epochcost.measure.reading")
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert Reads.model_validate(json.loads(done.stdout)).software.runtime == runtime_name()
