@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -41,3 +43,12 @@ def test_a_ratio_of_two_means_is_covered_as_often_as_it_says() -> None:
         found = ratio(top, under)
         hits += found.low <= 0.4 <= found.high
     assert 0.935 <= hits / 2000 <= 0.965
+
+
+def test_an_end_at_nothing_bounds_no_ratio() -> None:
+    """Two scattered samples say that a time is below something, and nothing more."""
+    unbounded, sure = Bounded(0, 1, 2), Bounded(1, 2, 4)
+    below = ratio(unbounded, sure)
+    assert (below.low, below.mean) == (0, 0.5)
+    assert 1 < below.high < 2
+    assert ratio(sure, unbounded).high == math.inf

@@ -127,7 +127,7 @@ def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeR
 def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
     """Threads that spin on a CPU that others need make a time that no instance would show."""
     result = make_result()
-    for threads, expected in ((2, []), (3, ["3 threads shared 2 CPUs"])):
+    for threads, expected in ((2, []), (3, ["3 threads on 2 vCPU"])):
         pinned = Pinning(cpus=(0, 1), threads=threads)
         crowded = result.measurement.model_copy(update={"pinning": pinned})
         found = instabilities(crowded, result.environment)

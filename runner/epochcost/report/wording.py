@@ -20,6 +20,8 @@ _GOALS: dict[Goal, str] = {
     "full": "full training",
     "million": "million inferences",
 }
+# Of an interval of a factor; wider ones come from two or three scattered samples.
+_WIDEST = 1000
 SHAPES = {
     "measured": "○",
     "measured, price assumed": "□",
@@ -83,9 +85,11 @@ def times_words(factor: Bounded | float) -> str:
 
 
 def times_range(factor: Bounded) -> str:
-    """The interval of a factor; empty where it has none."""
+    """The interval of a factor; empty where it has none, and said where it tells nothing."""
     if factor.low == factor.high:
         return ""
+    if factor.high > _WIDEST * factor.low:
+        return "too few samples to bound it"
     return f"{factor.low:.3g} to {factor.high:.3g}"
 
 

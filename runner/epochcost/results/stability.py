@@ -59,7 +59,7 @@ def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
     if pinning is not None and pinning.threads > len(pinning.cpus):
         yield Instability(
             "threads",
-            f"{pinning.threads} threads shared {len(pinning.cpus)} CPUs",
+            f"{pinning.threads} threads on {len(pinning.cpus)} vCPU",
             "leave `threads` out, or set `spinning = false` in the study's [session]",
         )
 
@@ -75,7 +75,7 @@ def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
     if others is not None and others > _MOST_OTHERS_SHARE * cpus:
         yield Instability(
             "others",
-            f"other programs kept {others:.1f} of {cpus} CPUs busy",
+            f"other programs kept {others:.1f} of {cpus} {'CPU' if cpus == 1 else 'CPUs'} busy",
             "end them, or measure when the machine is idle",
         )
     steal = watched.steal_share

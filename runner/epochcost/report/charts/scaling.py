@@ -8,6 +8,8 @@ from typing import Any
 from epochcost.report.charts import axes, theme
 
 _HEIGHT = 320
+# How many times its mean the end of a bar may be.
+_MOST_DRAWN = 3
 _IDEAL = "each vCPU as good as the first"
 # Lines are told apart by their points too, so that colour is never the only difference.
 _SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
@@ -82,8 +84,7 @@ def _ideal(alt: Any, chart: ScalingChart, x: Any, y: Any) -> list[Any]:
 def _axes(alt: Any, chart: ScalingChart) -> tuple[Any, Any]:
     counts = sorted({point.vcpus for point in chart.points})
     ideal = counts[-1] / counts[0]
-    values = [*(value for point in chart.points for value in point.value), 1.0, ideal]
-    domain = min(values) / 1.1, max(values) * 1.15
+    domain = _domain([*(end for point in chart.points for end in _ends(point)), 1.0, ideal])
     x = alt.X(
         "vcpus:Q",
         scale=alt.Scale(type="log", domain=(counts[0] / 1.1, counts[-1] * 1.1), nice=False),
@@ -99,8 +100,18 @@ def _axes(alt: Any, chart: ScalingChart) -> tuple[Any, Any]:
     return x, y
 
 
+def _domain(values: list[float]) -> tuple[float, float]:
+    return min(values) / 1.1, max(values) * 1.15
+
+
+def _ends(point: ScalingPoint) -> tuple[float, float, float]:
+    """The interval, cut where a few scattered samples would shrink all others to a line."""
+    low, mean, high = point.value
+    return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
+
+
 def _datum(point: ScalingPoint) -> dict[str, Any]:
-    low, value, high = point.value
+    low, value, high = _ends(point)
     return {
         "series": point.series,
         "vcpus": point.vcpus,
