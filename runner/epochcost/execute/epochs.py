@@ -16,7 +16,7 @@ from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
 from epochcost.execute.step import step_of
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import EpochFiles, Progress, Sampling
+from epochcost.measure.job import EpochFiles, Job, Progress, Sampling
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.results.epochs import MOST_EPOCH_SECONDS, WholeEpochs
@@ -55,19 +55,55 @@ def whole_epochs(
     on_progress: OnProgress,
 ) -> WholeEpochs | None:
     """Run the epochs in ``folder``, or say why not; None where the trial trains nothing."""
-    model = catalogue.model(trial.model)
-    if trial.mode != "training" or model.training is None:
+    steps = epoch_steps(asked, trial, catalogue)
+    if steps is None:
         return None
-    examples = asked.examples or model.training.examples_per_epoch
-    steps = max(1, examples // trial.batch_size)
     expected = steps * summary_of(measurement).mean
     if expected > asked.most_seconds:
         return WholeEpochs(steps=steps, left_out=_too_long(expected, asked.most_seconds))
     try:
-        files = _Files(trial, model, catalogue.graph_path(model), folder)
-        return _run(asked.count, files, examples, steps, on_progress)
+        job = epoch_job(asked, trial, catalogue, folder)
+        return run_trial(job, folder, on_progress).epochs
     except (EpochcostError, OSError) as error:
         return WholeEpochs(steps=steps, left_out=str(error))
+
+
+def epoch_steps(asked: EpochsAsked, trial: Trial, catalogue: Catalogue) -> int | None:
+    """How many full batches an epoch has; None where the trial trains nothing."""
+    training = catalogue.model(trial.model).training
+    if trial.mode != "training" or training is None:
+        return None
+    return max(1, (asked.examples or training.examples_per_epoch) // trial.batch_size)
+
+
+def epoch_job(asked: EpochsAsked, trial: Trial, catalogue: Catalogue, folder: Path) -> Job:
+    """Write the trial's graph and the epoch's examples into ``folder``; the job that runs them.
+
+    Raises ModelError as ``build_job`` does, OSError where the disk is full.
+    """
+    model = catalogue.model(trial.model)
+    steps = epoch_steps(asked, trial, catalogue)
+    assert steps is not None, "only trainings have epochs"
+    job = build_job(trial, model, catalogue.graph_path(model), folder)
+    teacher = _teacher(trial, model, catalogue.graph_path(model))
+    # The last incomplete batch is dropped after shuffling, so its examples belong to the epoch.
+    examples = max(asked.examples or _declared(model), steps * trial.batch_size)
+    stored = examples_on_disk(teacher, examples)
+    epochs = EpochFiles(
+        arrays=dict(write_epoch(teacher, stored, folder)),
+        examples=examples,
+        batch_size=trial.batch_size,
+        steps=steps,
+        count=asked.count,
+        seed=trial.seed,
+    )
+    short = {"evaluation": None, "reference": None, "sampling": _SHORT, "epochs": epochs}
+    return job.model_copy(update=short)
+
+
+def _declared(model: Model) -> int:
+    assert model.training is not None, "only trainings have epochs"
+    return model.training.examples_per_epoch
 
 
 def _too_long(expected_seconds: float, most_seconds: float) -> str:
@@ -77,42 +113,10 @@ def _too_long(expected_seconds: float, most_seconds: float) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Files:
-    """What a worker's files are made of, and where they go."""
-
-    trial: Trial
-    model: Model
-    graph_path: Path
-    folder: Path
-
-    @property
-    def teacher(self) -> Teacher:
-        """Who draws the examples: the same that draws a trial's batches."""
-        trial, training = self.trial, self.model.training
-        assert training is not None, "only trainings have epochs"
-        graph = bound(load_model(self.graph_path), self.model, trial.batch_size)
-        step = step_of(graph, self.model, training, trial.provider, trial.seed)
-        targets = step_targets(step, graph, self.model, training, trial.batch_size)
-        fields = example_fields(graph, self.model, trial.batch_size)
-        return Teacher(fields, targets, trial.seed)
-
-
-def _run(
-    count: int, files: _Files, examples: int, steps: int, on_progress: OnProgress
-) -> WholeEpochs | None:
-    job = build_job(files.trial, files.model, files.graph_path, files.folder)
-    teacher = files.teacher
-    stored = examples_on_disk(teacher, examples)
-    epochs = EpochFiles(
-        arrays=dict(write_epoch(teacher, stored, files.folder)),
-        examples=max(examples, files.trial.batch_size),
-        batch_size=files.trial.batch_size,
-        steps=steps,
-        count=count,
-        seed=files.trial.seed,
-    )
-    asked = job.model_copy(
-        update={"evaluation": None, "reference": None, "sampling": _SHORT, "epochs": epochs}
-    )
-    return run_trial(asked, files.folder, on_progress).epochs
+def _teacher(trial: Trial, model: Model, graph_path: Path) -> Teacher:
+    """Who draws the examples: the same that draws a trial's batches."""
+    assert model.training is not None, "only trainings have epochs"
+    graph = bound(load_model(graph_path), model, trial.batch_size)
+    step = step_of(graph, model, model.training, trial.provider, trial.seed)
+    targets = step_targets(step, graph, model, model.training, trial.batch_size)
+    return Teacher(example_fields(graph, model, trial.batch_size), targets, trial.seed)
