@@ -23,6 +23,9 @@ INTEGER_OPERATORS = frozenset(
     }
 )  # fmt: skip
 _FLOATING = HEAVY_OPERATORS | {"GroupQueryAttention", "NhwcConv", "NhwcFusedConv"}
+_PRODUCTS_OF_TWO = frozenset(
+    {"Einsum", "FusedGemm", "FusedMatMul", "Gemm", "MatMul", "MultiHeadAttention"}
+)
 _HALVES: dict[Precision, str] = {"fp16": "float16", "bf16": "bfloat16"}
 _NAMES: dict[Provider, str] = {"cpu": "CPU provider", "cuda": "CUDA provider"}
 _MISSING_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(")
@@ -74,13 +77,19 @@ def _prove_half(nodes: tuple[ExecutedNode, ...], precision: Precision, provider:
 
 
 def _prove_int8(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
-    wrong = [node for node in nodes if node.operator in _FLOATING and node.reads_weights]
+    wrong = [node for node in nodes if node.operator in _FLOATING and not _of_activations(node)]
     if wrong or not any(node.operator in INTEGER_OPERATORS for node in nodes):
         raise CapabilityError(
             f"int8: the {_NAMES[provider]} has no integer kernel for {_operators(wrong)} as "
             "quantised: it would compute in fp32; measure this model in fp32 here, or name the "
             'other quantization ("dynamic" or "static") in the study'
         )
+
+
+def _of_activations(node: ExecutedNode) -> bool:
+    """Whether a product reads no weights; a profile leaves out those that are packed."""
+    two = node.operator in _PRODUCTS_OF_TWO and len(node.input_types) >= 2
+    return two and not node.reads_weights
 
 
 def _operators(nodes: Iterable[ExecutedNode]) -> str:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
     QuantFormat,
@@ -39,6 +41,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 CALIBRATION_BATCHES = 8
 # Those with integer kernels; the quantiser turns Gemm into MatMul and Add where it must.
 _DYNAMIC = ["Attention", "Conv", "Gemm", "LSTM", "MatMul"]
+# The quantiser infers no types behind sequences of tensors.
+_FLOATS_UNLESS_KNOWN = {"DefaultTensorType": TensorProto.FLOAT}
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 _PRODUCTS = frozenset({"Attention", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
 
@@ -90,9 +94,13 @@ def quantised(request: Quantising) -> Path:
 def quantise(request: Quantising) -> None:
     """Quantise in this process. Raises ModelError, CapabilityError."""
     model = with_stored_parameters(load_model(request.graph), request.seed)
-    prepared = str(request.target.with_suffix(".prepared.onnx"))
+    stored, prepared = (
+        str(request.target.with_suffix(f".{stage}.onnx")) for stage in ("stored", "prepared")
+    )
+    # From a file: a model in memory would go through one of external data, which may be empty.
+    onnx.save(model, stored)
     # Folds normalisations into convolutions, as ONNX Runtime's documentation asks for.
-    quant_pre_process(model, prepared, skip_symbolic_shape=True)
+    quant_pre_process(stored, prepared, skip_symbolic_shape=True)
     if request.quantization == "dynamic":
         quantize_dynamic(
             prepared,
@@ -100,6 +108,7 @@ def quantise(request: Quantising) -> None:
             op_types_to_quantize=_DYNAMIC,
             reduce_range=True,
             weight_type=QuantType.QInt8,
+            extra_options=_FLOATS_UNLESS_KNOWN,
         )
         return
     quantize_static(
@@ -111,6 +120,7 @@ def quantise(request: Quantising) -> None:
         reduce_range=True,
         activation_type=QuantType.QUInt8,
         weight_type=QuantType.QInt8,
+        extra_options=_FLOATS_UNLESS_KNOWN,
     )
 
 
@@ -132,7 +142,19 @@ def with_stored_parameters(model: onnx.ModelProto, seed: int) -> onnx.ModelProto
     graph.input.extend(fed)
     graph.initializer.extend(others)
     graph.initializer.extend(numpy_helper.from_array(v, name) for name, v in values.items())
+    _give_gemms_their_own(graph)
     return stored
+
+
+def _give_gemms_their_own(graph: onnx.GraphProto) -> None:
+    """Copy the weights that a Gemm shares: the quantiser transposes them where they are."""
+    readers = Counter(name for node in graph.node for name in node.input)
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Gemm" and node.input[1] in weights and readers[node.input[1]] > 1:
+            own = graph.initializer.add()
+            own.CopyFrom(weights[node.input[1]])
+            own.name = node.input[1] = f"{own.name}_of_{node.output[0]}"
 
 
 class _Batches(CalibrationDataReader):  # type: ignore[misc]
@@ -167,8 +189,9 @@ def main(file: str) -> int:
     except EpochcostError as error:
         sys.stderr.write(f"\n{error}\n")
         return error.exit_code
-    except MemoryError:
-        sys.stderr.write("\nthe memory of this machine does not suffice for the quantiser\n")
+    except Exception as error:  # ONNX Runtime's quantiser has no errors of its own
+        traceback.print_exc()
+        sys.stderr.write(f"\nONNX Runtime's quantiser gave up: {type(error).__name__}: {error}\n")
         return CapabilityError.exit_code
     return 0
 

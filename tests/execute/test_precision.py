@@ -1,0 +1,201 @@
+"""Small models in each precision, from a study to a measurement by ONNX Runtime on the CPU."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from epochcost.errors import CapabilityError
+from epochcost.execute.build import build_job
+from epochcost.execute.planning import Request, plan_here
+from epochcost.measure.arithmetic import INTEGER_OPERATORS
+from epochcost.measure.job import Job
+from epochcost.measure.worker import measure
+from epochcost.results.records import Measurement
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+Run = Callable[..., Measurement]
+CPU = "CPUExecutionProvider"
+Shape = list[int]
+# ONNX Runtime has fp16 kernels of the CPU on 64-bit Arm.
+needs_x86 = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="other CPUs have kernels in half"
+)
+
+
+def weightless(nodes: list[onnx.NodeProto], weights: dict[str, Shape]) -> onnx.ModelProto:
+    """A model from x (batch, 16) to logits (batch, 3) whose weights are drawn."""
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 16]),
+            *(helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in weights.items()),
+        ],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 3])],
+        [
+            numpy_helper.from_array(np.array([0, 1, 4, 4]), "image"),
+            numpy_helper.from_array(np.array([0, 4, 4]), "tokens"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    drawn = {
+        name: {"distribution": "uniform", "scale": 0.5, "seed": seed}
+        for seed, name in enumerate(weights)
+    }
+    helper.set_model_props(model, {"epochcost.parameters": json.dumps(drawn)})
+    return model
+
+
+def perceptron() -> onnx.ModelProto:
+    """Two dense layers."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["hidden"]),
+        helper.make_node("Relu", ["hidden"], ["active"]),
+        helper.make_node("Gemm", ["active", "v"], ["logits"]),
+    ]
+    return weightless(nodes, {"w": [16, 32], "b": [32], "v": [32, 3]})
+
+
+def convolutional() -> onnx.ModelProto:
+    """Two convolutions and a dense layer."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "image"], ["i"]),
+        helper.make_node("Conv", ["i", "k"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "l"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["f"]),
+        helper.make_node("Gemm", ["f", "v"], ["logits"]),
+    ]
+    return weightless(nodes, {"k": [8, 1, 2, 2], "l": [8, 8, 2, 2], "v": [32, 3]})
+
+
+def attending() -> onnx.ModelProto:
+    """A block of a transformer: attention over four tokens, normalisation, a dense layer."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "tokens"], ["t"]),
+        *(helper.make_node("MatMul", ["t", f"w{n}"], [n]) for n in "qkv"),
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"]),
+        helper.make_node("MatMul", ["shares", "v"], ["seen"]),
+        helper.make_node("Add", ["t", "seen"], ["sum"]),
+        helper.make_node("LayerNormalization", ["sum", "scale"], ["normal"]),
+        helper.make_node("Flatten", ["normal"], ["f"]),
+        helper.make_node("Gemm", ["f", "out"], ["logits"]),
+    ]
+    weights = {"wq": [4, 4], "wk": [4, 4], "wv": [4, 4], "scale": [4], "out": [16, 3]}
+    return weightless(nodes, weights)
+
+
+MODELS = {"perceptron": perceptron, "convolutional": convolutional, "attending": attending}
+
+
+@pytest.fixture(name="job_in")
+def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
+    """The job of inference of a model in a precision, as a study asks for it."""
+
+    def job_in(graph: onnx.ModelProto, precision: str, extra: str = "") -> Job:
+        root = write_tiny_project(tmp_path / "project")
+        onnx.save(graph, root / "models" / "tiny.onnx")
+        study = root / "specs" / "studies" / "brief.toml"
+        asked = f'precisions = ["{precision}"]\nmodes = ["inference"]\n{extra}\n[sampling]'
+        study.write_text(study.read_text().replace("[sampling]", asked))
+        spec = root / "specs" / "models" / "tiny.toml"
+        spec.write_text(spec.read_text().replace("batch_sizes = [1]", "batch_sizes = [8]"))
+        catalogue = load_catalogue(root)
+        (trial,) = plan_here(catalogue, Request(providers=("cpu",))).trials
+        model = catalogue.model("tiny")
+        (tmp_path / "job").mkdir()
+        return build_job(trial, model, catalogue.graph_path(model), tmp_path / "job")
+
+    return job_in
+
+
+@pytest.fixture(name="run")
+def run_fixture(job_in: Callable[..., Job], tmp_path: Path) -> Run:
+    """Measure inference of a model in a precision."""
+    return lambda *asked: measure(job_in(*asked), tmp_path, lambda _: None)
+
+
+def test_fp32_is_compared_with_nothing(run: Run) -> None:
+    """The plain trial has no agreement with itself."""
+    assert run(perceptron(), "fp32").agreement is None
+
+
+@pytest.mark.parametrize(
+    ("name", "quantization"),
+    [("perceptron", "dynamic"), ("convolutional", "static"), ("attending", "dynamic")],
+)
+def test_int8_multiplies_integers_and_stays_near(run: Run, name: str, quantization: str) -> None:
+    """As the graph suggests; on eight examples int8 is within a tenth of fp32."""
+    found = run(MODELS[name](), "int8")
+    operators = set(found.placement.nodes_by_provider[CPU])
+    assert operators & INTEGER_OPERATORS
+    assert found.agreement is not None
+    (logits,) = found.agreement.outputs
+    assert found.agreement.quantization == quantization
+    assert found.agreement.examples == 8
+    assert logits.relative_to_norm is not None
+    assert 0 < logits.relative_to_norm < 0.1
+    assert logits.largest_changed is not None
+
+
+@pytest.mark.slow
+def test_int8_is_made_as_the_study_says(run: Run) -> None:
+    """The same graph with scales found as it runs."""
+    found = run(convolutional(), "int8", 'quantization = "dynamic"')
+    assert "ConvInteger" in found.placement.nodes_by_provider[CPU]
+    assert found.agreement is not None
+    assert found.agreement.quantization == "dynamic"
+
+
+@needs_x86
+@pytest.mark.parametrize("name", MODELS)
+def test_fp16_without_kernels_is_refused(run: Run, name: str) -> None:
+    """ONNX Runtime would cast to fp32 and back in silence; the trial says so instead."""
+    with pytest.raises(CapabilityError, match=r"fp16: the CPU provider has no fp16 kernel for"):
+        run(MODELS[name](), "fp16")
+
+
+@needs_x86
+@pytest.mark.parametrize("name", MODELS)
+def test_bf16_without_kernels_is_refused(run: Run, name: str) -> None:
+    """ONNX Runtime opens no session at all; the trial names the operator."""
+    with pytest.raises(CapabilityError, match=r"bf16: the CPU provider has no bf16 kernel for \w+"):
+        run(MODELS[name](), "bf16")
+
+
+def test_a_recurrent_layer_without_an_integer_kernel_is_refused(run: Run) -> None:
+    """The quantiser leaves GRU as it is, so that int8 would be fp32."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "tokens"], ["t"]),
+        helper.make_node("GRU", ["t", "w", "r"], ["", "last"], hidden_size=3, layout=0),
+        helper.make_node("ReduceMean", ["last"], ["mean"], keepdims=0),
+        helper.make_node("Gemm", ["x", "v"], ["g"]),
+        helper.make_node("Add", ["g", "mean"], ["logits"]),
+    ]
+    graph = weightless(nodes, {"w": [1, 9, 4], "r": [1, 9, 3], "v": [16, 3]})
+    with pytest.raises(CapabilityError, match="no integer kernel for GRU"):
+        run(graph, "int8")
+
+
+@pytest.mark.slow
+def test_under_load_the_largest_batch_is_compared(
+    job_in: Callable[..., Job], tmp_path: Path
+) -> None:
+    """LoadGen's graphs are quantised too, and the first examples compared."""
+    pytest.importorskip("mlperf_loadgen")
+    job = job_in(perceptron(), "int8", 'scenarios = ["offline"]')
+    found = measure(job, tmp_path, lambda _: None)
+    assert found.agreement is not None
+    assert found.agreement.examples == 8
+    assert found.agreement.outputs[0].relative_to_norm < 0.1

@@ -1,0 +1,96 @@
+"""The types that nodes read prove a precision; where fp32 hides behind casts, the trial fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.arithmetic import demanding_kernels, prove_arithmetic
+from epochcost.measure.failures import JobError
+from epochcost.measure.placement import ExecutedNode
+from epochcost.specs.study import Precision
+
+
+def node(operator: str, *input_types: str, reads_weights: bool = False) -> ExecutedNode:
+    """One executed node that read those types."""
+    return ExecutedNode(
+        operator, "0", operator, "CUDAExecutionProvider", 10**6, input_types, reads_weights
+    )
+
+
+@pytest.mark.parametrize(("precision", "word"), [("fp16", "float16"), ("bf16", "bfloat16")])
+def test_heavy_nodes_in_half_are_a_proof(precision: Precision, word: str) -> None:
+    """What is light may be cast and computed in fp32."""
+    nodes = (node("Cast", "float"), node("Gemm", word, word), node("ReduceL2", "float"))
+    prove_arithmetic(nodes, precision, "cuda")
+
+
+def test_one_heavy_node_in_fp32_is_refused_by_name() -> None:
+    """The line names the operator, the precision and the provider."""
+    nodes = (node("Gemm", "float16", "float16"), node("Conv", "float", "float"))
+    with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Conv: it"):
+        prove_arithmetic(nodes, "fp16", "cuda")
+
+
+def test_one_half_is_not_the_other() -> None:
+    """An fp16 kernel is no proof of bf16."""
+    with pytest.raises(CapabilityError, match="no bf16 kernel for MatMul"):
+        prove_arithmetic((node("MatMul", "float16", "float16"),), "bf16", "cpu")
+
+
+def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
+    """A lookup and a mean have to be in half as well; integers are not asked."""
+    shape = node("Concat", "int64", "int64")
+    prove_arithmetic((shape, node("ReduceMean", "float16", "int64")), "fp16", "cuda")
+    with pytest.raises(CapabilityError, match="kernel for ReduceMean"):
+        prove_arithmetic((shape, node("ReduceMean", "float", "int64")), "fp16", "cuda")
+    with pytest.raises(CapabilityError, match="any operator of this graph"):
+        prove_arithmetic((shape,), "fp16", "cuda")
+
+
+def test_integer_kernels_prove_int8() -> None:
+    """A product of two activations beside them may be in fp32."""
+    nodes = (node("DynamicQuantizeMatMul", "float", "int8"), node("MatMul", "float", "float"))
+    prove_arithmetic(nodes, "int8", "cpu")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        node("MatMul", "float", "float", reads_weights=True),
+        node("MatMul", "float"),
+        node("GRU", "float", "float"),
+    ],
+    ids=["stored", "packed", "recurrent"],
+)
+def test_weights_multiplied_in_fp32_are_refused(left: ExecutedNode) -> None:
+    """Weights in the graph, those that ONNX Runtime packed away, and those of recurrent layers."""
+    with pytest.raises(CapabilityError, match=f"no integer kernel for {left.operator} as"):
+        prove_arithmetic((node("QLinearConv", "uint8", "int8"), left), "int8", "cpu")
+
+
+def test_int8_without_integer_kernels_is_refused() -> None:
+    """A graph in which nothing was quantised is not int8."""
+    with pytest.raises(CapabilityError, match="no integer kernel for any operator"):
+        prove_arithmetic((node("Relu", "float"),), "int8", "cpu")
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32"])
+def test_fp32_needs_no_proof(precision: Precision) -> None:
+    """TF32 is an option of fp32 kernels, which a profile does not show."""
+    prove_arithmetic((node("MatMul", "float", "float"),), precision, "cuda")
+
+
+def test_a_missing_kernel_is_one_line() -> None:
+    """Of ONNX Runtime's message the operator is kept."""
+    refusal = "graph: ONNX Runtime refused the graph: NOT_IMPLEMENTED : Could not find an "
+    said = JobError(refusal + "implementation for Relu(14) node with name 'r'")
+    with (
+        pytest.raises(
+            CapabilityError, match=r"^bf16: the CPU provider has no bf16 kernel for Relu"
+        ),
+        demanding_kernels("bf16", "cpu"),
+    ):
+        raise said
+    with pytest.raises(JobError), demanding_kernels("fp32", "cpu"):
+        raise said
