@@ -96,7 +96,7 @@ class Session(Spec):
 class Cuda(Spec):
     """What only the CUDA provider knows.
 
-    ``device`` is the GPU's number as the driver counts; ``graphs`` records a step once as a CUDA
+    ``device`` is the GPU's number as CUDA counts; ``graphs`` records a step once as a CUDA
     graph and replays it; ``memory_limit_gib`` bounds ONNX Runtime's arena on the device.
     """
 
