@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 
@@ -40,10 +41,21 @@ class TrainingCosts:
     step is unknown), ``epoch_alone`` is one epoch billed by itself, ``full`` the whole job's bill.
     """
 
-    step: Cost | None
     epoch: Cost
-    epoch_alone: Cost
     full: Cost
+    _time: TrainingTime
+    _prorated: Callable[[Time], Cost] = field(compare=False, repr=False)
+    _billed: Callable[[Time], Cost] = field(compare=False, repr=False)
+
+    @property
+    def step(self) -> Cost | None:
+        """A step's share."""
+        return None if self._time.step is None else self._prorated(self._time.step)
+
+    @property
+    def epoch_alone(self) -> Cost:
+        """An epoch as a job by itself."""
+        return self._billed(self._time.epoch)
 
 
 def training_costs(
@@ -57,10 +69,11 @@ def training_costs(
     prorated = partial(prorated_cost, price, vcpus=vcpus, accelerated=accelerated)
     billed = partial(billed_cost, price, vcpus=vcpus, accelerated=accelerated)
     return TrainingCosts(
-        step=None if time.step is None else prorated(time.step),
         epoch=prorated(time.epoch),
-        epoch_alone=billed(time.epoch),
         full=billed(time.full),
+        _time=time,
+        _prorated=prorated,
+        _billed=billed,
     )
 
 

@@ -42,7 +42,9 @@ _SHORTEST_MEMORY, _LONGEST_MEMORY = 0.5, 2.0
 _BETWEEN = tuple(4.0**power for power in range(-3, 6))
 # Choices this much less likely than the best one move no digit.
 _NEGLIGIBLE = 1e-6
-_BISECTIONS = 40
+# Newton's steps square the error; a handful is enough.
+_MOST_STEPS = 100
+_SMALLEST_STEP = 1e-9
 
 
 @dataclass(frozen=True)
@@ -140,18 +142,20 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 
 
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
-    """Where a mixture of Student's t leaves ``1 - level`` outside, by bisection.
+    """Where a mixture of Student's t leaves ``1 - level`` outside, by Newton's method.
 
-    The tail of each is taken as the normal one, stretched to meet Student's at the level.
+    The tail of each is taken as the normal one, stretched to meet Student's at the level. The
+    tails are convex, so that steps from the narrowest one's quantile never go too far.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     stretched = spreads * student_quantile((1 + level) / 2, degrees) / z * math.sqrt(2)
-    low, high = float(stretched.min()) * z / math.sqrt(2), float(stretched.max()) * z / math.sqrt(2)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        outside = sum(
-            weight * math.erfc(middle / spread)
-            for weight, spread in zip(weights.tolist(), stretched.tolist(), strict=True)
-        )
-        low, high = (middle, high) if outside > 1 - level else (low, middle)
-    return (low + high) / 2
+    each = list(zip(weights.tolist(), stretched.tolist(), strict=True))
+    found = float(stretched.min()) * z / math.sqrt(2)
+    for _ in range(_MOST_STEPS):
+        outside = sum(weight * math.erfc(found / spread) for weight, spread in each)
+        slope = sum(weight / spread * math.exp(-((found / spread) ** 2)) for weight, spread in each)
+        step = (outside - (1 - level)) / (slope * 2 / math.sqrt(math.pi))
+        found += step
+        if step <= _SMALLEST_STEP * found:
+            break
+    return found
