@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.cli.stability import show_doubts
+from epochcost.cli.stability import show_doubts, show_outliers
 from epochcost.results.records import Conditions, Result
 from report_project import make_result
 
@@ -45,3 +45,14 @@ def test_a_calm_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """No news is good news."""
     show_doubts([disturbed(32, 0.1)])
     assert capsys.readouterr().err == ""
+
+
+def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A tenth more for two slow steps is said; one that adds half a percent is not."""
+    heavy = make_result(samples=(*STEADY, 0.03, 0.05))
+    light = make_result(batch_size=64, samples=(*STEADY, 0.012))
+    show_outliers([heavy, light])
+    assert capsys.readouterr().err == (
+        "outliers: net training cpu batch 32: 2 of 42 samples add 12.4% to the mean, the longest "
+        "5.0 medians; they stay in every figure\n"
+    )

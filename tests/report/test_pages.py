@@ -14,6 +14,7 @@ from epochcost.report.navigation import navigation
 from epochcost.report.pages import home
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
+from epochcost.results.epochs import Epoch, WholeEpochs
 from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
 from report_project import REPOSITORY, inputs_of, make_result, write_project
 
@@ -207,3 +208,31 @@ def test_the_first_page_begins_with_our_own_figures(report: Report) -> None:
     measured = [one.measured for one in page.context["overviews"]]
     assert measured == sorted(measured, reverse=True)
     assert set(measured) == {True, False}
+
+
+def test_outliers_are_told_beside_their_figure(tmp_path: Path) -> None:
+    """Two of 42 steps took three and five times the median; they stay in the mean."""
+    result = make_result(samples=(*(0.010, 0.0101) * 20, 0.03, 0.05))
+    project = write_project(tmp_path, [result])
+    page = html.unescape(
+        build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    )
+    assert "2 of 42 samples, 12 % of the time; the longest took 5 times the median" in page
+
+
+def test_whole_epochs_show_the_error_of_the_extrapolation(tmp_path: Path) -> None:
+    """100 steps of 11 ms foretell 1.1 s; the epoch took a second, a tenth of it idle."""
+    ran = Epoch(seconds=1.0, waiting_seconds=0.1)
+    epochs = WholeEpochs(steps=100, examples_on_disk=50, epochs=(ran,))
+    left = WholeEpochs(steps=100, left_out="an epoch would take a week")
+    pages = {}
+    for found in (epochs, left):
+        result = make_result(samples=(0.011,) * 40)
+        measurement = result.measurement.model_copy(update={"epochs": found})
+        project = write_project(
+            tmp_path / str(len(pages)), [result.model_copy(update={"measurement": measurement})]
+        )
+        built = build(inputs_of(project), REPOSITORY / "site_templates")
+        pages[found.left_out] = html.unescape(built.pages["models/net.md"])
+    assert "| 1 s | 1.1 s | +10.0 % | 10.0 % |" in pages[None]
+    assert "unknown: an epoch would take a week" in pages["an epoch would take a week"]

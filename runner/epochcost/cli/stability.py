@@ -1,4 +1,4 @@
-"""Warnings at the end of a run: what may keep results from repeating, each with its remedy."""
+"""The end of a run: what may keep results from repeating, and which steps stood apart."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import typer
 
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
+from epochcost.statistics import outliers
+
+# Below it, outliers move the mean by less than a study usually wants to know it.
+_LEAST_TIME_SHARE = 0.01
 
 
 def show_doubts(results: Sequence[Result]) -> None:
@@ -21,3 +25,16 @@ def show_doubts(results: Sequence[Result]) -> None:
     for remedy, seen in remedies.items():
         typer.echo("\n".join(["unstable:", *(f"  {one}" for one in seen)]), err=True)
         typer.echo(f"  remedy: {remedy}", err=True)
+
+
+def show_outliers(results: Sequence[Result]) -> None:
+    """List the slow steps that add more than a percent to a mean; all of them stay in it."""
+    for result in results:
+        found = outliers(result.measurement.samples_seconds)
+        if found is not None and found.time_share >= _LEAST_TIME_SHARE:
+            typer.echo(
+                f"outliers: {result.trial.title}: {found.count} of {found.of} samples add "
+                f"{found.time_share:.1%} to the mean, the longest {found.longest:.1f} medians; "
+                "they stay in every figure",
+                err=True,
+            )

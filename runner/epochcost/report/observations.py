@@ -12,6 +12,7 @@ from typing import Literal
 from epochcost.cost import Time
 from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.subjects import Machine, Subject, measured_machine, published_machine
+from epochcost.results.epochs import WholeEpochs
 from epochcost.results.records import Energy, Result
 from epochcost.results.stability import instabilities
 from epochcost.results.summary import summary_of
@@ -19,7 +20,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Training
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode
-from epochcost.statistics import Summary
+from epochcost.statistics import Outliers, Summary, outliers
 
 Kind = Literal["measured", "published"]
 
@@ -66,6 +67,8 @@ class Observation:
     meters: str | None = None
     variant: str = ""
     vcpus: int | None = None
+    outliers: Outliers | None = None
+    whole_epochs: WholeEpochs | None = None
 
     @property
     def full(self) -> Time | None:
@@ -163,6 +166,8 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         meters=energy.meter or None,
         variant=trial.variant,
         vcpus=trial.vcpus,
+        outliers=outliers(result.measurement.samples_seconds),
+        whole_epochs=result.measurement.epochs,
     )
 
 

@@ -21,7 +21,7 @@ from epochcost.report.figures.dots import owned_hour
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
 from epochcost.report.subjects import Subject
 from epochcost.specs.price import Price
-from epochcost.units import plain, scientific
+from epochcost.units import plain, scientific, seconds
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -126,6 +126,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "ratio": wording.ratio_words,
     "rounded": _rounded,
     "scientific": _scientific,
+    "seconds": seconds,
     "share": wording.share_words,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
