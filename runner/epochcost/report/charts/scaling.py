@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from epochcost.report.charts import axes, theme
 
 _HEIGHT = 320
+# The factor between neighbouring series on the axis of vCPUs.
+_ASIDE = 1.012
 # How many times its mean the end of a bar may be.
 _MOST_DRAWN = 3
 _IDEAL = "each vCPU as good as the first"
@@ -39,13 +42,13 @@ class ScalingChart:
 
 
 def _layers(alt: Any, chart: ScalingChart) -> list[Any]:
-    data = alt.Data(values=[_datum(point) for point in chart.points])
-    names = sorted({point.series for point in chart.points})
+    names = list(dict.fromkeys(point.series for point in chart.points))
+    data = alt.Data(values=[_datum(point, _aside(names, point)) for point in chart.points])
     colours = theme.series_scale({name: at for at, name in enumerate(names)}, names)
     shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(names))]
     x, y = _axes(alt, chart)
     base = alt.Chart(data).encode(
-        x=x, color=alt.Color("series:N", scale=alt.Scale(**colours), title="work")
+        x=x("at:Q"), color=alt.Color("series:N", scale=alt.Scale(**colours), title="work")
     )
     marks = base.mark_point(filled=True, size=60).encode(
         y=y,
@@ -72,8 +75,8 @@ def _ideal(alt: Any, chart: ScalingChart, x: Any, y: Any) -> list[Any]:
         {"vcpus": few, "value": 1},
         {"vcpus": many, "value": many / few},
     ]
-    line = alt.Chart(alt.Data(values=ends)).encode(x=x, y=y)
-    end = alt.Chart(alt.Data(values=[ends[1] | {"words": _IDEAL}])).encode(x=x, y=y)
+    line = alt.Chart(alt.Data(values=ends)).encode(x=x("vcpus:Q"), y=y)
+    end = alt.Chart(alt.Data(values=[ends[1] | {"words": _IDEAL}])).encode(x=x("vcpus:Q"), y=y)
     soft = "var(--ec-soft)"
     return [
         line.mark_line(strokeDash=[4, 4], strokeWidth=1.5, color=soft),
@@ -85,8 +88,8 @@ def _axes(alt: Any, chart: ScalingChart) -> tuple[Any, Any]:
     counts = sorted({point.vcpus for point in chart.points})
     ideal = counts[-1] / counts[0]
     domain = _domain([*(end for point in chart.points for end in _ends(point)), 1.0, ideal])
-    x = alt.X(
-        "vcpus:Q",
+    x = partial(
+        alt.X,
         scale=alt.Scale(type="log", domain=(counts[0] / 1.1, counts[-1] * 1.1), nice=False),
         axis=alt.Axis(values=counts, labelExpr=axes.COUNT_LABEL),
         title="vCPUs that the trial was pinned to (log scale)",
@@ -110,11 +113,18 @@ def _ends(point: ScalingPoint) -> tuple[float, float, float]:
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
 
-def _datum(point: ScalingPoint) -> dict[str, Any]:
+def _aside(names: list[str], point: ScalingPoint) -> float:
+    """Where the point is drawn: beside those of other series, so that no bar hides another."""
+    middle = (len(names) - 1) / 2
+    return float(point.vcpus * _ASIDE ** (names.index(point.series) - middle))
+
+
+def _datum(point: ScalingPoint, at: float) -> dict[str, Any]:
     low, value, high = _ends(point)
     return {
         "series": point.series,
         "vcpus": point.vcpus,
+        "at": at,
         "low": low,
         "value": value,
         "high": high,

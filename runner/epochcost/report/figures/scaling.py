@@ -28,9 +28,9 @@ def speedup_by_vcpus(scalings: Sequence[Scaling], *, identifier: str) -> Figure 
         id=identifier,
         title="vCPUs against speed",
         description=(
-            "How many times as fast a step is on more vCPUs as on the fewest; bars are 95 % "
-            "intervals. Where the line stays below the dashed one, the larger instance costs more "
-            "for each job at a price in proportion to vCPUs."
+            "How many times as fast a step is as on the fewest vCPUs; bars are 95 % intervals. "
+            "Where a line stays below the dashed one, the larger instance costs more for each job "
+            "at a price in proportion to vCPUs."
         ),
         chart=ScalingChart(points),
         table=_table(rows),
