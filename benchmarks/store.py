@@ -5,8 +5,10 @@
 Makes results of the catalogue's models on its machines, as many hosts as are needed, with 30 to 400
 samples each (log-uniform), and writes them as a run does, one file each. Then an eighth, a quarter,
 half and all of them are loaded and joined as the site does it: files read and checked, means with
-their intervals, warnings, a row for every price. Seconds are of the CPU (``time.process_time``),
-each size in a process of its own; the ratio is of all to an eighth, 8 where the time is linear.
+their intervals, warnings, a row for every price. "read" is opening the files and reading the bytes
+alone, which is part of "load" and all that a pack of many results in one file could save. Seconds
+are of the CPU (``time.process_time``), each size in a process of its own; the ratio is of all to an
+eighth, 8 where the time is linear.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from epochcost.specs.loader import load_catalogue
 ROOT = Path(__file__).parents[1]
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 _FEWEST, _MOST = 30, 400
-_ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
+_ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
 
 
 def made(catalogue: Catalogue) -> Iterator[Result]:
@@ -135,9 +137,12 @@ def write(folder: Path, count: int) -> int:
 
 
 def measured(folder: Path, count: int) -> None:
-    """Load and join the first results of a folder; prints the seconds of both and the rows."""
+    """Read, load and join so many results of a folder; prints the rows and the seconds of each."""
     catalogue = load_catalogue(ROOT)
     results = _subset(folder, count)
+    begun = time.process_time()
+    assert all(path.read_bytes() for path in results.glob("*/*.json"))
+    read = time.process_time() - begun
     begun = time.process_time()
     loaded = len(load_all(results).require_sound())
     load = time.process_time() - begun
@@ -146,7 +151,7 @@ def measured(folder: Path, count: int) -> None:
     rows = join(inputs)
     both = time.process_time() - begun
     assert loaded == len(inputs.stored) == count, inputs.problems[:3]
-    print(load, both, len(rows))
+    print(len(rows), read, load, both)
 
 
 def _subset(folder: Path, count: int) -> Path:
@@ -177,16 +182,16 @@ def _run(folder: Path, most: int) -> None:
     folder.mkdir()
     size = write(folder, most)
     print(f"{most} results, {size / most / 1e3:.1f} kB each")
-    print(_ROW.format("results", "rows", "load s", "join s", "both s", "ms each"))
+    print(_ROW.format("results", "rows", "read s", "load s", "join s", "both s", "ms each"))
     totals = []
     for count in (most // 8, most // 4, most // 2, most):
         command = [sys.executable, __file__, "--measure", str(folder), str(count)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        load, both, rows = done.stdout.split()
-        seconds = float(both)
-        totals.append(seconds)
-        cells = (f"{float(load):.2f}", f"{seconds - float(load):.2f}", f"{seconds:.2f}")
-        print(_ROW.format(count, rows, *cells, f"{1e3 * seconds / count:.2f}"), flush=True)
+        rows, *seconds = done.stdout.split()
+        read, load, both = map(float, seconds)
+        totals.append(both)
+        cells = (f"{one:.2f}" for one in (read, load, both - load, both))
+        print(_ROW.format(count, rows, *cells, f"{1e3 * both / count:.2f}"), flush=True)
     print(f"ratio of all to an eighth: {totals[-1] / totals[0]:.2f} (8 is linear)")
 
 

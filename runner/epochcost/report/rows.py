@@ -6,7 +6,7 @@ and a missing price stays a state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -91,25 +91,25 @@ def join(inputs: Inputs) -> tuple[Row, ...]:
 
 def priced(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
     """The rows of some observations, ordered as all are."""
+    # Once for each machine: there may be many thousand observations.
+    current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
     rows = [
-        _priced(observed, price, current=_is_current(catalogue, price))
+        _priced(observed, price, current=price is None or price in current[price.hardware])
         for observed in observations
-        for price in _plans(catalogue, observed)
+        for price in _plans(catalogue, observed, current)
     ]
     return tuple(sorted(rows, key=_order))
 
 
-def _plans(catalogue: Catalogue, observed: Observation) -> Iterable[Price | None]:
+def _plans(
+    catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
+) -> Iterable[Price | None]:
     """Today's plans of the machine and, for a published figure, the one that its source paid."""
-    plans = current_prices(catalogue.prices_of(observed.machine.hardware))
+    plans = current[observed.machine.hardware]
     own = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if own is not None and own not in plans:
         plans = (own, *plans)
     return plans or (None,)
-
-
-def _is_current(catalogue: Catalogue, price: Price | None) -> bool:
-    return price is None or price in current_prices(catalogue.prices_of(price.hardware))
 
 
 def _priced(observed: Observation, price: Price | None, *, current: bool) -> Row:
