@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from epochcost.cli.agreement import show_agreements
 from epochcost.cli.plan import (
     AsIs,
     Compliant,
@@ -179,6 +180,7 @@ def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
     typer.echo(f"{kept} of {len(outcomes)} results are in {folder}")
     if plan.left_out:
         typer.echo(f"{len(plan.left_out)} left out; `epochcost plan` says why")
+    show_agreements([one.result for one in outcomes if not isinstance(one, Failed)])
     show_doubts([one.result for one in outcomes if not isinstance(one, Failed)])
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -142,19 +141,30 @@ def with_stored_parameters(model: onnx.ModelProto, seed: int) -> onnx.ModelProto
     graph.input.extend(fed)
     graph.initializer.extend(others)
     graph.initializer.extend(numpy_helper.from_array(v, name) for name, v in values.items())
-    _give_gemms_their_own(graph)
+    _transpose_beforehand(graph)
     return stored
 
 
-def _give_gemms_their_own(graph: onnx.GraphProto) -> None:
-    """Copy the weights that a Gemm shares: the quantiser transposes them where they are."""
-    readers = Counter(name for node in graph.node for name in node.input)
+def _transpose_beforehand(graph: onnx.GraphProto) -> None:
+    """Give each Gemm its weights as a MatMul reads them, once for all that share them.
+
+    The quantiser would transpose them where they are, whoever else reads them.
+    """
     weights = {tensor.name: tensor for tensor in graph.initializer}
+    turned: dict[str, onnx.TensorProto] = {}
     for node in graph.node:
-        if node.op_type == "Gemm" and node.input[1] in weights and readers[node.input[1]] > 1:
-            own = graph.initializer.add()
-            own.CopyFrom(weights[node.input[1]])
-            own.name = node.input[1] = f"{own.name}_of_{node.output[0]}"
+        flags = [flag for flag in node.attribute if flag.name == "transB" and flag.i]
+        if node.op_type == "Gemm" and flags and node.input[1] in weights:
+            name = node.input[1]
+            if name not in turned:
+                values = numpy_helper.to_array(weights[name]).T
+                turned[name] = numpy_helper.from_array(values.copy(), f"{name}_transposed")
+            node.input[1] = turned[name].name
+            node.attribute.remove(flags[0])
+    read = {name for node in graph.node for name in node.input}
+    kept = [tensor for tensor in graph.initializer if tensor.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend([*kept, *turned.values()])
 
 
 class _Batches(CalibrationDataReader):  # type: ignore[misc]

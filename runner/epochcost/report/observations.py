@@ -44,7 +44,7 @@ class Observation:
     ``doubts`` say in what the machine is not the declared one, and why a figure may not repeat.
     ``watts`` is the power that ``meters`` read while the steps were timed; None where none did.
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
-    many CPUs it was pinned to, None for all.
+    many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
     """
 
     subject: Subject
@@ -66,6 +66,7 @@ class Observation:
     watts: float | None = None
     meters: str | None = None
     variant: str = ""
+    agreement: str | None = None
     vcpus: int | None = None
     outliers: Outliers | None = None
     whole_epochs: WholeEpochs | None = None
@@ -146,6 +147,7 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
     energy = result.measurement.energy or Energy()
+    agreement = result.measurement.agreement
     return Observation(
         subject=Subject.of_model(model),
         machine=measured_machine(hardware, result.environment, trial.provider, only_host=only_host),
@@ -165,6 +167,7 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
+        agreement=agreement.words if agreement else None,
         vcpus=trial.vcpus,
         outliers=outliers(result.measurement.samples_seconds),
         whole_epochs=result.measurement.epochs,

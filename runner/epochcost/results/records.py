@@ -230,6 +230,19 @@ class Agreement(Record):
     outputs: Annotated[tuple[OutputDifference, ...], Field(min_length=1)]
     quantization: Quantization | None = None
 
+    @property
+    def words(self) -> str:
+        """The output that is farthest off, in a line for people."""
+        worst = max(self.outputs, key=lambda one: one.relative_to_norm or 0.0)
+        changed = worst.largest_changed
+        off = 100 * (worst.relative_to_norm or 0.0)
+        parts = (
+            f"{worst.output} {off:.2g} % off fp32 on {self.examples} examples",
+            "" if changed is None else f"another largest in {100 * changed:.3g} % of rows",
+            f"{self.quantization} quantisation" if self.quantization else "",
+        )
+        return ", ".join(part for part in parts if part)
+
 
 class Round(Record):
     """One of several turns of a trial, each in a process of its own.
