@@ -19,6 +19,7 @@ from epochcost.cli.served import served_words
 from epochcost.execute.events import (
     Advanced,
     Event,
+    Exhausted,
     Failed,
     Finished,
     Outcome,
@@ -26,6 +27,7 @@ from epochcost.execute.events import (
     Scheduled,
     Skipped,
     Started,
+    Swept,
 )
 from epochcost.execute.inventory import Counted
 from epochcost.plan.rounds import Visit
@@ -111,8 +113,10 @@ def display_for(console: Console) -> Display:
     return _Live(left, console) if console.is_terminal else _Lines(left, console)
 
 
-def outcome_words(event: Outcome | RoundKept) -> str:
+def outcome_words(event: Outcome | RoundKept | Exhausted) -> str:
     """What became of a trial, in one line."""
+    if isinstance(event, Exhausted):
+        return "out of memory, which bounds the sweep"
     if isinstance(event, Failed):
         return f"failed: {str(event.error).splitlines()[0]}{kept_words(event)}"
     measurement = event.result.measurement
@@ -131,6 +135,15 @@ def kept_words(event: Failed) -> str:
     """What is kept of a trial that failed in a later round; nothing to say where nothing is."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
+
+
+def swept_words(event: Swept) -> str:
+    """How a sweep ended, in one line."""
+    limit = event.limit
+    work = f"{limit.trial.model} {limit.trial.mode} {limit.trial.provider}"
+    largest = limit.largest_that_ran
+    ran = "no batch ran" if largest is None else f"largest batch that ran {largest:,}"
+    return f"{work}: {ran}; ended by {limit.cause}: {limit.reason}"
 
 
 def started_words(event: Started) -> str:
@@ -189,6 +202,8 @@ class _Lines:
             self._left.start()
             count = f"[{event.number}/{event.total}]"
             self._say(f"{count} {started_words(event)} ({self._left.words})")
+        elif isinstance(event, Swept):
+            self._say(swept_words(event))
         elif not isinstance(event, Advanced):
             _end(self._left, event)
             self._say(f"    {outcome_words(event)}")
@@ -228,10 +243,12 @@ class _Live:
             self._left.start()
             self._doing = started_words(event)
             # Visits that a failure made needless count as done.
-            self._progress.update(self._task, completed=event.number - 1)
+            self._progress.update(self._task, completed=event.number - 1, total=event.total)
             self._describe("building")
         elif isinstance(event, Advanced):
             self._describe(advance_words(event))
+        elif isinstance(event, Swept):
+            self._progress.console.print(swept_words(event), markup=False, highlight=False)
         else:
             _end(self._left, event)
             self._progress.advance(self._task)
@@ -243,6 +260,6 @@ class _Live:
         self._progress.update(self._task, description=description, left=self._left.words)
 
 
-def _end(left: TimeLeft, event: Outcome | RoundKept) -> None:
+def _end(left: TimeLeft, event: Outcome | RoundKept | Exhausted) -> None:
     measured = isinstance(event, Finished | RoundKept)
     left.end(measured=measured, given_up=isinstance(event, Failed))

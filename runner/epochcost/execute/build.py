@@ -54,13 +54,17 @@ class _Work:
     graph: onnx.ModelProto
     carried: tuple[Carried, ...]
     folder: Path
+    room_bytes: int | None
 
 
-def build_job(trial: Trial, model: Model, graph_path: Path, folder: Path) -> Job:
+def build_job(
+    trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes: int | None = None
+) -> Job:
     """Write what a trial needs into ``folder`` and return the job that names it.
 
-    Raises ModelError where the graph cannot be read, bound or differentiated, does not fit the
-    spec, or is not the file that the trial was planned for.
+    Raises MemoryError where its batches do not fit in ``room_bytes``, and ModelError where the
+    graph cannot be read, bound or differentiated, does not fit the spec, or is not the file that
+    the trial was planned for.
     """
     planned = _planned_graph(trial, graph_path)
     if trial.load is not None:
@@ -69,7 +73,7 @@ def build_job(trial: Trial, model: Model, graph_path: Path, folder: Path) -> Job
     carried = tuple(
         Carried(input=state.input, output=state.output) for state in carried_state(graph, model)
     )
-    work = _Work(trial, model, graph, carried, folder)
+    work = _Work(trial, model, graph, carried, folder, room_bytes)
     if trial.mode == "training" and model.training is not None:
         return _training_job(work, model.training)
     return _inference_job(work)
@@ -88,7 +92,7 @@ def _inference_job(work: _Work) -> Job:
     teacher = Teacher(example_fields(work.graph, work.model, trial.batch_size), (), trial.seed)
     state = {carried.output for carried in work.carried}
     plain = save_graph(work.graph, folder / "inference.onnx")
-    pool = training_batches(teacher, trial.batch_size)
+    pool = training_batches(teacher, trial.batch_size, work.room_bytes)
     batches = save_batches(pool, folder / "batches.npz")
     return Job(
         mode="inference",
@@ -108,7 +112,7 @@ def _training_job(work: _Work, training: Training) -> Job:
     targets = step_targets(step, work.graph, work.model, training, trial.batch_size)
     teacher = Teacher(fields, targets, trial.seed)
     graph = save_graph(step.model, folder / "step.onnx")
-    pool = training_batches(teacher, trial.batch_size)
+    pool = training_batches(teacher, trial.batch_size, work.room_bytes)
     batches = save_batches(pool, folder / "batches.npz")
     return Job(
         mode="training",

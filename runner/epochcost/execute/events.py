@@ -10,6 +10,7 @@ from epochcost.errors import EpochcostError
 from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
+from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
 
 
@@ -77,6 +78,22 @@ class Failed:
     rounds_kept: int = 0
 
 
+@dataclass(frozen=True)
+class Exhausted:
+    """The trial of a sweep ran out of memory: a point of the sweep, and no failure of the run."""
+
+    trial: Trial
+    error: EpochcostError
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep of batch sizes has ended, and why it did is stored."""
+
+    limit: BatchLimit
+    path: Path
+
+
 Outcome = Finished | Skipped | Failed
-Event = Scheduled | Started | Advanced | RoundKept | Outcome
+Event = Scheduled | Started | Advanced | RoundKept | Exhausted | Swept | Outcome
 OnEvent = Callable[[Event], None]

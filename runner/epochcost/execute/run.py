@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from epochcost.errors import CapabilityError, EpochcostError, ResultError
 from epochcost.execute.build import build_job
+from epochcost.execute.epochs import EpochsAsked, whole_epochs
 from epochcost.execute.events import (
     Advanced,
+    Exhausted,
     Failed,
     Finished,
     OnEvent,
@@ -25,18 +28,29 @@ from epochcost.execute.events import (
     Scheduled,
     Skipped,
     Started,
+    Swept,
 )
 from epochcost.execute.plausibility import contradictions
 from epochcost.execute.scratch import scratch_folder
+from epochcost.execute.sweep import (
+    explore,
+    failed_before,
+    fitting,
+    is_out_of_memory,
+    trial_room_bytes,
+)
 from epochcost.measure.environment import detect
-from epochcost.measure.failures import TrialFailed
+from epochcost.measure.failures import OutOfMemory, TrialFailed
 from epochcost.measure.job import Job
+from epochcost.measure.memory import available_memory_bytes
 from epochcost.measure.trial import run_trial
 from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
+from epochcost.plan.sweep import Sweep, ladder
 from epochcost.plan.trial import Trial
 from epochcost.results.atomic import remove_leftovers, require_writable
 from epochcost.results.format import FORMAT_VERSION
+from epochcost.results.limits import BatchLimit, find_limit, write_limit
 from epochcost.results.lock import exclusive
 from epochcost.results.records import Environment, Measurement, Result
 from epochcost.results.rounds import rounds_in, with_round
@@ -51,7 +65,9 @@ class Assignment:
     """What to run and where to keep it: trials of the catalogue's models, measured as ``hardware``.
 
     ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
-    id in how many rounds, where not in one.
+    id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
+    ``memory_bytes`` is what a trial of them may take of this host, None: what it has available.
+    ``epochs`` are whole ones to run after each training.
     """
 
     catalogue: Catalogue
@@ -60,11 +76,15 @@ class Assignment:
     store: ResultStore
     resume: bool = False
     rounds: Mapping[str, int] = field(default_factory=dict)
+    sweeps: Sequence[Sweep] = ()
+    memory_bytes: int | None = None
+    epochs: EpochsAsked | None = None
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
     """Do every trial and return what became of each, in the order of the assignment.
 
+    Those that sweeps found follow, without the sizes that memory did not suffice for.
     Raises CapabilityError before the first trial where results cannot be written or another run
     is writing them, and later where the disk is full; results stored by then are kept.
     """
@@ -73,21 +93,36 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     with exclusive(folder):
         remove_leftovers(folder)
         outcomes = _outcomes(_Run(assignment, on_event, detect().fingerprint))
-    return tuple(outcomes[trial.id] for trial in assignment.trials)
+    return tuple(outcomes.values())
 
 
 @dataclass(frozen=True)
 class _Run:
-    """An assignment on this host, which ``fingerprint`` names, and who listens."""
+    """An assignment on this host, which ``fingerprint`` names, and who listens.
+
+    ``memory_bytes`` is what a trial may take of the host, None: it is not bounded.
+    """
 
     assignment: Assignment
     on_event: OnEvent
     fingerprint: str
+    memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
         """What is kept of a trial; raises ResultError where it is not ours to replace."""
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
+
+    def stored_limit(self, sweep: Sweep) -> BatchLimit | None:
+        """How the sweep ended in the run that is resumed."""
+        folder, hardware = self.assignment.store.folder, self.assignment.hardware
+        found = find_limit(folder, sweep.id, hardware, self.fingerprint)
+        return found if self.assignment.resume else None
+
+    def path_of(self, trial: Trial) -> Path:
+        """Where the trial's result is kept."""
+        assignment = self.assignment
+        return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
     def rounds_done(self, trial: Trial) -> int:
         """How many rounds need not be measured again; a file that is not ours is judged later."""
@@ -100,11 +135,30 @@ class _Run:
 
 
 def _outcomes(run: _Run) -> dict[str, Outcome]:
-    """What became of each trial, by id; one that failed is not visited again."""
-    trials, rounds = run.assignment.trials, run.assignment.rounds
-    schedule = tuple(visits(trials, rounds, run.rounds_done))
-    run.on_event(Scheduled(schedule))
+    """What became of each trial, by id in their order; one that failed is not visited again.
+
+    Sweeps come first: what ran in them is visited again in later rounds, as are the others.
+    """
     outcomes: dict[str, Outcome] = {}
+    found: dict[str, Trial] = {}
+    rounds = dict(run.assignment.rounds)
+    for sweep in run.assignment.sweeps:
+        swept = _swept(run, sweep, outcomes)
+        found |= {trial.id: trial for trial in swept}
+        rounds |= {trial.id: sweep.rounds for trial in swept}
+    listed = {trial.id: trial for trial in run.assignment.trials} | found
+    trials = [trial for trial in listed.values() if trial.id not in outcomes]
+
+    def done(trial: Trial) -> int:
+        return max(run.rounds_done(trial), int(trial.id in found))
+
+    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes)
+    order = dict.fromkeys(listed) | dict.fromkeys(outcomes)
+    return {identifier: outcomes[identifier] for identifier in order}
+
+
+def _visit_all(run: _Run, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
+    run.on_event(Scheduled(tuple(schedule)))
     for number, visit in enumerate(schedule, start=1):
         if visit.trial.id in outcomes:
             continue
@@ -113,7 +167,57 @@ def _outcomes(run: _Run) -> dict[str, Outcome]:
         run.on_event(happened)
         if not isinstance(happened, RoundKept):
             outcomes[visit.trial.id] = happened
-    return outcomes
+
+
+def _swept(run: _Run, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
+    """Do a sweep's first round, store its end, and return the trials that ran.
+
+    ``outcomes`` takes those that are finished by then, and a failure that ended the sweep.
+    """
+    assignment = run.assignment
+    room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
+    host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
+    bounded = replace(run, memory_bytes=host_bytes)
+    known = failed_before(run.stored_limit(sweep), room)
+    numbers = itertools.count(1)
+
+    def attempt(trial: Trial) -> Result | EpochcostError:
+        if trial.batch_size in known:
+            return OutOfMemory(known[trial.batch_size])
+        _announce(run, sweep, trial, next(numbers))
+        happened = _first_visit(bounded, Visit(trial, 1, sweep.rounds))
+        run.on_event(happened)
+        if isinstance(happened, Finished | Skipped | Failed):
+            outcomes[trial.id] = happened
+        return happened.error if isinstance(happened, Failed | Exhausted) else happened.result
+
+    fits = fitting(assignment.catalogue, sweep, room)
+    explored = explore(sweep, assignment.hardware, room, fits, attempt)
+    path = write_limit(assignment.store.folder, explored.limit)
+    run.on_event(Swept(explored.limit, path))
+    return tuple(result.trial for result in explored.results)
+
+
+def _announce(run: _Run, sweep: Sweep, trial: Trial, number: int) -> None:
+    """A size begins; those above it may follow."""
+    above = (sweep.at(size) for size in ladder(sweep) if size > trial.batch_size)
+    schedule = tuple(Visit(each, 1, sweep.rounds) for each in (trial, *above))
+    run.on_event(Scheduled(schedule))
+    run.on_event(Started(trial, number, number + len(schedule) - 1, 1, sweep.rounds))
+
+
+def _first_visit(run: _Run, visit: Visit) -> RoundKept | Exhausted | Outcome:
+    """The first round of a size, unless it is kept from the run that is resumed."""
+    if done := run.rounds_done(visit.trial):
+        kept = run.stored(visit.trial)
+        assert kept is not None, "what has rounds is stored"
+        if done >= visit.rounds:
+            return Skipped(visit.trial, kept)
+        return RoundKept(visit.trial, kept, run.path_of(visit.trial))
+    happened = _visited(run, visit)
+    if isinstance(happened, Failed) and is_out_of_memory(happened.error):
+        return Exhausted(visit.trial, happened.error)
+    return happened
 
 
 def _visited(run: _Run, visit: Visit) -> RoundKept | Outcome:
@@ -125,11 +229,35 @@ def _visited(run: _Run, visit: Visit) -> RoundKept | Outcome:
         result = _measured(run, visit, kept)
     except EpochcostError as error:
         return Failed(visit.trial, error, _rounds_in(kept))
+    except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
+        words = f"the trial's graph and batches: demanded memory to make them; got {error!r}"
+        return Failed(visit.trial, OutOfMemory(words), _rounds_in(kept))
     except Exception as error:  # a slip of ours in one trial must not cost the others
         return Failed(visit.trial, _unexpected(error), _rounds_in(kept))
     path = run.assignment.store.write(result)
-    happened = Finished if visit.last else RoundKept
-    return happened(visit.trial, result, path)
+    if not visit.last:
+        return RoundKept(visit.trial, result, path)
+    return Finished(visit.trial, _with_epochs(run, result), path)
+
+
+def _with_epochs(run: _Run, result: Result) -> Result:
+    """The finished result with whole epochs, where they are asked for; it is stored already."""
+    asked, trial = run.assignment.epochs, result.trial
+    if asked is None:
+        return result
+    with scratch_folder(run.assignment.store.folder / run.assignment.hardware) as folder:
+        epochs = whole_epochs(
+            asked,
+            trial,
+            result.measurement,
+            run.assignment.catalogue,
+            folder,
+            lambda progress: run.on_event(Advanced(trial, progress)),
+        )
+    measurement = result.measurement.model_copy(update={"epochs": epochs})
+    validated = result.model_copy(update={"measurement": measurement})
+    run.assignment.store.write(validated)
+    return validated
 
 
 def _rounds_in(kept: Result | None) -> int:
@@ -201,7 +329,9 @@ def _timed(run: _Run, visit: Visit, folder: Path) -> Measurement:
     catalogue, trial = run.assignment.catalogue, visit.trial
     model = catalogue.model(trial.model)
     try:
-        job = _for_one_visit(build_job(trial, model, catalogue.graph_path(model), folder), visit)
+        host_bytes = run.memory_bytes
+        job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
+        job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
         with Watch(trial.provider, pinning=job.pinning, device=trial.device) as watch:
             heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
             return watch.completed(run_trial(job, folder, heard))
@@ -212,13 +342,14 @@ def _timed(run: _Run, visit: Visit, folder: Path) -> Measurement:
         ) from error
 
 
-def _for_one_visit(job: Job, visit: Visit) -> Job:
+def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None) -> Job:
     """The job with the part of the trial's budget and precision that one round has."""
+    bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
-        return job
+        return bounded
     share = {
         "relative_half_width": float(visit.relative_half_width),
         "minimum_samples": visit.minimum_samples,
         "budget_seconds": float(visit.expected_seconds),
     }
-    return job.model_copy(update={"sampling": job.sampling.model_copy(update=share)})
+    return bounded.model_copy(update={"sampling": job.sampling.model_copy(update=share)})

@@ -10,7 +10,6 @@ import contextlib
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from epochcost.measure.kernel_files import read_text
@@ -27,6 +26,7 @@ _SIGNS = re.compile(
             r"Unable to allocate [\d.]+ \w+ for an array",
             r"bad_?\s?alloc",  # std::bad_alloc, "bad allocation"
             r"cannot allocate memory",
+            r"memory allocation still failed",  # OpenBLAS
             r"can't start new thread",  # no room for its stack
             r"out of memory",  # also cudaErrorMemoryAllocation's words
             # ONNX Runtime's arena: its first line, and that under a limit of its own
@@ -58,34 +58,17 @@ def volunteer() -> None:
 
 
 def limit_memory(limit_bytes: int) -> None:
-    """Bound what this process may allocate, for good; beyond it an allocation fails.
+    """Bound what this process may hold, for good; beyond it an allocation fails.
 
-    Linux bounds private writable memory, of which nearly all is touched here; elsewhere the whole
-    address space.
+    Linux bounds private writable memory, elsewhere it is the whole address space. What libraries
+    reserved so far and never touched is not counted against the limit.
     """
     import resource  # noqa: PLC0415 - exists on POSIX only
 
-    kind = _limited()
-    _, hard = resource.getrlimit(kind)
-    bound = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
-    resource.setrlimit(kind, (bound, hard))
-
-
-@contextlib.contextmanager
-def limited_memory(more_bytes: int | None) -> Iterator[None]:
-    """Bound for a while what this process may allocate beyond what it holds; None: not at all."""
-    if more_bytes is None:
-        yield
-        return
-    import resource  # noqa: PLC0415 - exists on POSIX only
-
-    kind = _limited()
-    before = resource.getrlimit(kind)
-    try:
-        limit_memory(_allocated_bytes() + more_bytes)
-        yield
-    finally:
-        resource.setrlimit(kind, before)
+    _, hard = resource.getrlimit(_limited())
+    wanted = _status_bytes("VmData") + max(0, limit_bytes - _status_bytes("VmRSS"))
+    bound = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(_limited(), (bound, hard))
 
 
 def own_limit_bytes() -> int | None:
@@ -102,7 +85,7 @@ def _limited() -> int:
     return resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 
 
-def _allocated_bytes() -> int:
-    """What counts against the limit by now; 0 where that is not told."""
-    found = re.search(r"^VmData:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
+def _status_bytes(name: str) -> int:
+    """A size from this process's status; 0 where that is not told."""
+    found = re.search(rf"^{name}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
     return int(found[1]) * 1024 if found else 0

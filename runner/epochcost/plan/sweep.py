@@ -111,11 +111,12 @@ def next_size(sweep: Sweep, points: Sequence[Point], fits: Fits) -> int | End:
     ran = sorted((p for p in points if isinstance(p, Ran)), key=lambda point: point.batch_size)
     for broke in (p for p in points if isinstance(p, Broke) and not p.of_memory):
         return End("failure", f"batch {broke.batch_size:,} failed: {broke.words}")
-    if fallen := _fallen(ran):
-        return fallen
     held = ran[-1].batch_size if ran else 0
     broken = (p.batch_size for p in points if isinstance(p, Broke))
     failed = min((size for size in broken if size > held), default=None)
+    # Once memory is known to end, only where is open: sizes in between are no doublings.
+    if failed is None and (fallen := _fallen(ran)):
+        return fallen
     if failed is None and held >= sweep.largest:
         return End("maximum", sweep.bound)
     if failed is not None and failed - held <= _resolution(held):

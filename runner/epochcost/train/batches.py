@@ -15,6 +15,7 @@ from epochcost.specs.loss import LossTerm
 from epochcost.specs.model import Input, Model, Training
 from epochcost.train.examples import Batch, Field, Kind, Target
 from epochcost.train.teacher import Teacher
+from epochcost.units import memory
 
 TRAINING_STREAM = 0
 HELD_OUT_STREAM = 1
@@ -22,6 +23,7 @@ HELD_OUT_STREAM = 1
 # few enough that making them stays a small part of a trial.
 POOL_BYTES = 32 * 2**20
 POOL_BATCHES = 512
+_HELD_BATCHES = 3
 HELD_OUT_EXAMPLES = 1024
 # A few seconds on a few cores, before the timed steps and after them.
 HELD_OUT_FLOPS = 10**11
@@ -61,8 +63,18 @@ def step_targets(
     )
 
 
-def training_batches(teacher: Teacher, batch_size: int) -> Iterator[Batch]:
-    """The pool that a trial cycles through, bounded in bytes and in number."""
+def training_batches(
+    teacher: Teacher, batch_size: int, room_bytes: int | None = None
+) -> Iterator[Batch]:
+    """The pool that a trial cycles through, bounded in bytes and in number.
+
+    Raises MemoryError before any is made where ``room_bytes`` do not hold three batches: the two
+    of the smallest pool, and what making one takes. None: whatever the system grants.
+    """
+    batch_bytes = batch_size * _example_bytes([*teacher.fields, *teacher.targets])
+    if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
+        held = memory(_HELD_BATCHES * batch_bytes)
+        raise MemoryError(f"{_HELD_BATCHES} batches of {batch_size} take {held}")
     for index in range(pool_size([*teacher.fields, *teacher.targets], batch_size)):
         yield teacher.draw(TRAINING_STREAM, index, batch_size)
 
@@ -79,8 +91,12 @@ def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) ->
 
 def pool_size(arrays: Sequence[Field | Target], batch_size: int) -> int:
     """How many different batches fit in ``POOL_BYTES``: at least 2, at most ``POOL_BATCHES``."""
-    batch_bytes = batch_size * sum(array.example_bytes for array in arrays)
+    batch_bytes = batch_size * _example_bytes(arrays)
     return min(POOL_BATCHES, max(2, POOL_BYTES // max(1, batch_bytes)))
+
+
+def _example_bytes(arrays: Sequence[Field | Target]) -> int:
+    return sum(array.example_bytes for array in arrays)
 
 
 def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> Field:

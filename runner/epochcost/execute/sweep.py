@@ -1,0 +1,169 @@
+"""Doing a sweep of batch sizes: size after size until it ends, and the record of its end.
+
+Which size comes next is decided in ``plan.sweep``; how one is measured is ``execute.run``'s, which
+passes it in. A size that runs out of memory is a point of the sweep and no failure of the run.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from epochcost.errors import EpochcostError
+from epochcost.execute.size_cache import Question, size_once
+from epochcost.measure.environment import detect, shown_gpus
+from epochcost.measure.exhaustion import tells_of_memory
+from epochcost.measure.failures import OutOfMemory
+from epochcost.measure.memory import available_memory_bytes
+from epochcost.plan.sweep import Broke, End, Fits, Point, Ran, Sweep, ladder, next_size
+from epochcost.plan.trial import Trial
+from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
+from epochcost.results.records import Result
+from epochcost.results.summary import summary_of
+from epochcost.specs.catalogue import Catalogue
+from epochcost.units import memory
+
+# The result of a size, or why it has none.
+Attempt = Callable[[Trial], Result | EpochcostError]
+# An interval of two or three samples may reach below zero; a rate of it must stay finite.
+_LOWEST_SHARE = 1e-3
+# With a quarter more memory than at the last time, what failed then is tried again.
+_MORE_ROOM = 1.25
+
+
+@dataclass(frozen=True)
+class Explored:
+    """All points of a sweep that is over, the results of those that ran, and the end."""
+
+    results: tuple[Result, ...]
+    limit: BatchLimit
+
+
+def is_out_of_memory(error: EpochcostError) -> bool:
+    """Whether a trial has no result because memory ended, in whichever process."""
+    return isinstance(error, OutOfMemory) or tells_of_memory(str(error))
+
+
+def explore(
+    sweep: Sweep, hardware: str, room_bytes: int | None, fits: Fits, attempt: Attempt
+) -> Explored:
+    """Try size after size until the sweep ends; ``room_bytes`` is what there was at its begin."""
+    points: list[Point] = []
+    results: dict[int, Result] = {}
+    while not isinstance(found := next_size(sweep, points, fits), End):
+        met = attempt(sweep.at(found))
+        if isinstance(met, Result):
+            results[found] = met
+            points.append(_ran(met))
+        else:
+            points.append(Broke(found, _first_line(met), is_out_of_memory(met)))
+    ordered = tuple(results[size] for size in sorted(results))
+    return Explored(ordered, _limit(sweep, hardware, room_bytes, points, ordered, found))
+
+
+def trial_room_bytes(trial: Trial) -> int | None:
+    """What a trial may take now: of this host, or of its GPU; None where that is not known."""
+    if trial.provider == "cpu":
+        return available_memory_bytes()
+    gpus = shown_gpus()
+    whole = gpus[trial.device].memory_bytes if trial.device < len(gpus) else None
+    limits = [size for size in (whole, trial.device_memory_limit_bytes) if size is not None]
+    return min(limits, default=None)
+
+
+def failed_before(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[int, str]:
+    """The sizes that need not be tried again, with their words: there is no more room than then."""
+    if limit is None or limit.available_bytes is None or room_bytes is None:
+        return {}
+    if room_bytes > _MORE_ROOM * limit.available_bytes:
+        return {}
+    return {one.batch_size: one.words for one in limit.failed if one.of_memory}
+
+
+def fitting(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> Fits:
+    """Whether a size of the ladder seems to fit, by an estimate; what cannot be counted seems to.
+
+    The estimate is about half of what a trial holds (docs/method/models.md).
+    """
+    sizes = () if room_bytes is None else _sizes_that_fit(catalogue, sweep, room_bytes)
+    largest = max(sizes, default=sweep.largest)
+    return lambda size: size <= largest
+
+
+def _sizes_that_fit(catalogue: Catalogue, sweep: Sweep, room_bytes: int) -> Sequence[int]:
+    trial, wanted = sweep.trial, tuple(ladder(sweep))
+    model = catalogue.model(trial.model)
+    question = Question(model, catalogue.graph_path(model), {trial.mode: wanted}, trial.provider)
+    try:
+        size = size_once(question)
+    except EpochcostError:
+        return wanted
+    needs = ((one, size.footprint(trial.mode, one)) for one in wanted)
+    known = [(one, need.memory_bytes(trial.provider)) for one, need in needs if need is not None]
+    return [one for one, _ in takewhile(lambda pair: pair[1] <= room_bytes, known)] or wanted[:1]
+
+
+def _ran(result: Result) -> Ran:
+    summary = summary_of(result.measurement)
+    low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
+    return Ran(result.trial.batch_size, low, summary.mean, summary.interval.high)
+
+
+def _first_line(error: EpochcostError) -> str:
+    return str(error).splitlines()[0]
+
+
+def _limit(
+    sweep: Sweep,
+    hardware: str,
+    room_bytes: int | None,
+    points: Sequence[Point],
+    results: Sequence[Result],
+    end: End,
+) -> BatchLimit:
+    failed = sorted((p for p in points if isinstance(p, Broke)), key=lambda p: p.batch_size)
+    needed = expected_bytes(results, failed[0].batch_size) if failed else None
+    of_memory = end.cause == "memory"
+    return BatchLimit(
+        limit_version=LIMIT_VERSION,
+        sweep_id=sweep.id,
+        trial=sweep.trial,
+        hardware=hardware,
+        ended_at=dt.datetime.now(dt.UTC),
+        cause=end.cause,
+        reason=end.words + (_room_words(room_bytes, results) if of_memory else ""),
+        sizes=tuple(result.trial.batch_size for result in results),
+        failed=tuple(
+            FailedSize(batch_size=p.batch_size, words=p.words, of_memory=p.of_memory)
+            for p in failed
+        ),
+        needed_bytes=needed,
+        available_bytes=room_bytes,
+        environment=detect(),
+    )
+
+
+def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
+    there = "" if room_bytes is None else f" of {memory(room_bytes)}"
+    held = held_bytes(results[-1]) if results else None
+    last = "" if held is None else f"; batch {results[-1].trial.batch_size:,} held {memory(held)}"
+    return there + last
+
+
+def held_bytes(result: Result) -> int | None:
+    """The most that the trial's worker held: of the host, or of the device for CUDA."""
+    measured = result.measurement
+    if result.trial.provider == "cpu":
+        return measured.peak_memory_bytes
+    return None if measured.conditions is None else measured.conditions.device_memory_bytes
+
+
+def expected_bytes(results: Sequence[Result], batch_size: int) -> int | None:
+    """What a size would hold if memory went on to grow as between the two largest that ran."""
+    known = [(one.trial.batch_size, held) for one in results if (held := held_bytes(one))]
+    if len(known) < 2:
+        return None
+    (smaller, less), (larger, more) = known[-2:]
+    return more + max(0, more - less) * (batch_size - larger) // (larger - smaller)

@@ -1,0 +1,164 @@
+"""What ended a sweep of batch sizes: the record, its versioned JSON form, and where it is kept.
+
+The sizes that ran are ordinary results beside it, each with its times and its memory. A limit is
+``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``: a folder of its own, into which
+readers of results never look.
+
+History of LIMIT_VERSION:
+1  first form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, ValidationError, model_validator
+
+from epochcost.errors import Fault
+from epochcost.plan.sweep import Cause
+from epochcost.plan.trial import Trial
+from epochcost.results.atomic import write_atomically
+from epochcost.results.records import Count, Environment, Record
+
+LIMIT_VERSION = 1
+FOLDER = "limits"
+# The digits of a sweep's id and of a host's fingerprint in a file's name, as results have them.
+_SWEEP_DIGITS = 8
+_HOST_DIGITS = 4
+_MOST_BYTES = 2**20
+
+
+class FailedSize(Record):
+    """A batch size without a result, and its worker's last words."""
+
+    batch_size: Count
+    words: str
+    of_memory: bool
+
+
+class BatchLimit(Record):
+    """How a sweep ended on one machine; ``trial`` is that of its smallest size.
+
+    ``sizes`` ran, in ascending order; ``reason`` is for people. ``available_bytes`` is what a
+    trial might take when the sweep began: of the host, or of the device for CUDA.
+    ``needed_bytes`` is what the peaks of the two largest sizes that ran let expect of the smallest
+    one that failed; both are None where they are not known.
+    """
+
+    limit_version: int
+    sweep_id: str
+    trial: Trial
+    hardware: str
+    ended_at: AwareDatetime
+    cause: Cause
+    reason: str
+    sizes: tuple[Count, ...]
+    failed: tuple[FailedSize, ...] = ()
+    needed_bytes: Count | None = None
+    available_bytes: Annotated[int, Field(gt=0)] | None = None
+    environment: Environment
+
+    @property
+    def largest_that_ran(self) -> int | None:
+        """None where no size ran."""
+        return self.sizes[-1] if self.sizes else None
+
+    @property
+    def smallest_that_failed(self) -> int | None:
+        """None where all sizes ran that were tried."""
+        return min((one.batch_size for one in self.failed), default=None)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> BatchLimit:
+        if self.limit_version != LIMIT_VERSION:
+            raise ValueError(f"limit_version should be {LIMIT_VERSION}, not {self.limit_version}")
+        if list(self.sizes) != sorted(set(self.sizes)):
+            raise ValueError("sizes should ascend")
+        if self.cause in {"memory", "failure"} and not self.failed:
+            raise ValueError(f"a sweep that {self.cause} ended should have a size that failed")
+        if self.sweep_id != self.trial.model_copy(update={"batch_size": 0}).id:
+            raise ValueError("sweep_id should be that of the trial: the file was edited")
+        return self
+
+
+@dataclass(frozen=True)
+class LoadedLimits:
+    """What a folder holds of limits, and a fault for each file of them that is damaged."""
+
+    limits: tuple[BatchLimit, ...]
+    faults: tuple[Fault, ...]
+
+
+def limit_path(folder: Path, limit: BatchLimit) -> Path:
+    """Where a limit is kept: one file for a sweep on a host."""
+    work = f"{limit.trial.model}-{limit.trial.mode}-{limit.trial.provider}"
+    host = limit.environment.fingerprint[:_HOST_DIGITS]
+    name = f"{work}-{limit.sweep_id[:_SWEEP_DIGITS]}-{host}.json"
+    return folder / limit.hardware / FOLDER / name
+
+
+def write_limit(folder: Path, limit: BatchLimit) -> Path:
+    """Keep a limit and return its file; raises CapabilityError where the disk refuses."""
+    path = limit_path(folder, limit)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(limit.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, f"{text}\n".encode())
+    return path
+
+
+def load_limits(folder: Path) -> LoadedLimits:
+    """Every limit under ``folder``, ordered by file name; a missing folder is empty."""
+    limits: list[BatchLimit] = []
+    faults: list[Fault] = []
+    for path in sorted(folder.glob(f"*/{FOLDER}/*.json")):
+        read = _read(path, folder)
+        if isinstance(read, Fault):
+            faults.append(read)
+        else:
+            limits.append(read)
+    return LoadedLimits(tuple(limits), tuple(faults))
+
+
+def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> BatchLimit | None:
+    """The stored end of a sweep on a host; None where there is none, or a damaged one."""
+    wanted = (sweep_id, hardware, fingerprint)
+    return next(
+        (
+            one
+            for one in load_limits(folder).limits
+            if (one.sweep_id, one.hardware, one.environment.fingerprint) == wanted
+        ),
+        None,
+    )
+
+
+def _read(path: Path, root: Path) -> BatchLimit | Fault:
+    try:
+        for message in _refusals(path, root):
+            return Fault(path, 1, 1, message)
+        limit = BatchLimit.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"])) or "document"
+        return Fault(path, 1, 1, f"demanded the end of a sweep; got {key}: {first['msg']}")
+    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
+        reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
+        return Fault(path, 1, 1, f"demanded a readable file; got {reason}")
+    if limit.hardware != path.parent.parent.name:
+        demanded = f"demanded hardware {path.parent.parent.name!r} in this folder"
+        return Fault(path, 1, 1, f"{demanded}; got {limit.hardware!r}")
+    return limit
+
+
+def _refusals(path: Path, root: Path) -> Iterator[str]:
+    """Reasons not to open a file at all."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        yield "demanded a file inside the results folder; got a link that leaves it"
+    elif path.exists() and not path.is_file():
+        yield "demanded a regular file; got something else"
+    elif path.is_file() and path.stat().st_size > _MOST_BYTES:
+        yield f"demanded at most {_MOST_BYTES} bytes; got {path.stat().st_size}"

@@ -1,0 +1,186 @@
+"""Sweeps on this machine: memory really ends, the end is stored, and nothing is measured twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import EpochcostError
+from epochcost.execute.events import Event, Exhausted, Finished, RoundKept, Skipped, Swept
+from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.sweep import (
+    explore,
+    failed_before,
+    fitting,
+    held_bytes,
+    is_out_of_memory,
+)
+from epochcost.measure.failures import OutOfMemory, TrialFailed
+from epochcost.plan.sweep import Sweep
+from epochcost.plan.trial import Trial
+from epochcost.results.limits import load_limits
+from epochcost.results.records import Result
+from epochcost.results.store import ResultStore, load_all
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Mode
+from tiny_project import write_tiny_project
+
+ROOT = Path(__file__).parents[2]
+MIB = 2**20
+
+
+def brief(trial: Trial) -> Trial:
+    """The trial with half a second of timing."""
+    changes = {
+        "minimum_samples": 10,
+        "relative_half_width": Decimal("0.9"),
+        "budget_seconds": Decimal("0.5"),
+    }
+    return trial.model_copy(update=changes)
+
+
+def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assignment:
+    """A sweep of the real MLP in so much memory."""
+    catalogue = load_catalogue(ROOT)
+    planned = plan_here(
+        catalogue, Request(studies=("starter",), models=("mnist-mlp",), providers=("cpu",))
+    )
+    trial = next(brief(one) for one in planned.trials if one.mode == mode)
+    smallest = trial.model_copy(update={"batch_size": first})
+    # A step's time is no matter here: the budget of a sweep that must not end by it.
+    sweep = Sweep(
+        smallest.model_copy(update={"budget_seconds": Decimal("0.5")}), 60_000, "an epoch"
+    )
+    store_of = ResultStore(store)
+    return Assignment(catalogue, [], "local", store_of, sweeps=[sweep], memory_bytes=memory_bytes)
+
+
+@pytest.mark.parametrize(("mode", "first"), [("inference", 8192), ("training", 2048)])
+def test_memory_ends_in_earnest(mode: Mode, first: int, tmp_path: Path) -> None:
+    """The MLP in 320 MiB: sizes run until one runs out, the limit lies between and is stored."""
+    assignment = mnist_sweep(mode, first, tmp_path, 320 * MIB)
+    events: list[Event] = []
+    outcomes = run_trials(assignment, events.append)
+    assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
+    (limit,) = load_limits(tmp_path).limits
+    assert limit.cause == "memory"
+    assert limit.available_bytes == 320 * MIB
+    assert "ran out of memory of 320.0 MiB; batch" in limit.reason
+    largest, failed = limit.largest_that_ran, limit.smallest_that_failed
+    assert largest is not None
+    assert failed is not None
+    assert first <= largest < failed < 60_000
+    assert failed - largest <= largest / 16
+    assert {one.batch_size for one in limit.failed} == {
+        event.trial.batch_size for event in events if isinstance(event, Exhausted)
+    }
+    stored = {one.trial.batch_size: one for one in load_all(tmp_path).results}
+    assert tuple(sorted(stored)) == limit.sizes
+    held = [held_bytes(stored[size]) for size in limit.sizes]
+    assert all(one is not None and one < 320 * MIB for one in held)
+    assert limit.needed_bytes is not None
+    assert held[-1] is not None
+    assert limit.needed_bytes > held[-1]
+    assert [event.limit for event in events if isinstance(event, Swept)] == [limit]
+
+    again: list[Event] = []
+    resumed = run_trials(replace(assignment, resume=True), again.append)
+    assert all(isinstance(outcome, Skipped) for outcome in resumed)
+    assert not [event for event in again if isinstance(event, Exhausted | Finished)]
+    (known,) = load_limits(tmp_path).limits
+    assert (known.sizes, known.failed) == (limit.sizes, limit.failed)
+
+
+@pytest.fixture(name="assignment")
+def assignment_fixture(tmp_path: Path) -> Assignment:
+    """The tiny project's trainings, swept from 2 to 8 in two rounds; one size is listed as well."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
+    listed = plan_here(catalogue, Request(providers=("cpu",))).trials[1]
+    sweep = Sweep(listed, 8, "an epoch", rounds=2)
+    store = ResultStore(tmp_path / "results")
+    return Assignment(catalogue, [listed], "local", store, sweeps=[sweep])
+
+
+def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
+    """The sweep is the first round; a listed size of it is not measured beside it."""
+    events: list[Event] = []
+    outcomes = run_trials(assignment, events.append)
+    assert [outcome.trial.batch_size for outcome in outcomes] == [2, 4, 8]
+    assert all(isinstance(outcome, Finished) for outcome in outcomes)
+    kept = [event.trial.batch_size for event in events if isinstance(event, RoundKept)]
+    assert kept == [2, 4, 8]
+    stored = load_all(assignment.store.folder).results
+    assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
+    (limit,) = load_limits(assignment.store.folder).limits
+    assert (limit.cause, limit.sizes, limit.failed) == ("maximum", (2, 4, 8), ())
+
+
+def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
+    """What an earlier run kept is taken over: whole results, and the first of two rounds."""
+    begun = Sweep(assignment.sweeps[0].trial, 4, "an epoch")
+    run_trials(replace(assignment, sweeps=[begun], trials=[]), lambda _: None)
+    events: list[Event] = []
+    outcomes = run_trials(replace(assignment, resume=True), events.append)
+    assert all(isinstance(outcome, Finished) for outcome in outcomes)
+    started_at = {o.trial.batch_size: o.result.measurement.started_at for o in outcomes}
+    assert started_at[2] < started_at[4] < started_at[8]
+    kept = [event for event in events if isinstance(event, RoundKept)]
+    assert [len(event.result.measurement.rounds) for event in kept] == [0, 0, 1]
+    stored = load_all(assignment.store.folder).results
+    assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
+
+
+def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None:
+    """A batch that there is no room to make is a point as well, and nothing is made of it."""
+    small = replace(assignment, trials=[], memory_bytes=100)
+    events: list[Event] = []
+    assert run_trials(small, events.append) == ()
+    first, _ = [event for event in events if isinstance(event, Exhausted)]
+    assert "demanded memory to make them; got MemoryError" in str(first.error)
+    (limit,) = load_limits(small.store.folder).limits
+    assert (limit.cause, limit.largest_that_ran, limit.smallest_that_failed) == ("memory", None, 1)
+
+
+def test_a_wrong_trial_ends_its_sweep(assignment: Assignment) -> None:
+    """Another failure than memory's is one of the run, and the sweep says so."""
+    (sweep,) = assignment.sweeps
+    changed = sweep.trial.model_copy(update={"graph_sha256": "0" * 64})
+    broken = replace(assignment, sweeps=[replace(sweep, trial=changed)], trials=[])
+    (outcome,) = run_trials(broken, lambda _: None)
+    assert "changed after the run was planned" in str(getattr(outcome, "error", ""))
+    (limit,) = load_limits(assignment.store.folder).limits
+    assert limit.cause == "failure"
+    assert limit.reason.startswith("batch 2 failed: ")
+    assert not limit.failed[0].of_memory
+
+
+def test_forms_of_the_end_of_memory() -> None:
+    """By its kind, or by its words where another process said them."""
+    assert is_out_of_memory(OutOfMemory("killed by SIGKILL"))
+    assert is_out_of_memory(TrialFailed("worker: got Cannot allocate memory: free some"))
+    assert not is_out_of_memory(TrialFailed("worker: killed by SIGSEGV"))
+
+
+def test_what_failed_is_tried_again_with_more_room(assignment: Assignment) -> None:
+    """Not in the same room, where it would fail again."""
+
+    def attempt(trial: Trial) -> Result | EpochcostError:
+        return OutOfMemory(f"no room for {trial.batch_size}")
+
+    (sweep,) = assignment.sweeps
+    limit = explore(sweep, "local", 1000, lambda _: True, attempt).limit
+    assert failed_before(limit, 1200) == {2: "no room for 2", 1: "no room for 1"}
+    assert failed_before(limit, 1300) == {}
+    assert failed_before(None, 1000) == {}
+
+
+def test_an_estimate_chooses_where_to_look(assignment: Assignment) -> None:
+    """All sizes seem to fit in a GiB, none but the smallest in a MiB."""
+    (sweep,) = assignment.sweeps
+    assert fitting(assignment.catalogue, sweep, 2**30)(8)
+    assert not fitting(assignment.catalogue, sweep, 2**20)(4)
+    assert fitting(assignment.catalogue, sweep, None)(8)
