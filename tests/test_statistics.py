@@ -246,6 +246,15 @@ def test_a_drift_is_found_with_its_direction() -> None:
     assert drift(rising[::-1]) == pytest.approx(-0.2 / 1.25, rel=0.02)
 
 
+@pytest.mark.parametrize("size", [100, 1000])
+def test_a_drift_is_seen_through_noise(size: int) -> None:
+    """A rise of a fifth under noise of 5 % is seen in 95 of 100 series, however long they are."""
+    generator = np.random.default_rng(7)
+    rising = np.linspace(1, 1.2, size)
+    series = [list(rising + 0.05 * generator.normal(size=size)) for _ in range(100)]
+    assert sum(drift(one) is not None for one in series) >= 95
+
+
 def test_outliers_are_no_mode_and_clusters_are_two() -> None:
     """One in twenty that is slow is an outlier; three in ten, in any order, are a mode."""
     quick = [1.0 + 0.001 * (number % 5) for number in range(100)]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcost.statistics.interval import mean_interval
+from epochcost.statistics.tails import LEVEL
+from epochcost.statistics.wander import Series, half_width
 
 # Fewer samples than this show neither a drift nor two modes that could be told from chance.
 _FEWEST_FOR_SHAPE = 30
@@ -72,17 +73,24 @@ def outliers(samples: Sequence[float]) -> Outliers | None:
 def drift(samples: Sequence[float]) -> float | None:
     """By how much the last third of a series is above the first, relative to the first.
 
-    None where the series is short, the change small, or the intervals of both means overlap.
+    None where the series is short, the change small, or the intervals of both means overlap. Those
+    are of thirds without their own trends, which would widen what a drift is to be seen by.
     """
     if len(samples) < _FEWEST_FOR_SHAPE:
         return None
     third = len(samples) // 3
-    first, last = samples[:third], samples[-third:]
-    change = float(np.mean(last) / np.mean(first)) - 1
-    if abs(change) < _LEAST_DRIFT:
+    first, last = (np.asarray(part, np.float64) for part in (samples[:third], samples[-third:]))
+    change = float(last.mean() - first.mean())
+    if abs(change) < _LEAST_DRIFT * first.mean():
         return None
-    before, after = mean_interval(first), mean_interval(last)
-    return None if before.low <= after.high and after.low <= before.high else change
+    doubt = sum(half_width(_flat(part), (third,), LEVEL) for part in (first, last))
+    return None if abs(change) <= doubt else change / float(first.mean())
+
+
+def _flat(times: Series) -> Series:
+    """A series less its straight line."""
+    steps = np.arange(len(times))
+    return np.asarray(times - np.polyval(np.polyfit(steps, times, 1), steps), np.float64)
 
 
 def two_modes(samples: Sequence[float]) -> Modes | None:
