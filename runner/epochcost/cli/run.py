@@ -6,6 +6,7 @@ import contextlib
 import json
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,12 @@ import typer
 from rich.console import Console
 
 from epochcost.cli.agreement import show_agreements
+from epochcost.cli.epochs import EpochLimit, ValidateEpochs, epochs_asked, show_epochs
+from epochcost.cli.limits import BatchSize, show_limits
 from epochcost.cli.plan import (
     AsIs,
     Compliant,
+    CpuCounts,
     Device,
     HardwareId,
     Models,
@@ -27,6 +31,7 @@ from epochcost.cli.plan import (
     show_gpus,
 )
 from epochcost.cli.tables import print_table
+from epochcost.results.epochs import MOST_EPOCH_SECONDS
 from epochcost.specs.study import MOST_ROUNDS
 
 if TYPE_CHECKING:
@@ -49,6 +54,7 @@ def run(
     compliant: Compliant = False,
     as_is: AsIs = False,
     device: Device = None,
+    vcpus: CpuCounts = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
     ] = False,
@@ -63,6 +69,9 @@ def run(
             help="Come back to each trial so often, in another order. Default: the study's.",
         ),
     ] = None,
+    batch_size: BatchSize = None,
+    validate_epochs: ValidateEpochs = 0,
+    epoch_limit: EpochLimit = MOST_EPOCH_SECONDS,
     output: OutputFormat = "text",
 ) -> None:
     """Measure the trials of the studies on this machine and store the results."""
@@ -78,26 +87,36 @@ def run(
         compliant=compliant,
         as_is=as_is,
         device=device,
+        vcpus=vcpus,
+        batch_size=batch_size,
     )
     _require_trials(planned)
     if output == "text":
         show_gpus()
     asked = planned.rounds if rounds is None else {one.id: rounds for one in planned.trials}
     assignment = Assignment(
-        catalogue, planned.trials, hardware, ResultStore(results), resume=resume, rounds=asked
+        catalogue,
+        planned.trials,
+        hardware,
+        ResultStore(results),
+        resume=resume,
+        rounds=asked,
+        epochs=epochs_asked(validate_epochs, epoch_limit),
+        sweeps=[one if rounds is None else replace(one, rounds=rounds) for one in planned.sweeps],
     )
     outcomes = _watched(assignment, planned)
     if output == "json":
         typer.echo(json.dumps([_as_json(outcome) for outcome in outcomes], indent=1))
     else:
         _show(outcomes, planned, results / hardware)
+        show_limits(results, hardware, planned.sweeps)
     _exit_with_failures(outcomes)
 
 
 def _require_trials(plan: Plan) -> None:
     from epochcost.errors import InputError
 
-    if not plan.trials:
+    if not plan.trials and not plan.sweeps:
         reasons = "".join(f"\n  {left.what}: {left.reason}" for left in plan.left_out)
         raise InputError(f"demanded at least one trial to run; got none{reasons}")
 
@@ -135,7 +154,10 @@ def _kept_words(kept: Mapping[str, Event], total: int) -> str:
 
     parts = sum(isinstance(event, RoundKept) for event in kept.values())
     others = f", {parts} more in some of their rounds" if parts else ""
-    whole = f"{len(kept) - parts} of {total} trials are measured and kept{others}"
+    finished = len(kept) - parts
+    # A sweep finds its trials while it goes, so their number is not known.
+    counted = f"{finished} of {total} trials are" if finished <= total else f"{finished} trials are"
+    whole = f"{counted} measured and kept{others}"
     return f"{whole}; add --resume to go on"
 
 
@@ -169,7 +191,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
-    from epochcost.cli.stability import show_doubts
+    from epochcost.cli.stability import show_doubts, show_outliers
     from epochcost.execute.events import Failed
 
     print_table(
@@ -180,8 +202,11 @@ def _show(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
     typer.echo(f"{kept} of {len(outcomes)} results are in {folder}")
     if plan.left_out:
         typer.echo(f"{len(plan.left_out)} left out; `epochcost plan` says why")
+    measured = [one.result for one in outcomes if not isinstance(one, Failed)]
+    show_epochs(measured)
+    show_outliers(measured)
     show_agreements([one.result for one in outcomes if not isinstance(one, Failed)])
-    show_doubts([one.result for one in outcomes if not isinstance(one, Failed)])
+    show_doubts(measured)
 
 
 def _row(outcome: Outcome) -> tuple[str, ...]:
