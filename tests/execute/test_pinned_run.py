@@ -119,3 +119,20 @@ def test_counts_that_are_none_are_refused(
         f"--vcpus: demanded different counts of CPUs from 1 to 4096, such as 1,2,4; got '{counts}'"
         in (capsys.readouterr().err)
     )
+
+
+@pins
+@pytest.mark.skipif(usable_cpus() < 2, reason="one CPU is all of this machine")
+def test_a_run_pins_as_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``run --vcpus 1`` measures the variant alone, and says so in its table."""
+    monkeypatch.chdir(project_with(tmp_path, ""))
+    command = ["epochcost", "run", "--provider", "cpu", "--vcpus", "1", "--results", "kept"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in {0, None}
+    assert "tiny inference cpu batch 1, 1 vCPU" in capsys.readouterr().out
+    (result,) = load_all(Path("kept")).results
+    assert result.measurement.pinning is not None
