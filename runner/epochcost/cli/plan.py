@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from epochcost.cli.limits import BatchSize, batch_size_of
 from epochcost.cli.sizes import Sized, show_sizes, sizes_as_json
 from epochcost.cli.tables import print_table
 from epochcost.errors import CapabilityError, InputError
@@ -75,6 +76,7 @@ def plan(
     as_is: AsIs = False,
     device: Device = None,
     vcpus: CpuCounts = None,
+    batch_size: BatchSize = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
     ] = False,
@@ -91,6 +93,7 @@ def plan(
         as_is=as_is,
         device=device,
         vcpus=vcpus,
+        batch_size=batch_size,
     )
     sized = _sized(catalogue, model or catalogue.models) if verbose else ()
     if output == "json":
@@ -111,6 +114,7 @@ def plan_for(
     as_is: bool = False,
     device: int | None = None,
     vcpus: str | None = None,
+    batch_size: str | None = None,
 ) -> tuple[Catalogue, Plan]:
     """The catalogue under the current folder and its plan; a named provider is verified first."""
     with explaining_missing_packages():
@@ -132,6 +136,7 @@ def plan_for(
         as_is,
         device,
         _cpu_counts(vcpus),
+        batch_size_of(batch_size),
     )
     return catalogue, plan_here(catalogue, request)
 
@@ -193,6 +198,11 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
     return {
         "hardware": hardware,
         "trials": [{"id": trial.id} | trial.model_dump(mode="json") for trial in plan.trials],
+        "sweeps": [
+            {"id": sweep.id, "largest": sweep.largest, "bound": sweep.bound}
+            | {"smallest": sweep.trial.model_dump(mode="json")}
+            for sweep in plan.sweeps
+        ],
         "left_out": [{"what": left.what, "reason": left.reason} for left in plan.left_out],
         "gpus": [
             {"device": number, "name": gpu.name, "memory_bytes": gpu.memory_bytes}
@@ -221,6 +231,9 @@ def _show(plan: Plan, hardware: str) -> None:
             ("trial", "id", "budget"),
             [(trial.title, trial.id, f"{trial.expected_seconds} s") for trial in plan.trials],
         )
+    for sweep in plan.sweeps:
+        budget = seconds(float(sweep.trial.expected_seconds))
+        typer.echo(f"sweep {sweep.id}, {budget} a size: {sweep.title}")
     for reason in dict.fromkeys(left.reason for left in plan.left_out):
         what = [left.what for left in plan.left_out if left.reason == reason]
         typer.echo("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
+from epochcost.cli.limits import limit_words
 from epochcost.cli.served import served_words
 from epochcost.execute.events import (
     Advanced,
@@ -137,15 +138,6 @@ def kept_words(event: Failed) -> str:
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 
 
-def swept_words(event: Swept) -> str:
-    """How a sweep ended, in one line."""
-    limit = event.limit
-    work = f"{limit.trial.model} {limit.trial.mode} {limit.trial.provider}"
-    largest = limit.largest_that_ran
-    ran = "no batch ran" if largest is None else f"largest batch that ran {largest:,}"
-    return f"{work}: {ran}; ended by {limit.cause}: {limit.reason}"
-
-
 def started_words(event: Started) -> str:
     """The trial, and which of its rounds this is."""
     turn = f", round {event.round} of {event.rounds}" if event.rounds > 1 else ""
@@ -203,7 +195,7 @@ class _Lines:
             count = f"[{event.number}/{event.total}]"
             self._say(f"{count} {started_words(event)} ({self._left.words})")
         elif isinstance(event, Swept):
-            self._say(swept_words(event))
+            self._say(limit_words(event.limit))
         elif not isinstance(event, Advanced):
             _end(self._left, event)
             self._say(f"    {outcome_words(event)}")
@@ -248,7 +240,7 @@ class _Live:
         elif isinstance(event, Advanced):
             self._describe(advance_words(event))
         elif isinstance(event, Swept):
-            self._progress.console.print(swept_words(event), markup=False, highlight=False)
+            self._progress.console.print(limit_words(event.limit), markup=False, highlight=False)
         else:
             _end(self._left, event)
             self._progress.advance(self._task)

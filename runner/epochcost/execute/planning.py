@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError
@@ -28,7 +29,8 @@ class Request:
     """What a user asks for by name; an empty tuple is everything.
 
     ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
-    GPU for all studies, None for each study's own. ``vcpus`` takes the place of theirs.
+    GPU for all studies, None for each study's own. ``vcpus`` and ``batch_size`` take
+    the place of theirs.
     """
 
     studies: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class Request:
     as_is: bool = False
     device: int | None = None
     vcpus: tuple[int, ...] = ()
+    batch_size: int | Literal["auto"] | None = None
 
 
 def require_providers(providers: Iterable[Provider]) -> None:
@@ -90,7 +93,10 @@ def _studies(catalogue: Catalogue, request: Request) -> tuple[Study, ...]:
                 f"--model {name}: demanded a model of the studies {', '.join(names)}; got one that "
                 "none of them measures: name it in a study, or choose another"
             )
-    asked = {"vcpus": request.vcpus} if request.vcpus else {}
+    asked: dict[str, Any] = {"vcpus": request.vcpus} if request.vcpus else {}
+    if (size := request.batch_size) is not None:
+        sizes = size if size == "auto" else (size,)
+        asked |= {"training_batch_sizes": sizes, "inference_batch_sizes": sizes}
     return tuple(study.model_copy(update=asked) for study in studies)
 
 
