@@ -103,21 +103,21 @@ def observe(inputs: Inputs) -> tuple[Observation, ...]:
     Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
     machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
     """
-    plain = (one for one in _measured(inputs) if not one.variant)
-    return (*plain, *_published(inputs.catalogue))
+    return (*_measured(inputs, variants=False), *_published(inputs.catalogue))
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
     """Every measured figure of a trial that is not the plain one, in the order of the files."""
-    return tuple(one for one in _measured(inputs) if one.variant)
+    return tuple(_measured(inputs, variants=True))
 
 
-def _measured(inputs: Inputs) -> Iterator[Observation]:
+def _measured(inputs: Inputs, *, variants: bool) -> Iterator[Observation]:
     steps = [one for one in inputs.stored if one.result.measurement.served is None]
     stored = newest_configurations(steps)
     hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
     for one in stored:
-        yield _from_result(inputs, one, only_host=hosts[one.result.hardware] == 1)
+        if bool(one.result.trial.variant) == variants:
+            yield _from_result(inputs, one, only_host=hosts[one.result.hardware] == 1)
 
 
 def _host(result: Result) -> tuple[str, str]:
