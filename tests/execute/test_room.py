@@ -45,3 +45,18 @@ def test_a_graph_that_cannot_be_read_is_left_to_its_trial(tmp_path: Path) -> Non
     project = write_tiny_project(tmp_path)
     (project / "models/tiny.onnx").write_bytes(b"no graph at all")
     assert len(plan_here(load_catalogue(project), CPU).trials) == 3
+
+
+def test_a_comparison_with_fp32_needs_room_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside its own numbers a trial in int8 has those of fp32."""
+    project = write_tiny_project(tmp_path)
+    study = project / "specs/studies/brief.toml"
+    asked = 'modes = ["inference"]\nprecisions = ["fp32", "int8"]\n[sampling]'
+    study.write_text(study.read_text().replace("[sampling]", asked))
+    catalogue = load_catalogue(project)
+    monkeypatch.setattr(room, "memory_limit_bytes", lambda: PROCESS_BYTES + 2**20)
+    fitting = plan_here(catalogue, CPU)
+    assert [trial.precision for trial in fitting.trials] == ["fp32"]
+    assert [left.what for left in fitting.left_out] == ["tiny inference cpu batch 1, int8"]

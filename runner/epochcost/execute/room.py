@@ -6,8 +6,10 @@ its trial says itself what is wrong.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from epochcost.errors import EpochcostError
 from epochcost.execute.size_cache import Question, size_once
@@ -16,7 +18,13 @@ from epochcost.measure.memory import memory_limit_bytes
 from epochcost.plan.make import Plan, leave_out_oversized
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.study import Mode, Provider
+from epochcost.specs.study import Mode, Precision, Provider
+
+# Of what the work needs in fp32: its own numbers, and beside them those of the fp32 graph with
+# which every other precision is compared.
+_TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
+    {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int8": 1.25}
+)
 
 
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
@@ -42,7 +50,9 @@ def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
     """By trial's id, of each sweep; where the largest batch fits, the others are not counted."""
-    ordered = sorted(trials, key=lambda trial: (*_work(trial), trial.batch_size))
+    ordered = sorted(
+        trials, key=lambda trial: (*_work(trial), trial.batch_size, _TIMES_FP32[trial.precision])
+    )
     for (model, mode, provider), swept in groupby(ordered, key=_work):
         sweep = list(swept)
         counted = _memory_bytes(catalogue, model, mode, provider, sweep[-1:])
@@ -64,9 +74,9 @@ def _memory_bytes(
         size = size_once(Question(model, catalogue.graph_path(model), wanted, provider))
     except EpochcostError:
         return {}
-    found = {trial.id: size.footprint(mode, trial.batch_size) for trial in trials}
+    found = {trial: size.footprint(mode, trial.batch_size) for trial in trials}
     return {
-        identifier: footprint.memory_bytes(provider)
-        for identifier, footprint in found.items()
+        trial.id: math.ceil(footprint.memory_bytes(provider) * _TIMES_FP32[trial.precision])
+        for trial, footprint in found.items()
         if footprint is not None
     }

@@ -43,7 +43,8 @@ _DYNAMIC = ["Attention", "Conv", "Gemm", "LSTM", "MatMul"]
 # The quantiser infers no types behind sequences of tensors.
 _FLOATS_UNLESS_KNOWN = {"DefaultTensorType": TensorProto.FLOAT}
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
-_PRODUCTS = frozenset({"Attention", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
+_PRODUCTS = frozenset({"Attention", "Gemm", "MatMul"})
+_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 
 
 class Quantising(BaseModel):
@@ -63,12 +64,14 @@ class Quantising(BaseModel):
 
 
 def suggested(graph: onnx.ModelProto) -> Quantization:
-    """Static where at least half of the products are convolutions, dynamic elsewhere.
+    """Static where half of the products or more are convolutions and no layer is recurrent.
 
-    Activations of image models differ little from batch to batch; those of transformers and
-    recurrent models do, and they have fast kernels for scales found as they run.
+    Dynamic elsewhere. Activations of image models differ little from batch to batch; those of
+    transformers and recurrent models do, and their kernels find scales quickly as they run.
     """
     operators = [node.op_type for node in graph.graph.node]
+    if _RECURRENT & set(operators):
+        return "dynamic"
     convolutions = sum(operator in _CONVOLUTIONS for operator in operators)
     products = sum(operator in _PRODUCTS for operator in operators)
     return "static" if convolutions and convolutions >= products else "dynamic"
