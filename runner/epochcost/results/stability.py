@@ -138,6 +138,8 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
 
 def _rounds_apart(measurement: Measurement) -> Instability | None:
     """Rounds that differ by more than their own intervals tell; they explain drift and modes."""
+    if not measurement.rounds:
+        return None
     ends = list(accumulate(measurement.samples_by_round, initial=0))
     rounds = [measurement.samples_seconds[begin:end] for begin, end in pairwise(ends)]
     fast, slow = min(rounds, key=fmean), max(rounds, key=fmean)
