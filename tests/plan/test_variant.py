@@ -82,3 +82,10 @@ def test_cuda_settings_are_of_cuda_alone() -> None:
     assert (said["device"], said["cuda_graph"]) == (1, True)
     assert said["device_memory_limit_bytes"] == 3 * 2**29
     assert "device" not in trial_fields(asked, Variant(), "cpu")
+
+
+def test_quantization_is_of_int8_alone() -> None:
+    """The key sets int8 apart and leaves the other precisions' trials what they are."""
+    asked = study(quantization="static", precisions=("fp32", "int8"))
+    fields = [trial_fields(asked, each, "cpu") for each in variants(asked, "cpu", None)]
+    assert [each["quantization"] for each in fields] == [None, "static"]
