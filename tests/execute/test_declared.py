@@ -14,6 +14,7 @@ from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
 from epochcost.measure.evaluation import held_out_loss
 from epochcost.measure.job import Job
+from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
@@ -45,7 +46,7 @@ class Declared:
             batch_size=batch_size,
             threads=1,
             seed=4,
-            runtime="onnxruntime",
+            runtime=runtime_name(),
             producer="epochcost",
             graph_sha256=graph_digests(catalogue, ["tiny"])["tiny"],
             spec_sha256=work_sha256(model, mode),

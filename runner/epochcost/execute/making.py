@@ -131,8 +131,8 @@ def _ask(environment: Path, runtime: str) -> Reads:
     except ValidationError:
         raise CapabilityError(
             f"{runtime}: demanded a runtime that works with the packages installed here; got"
-            f"{_last_lines(done)}\nNothing was kept. Releases before 1.19 need NumPy 1, and a worker "
-            "NumPy 2; another release may work"
+            f"{_last_lines(done)}\nNothing was kept. Releases before 1.19 need NumPy 1, and a "
+            "worker NumPy 2; another release may work"
         ) from None
     require_runtime(runtime, reads.software.runtime)
     return reads
