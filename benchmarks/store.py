@@ -3,7 +3,7 @@
     python benchmarks/store.py [--results 10000]
 
 Makes results of the catalogue's models on its machines, as many hosts as are needed, with 30 to 400
-samples each (log-uniform), and writes them as a run does, one file each. Then an eighth, a quarter,
+samples each (log-uniform), and writes them, one file each. Then an eighth, a quarter,
 half and all of them are loaded and joined as the site does it: files read and checked, means with
 their intervals, warnings, a row for every price. "read" is opening the files and reading the bytes
 alone, which is part of "load" and all that a pack of many results in one file could save. Seconds
@@ -18,6 +18,7 @@ import datetime as dt
 import hashlib
 import itertools
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from pathlib import Path
 from epochcost.plan.trial import Trial
 from epochcost.report.inputs import read_inputs
 from epochcost.report.rows import join
-from epochcost.results.format import FORMAT_VERSION
+from epochcost.results.format import FORMAT_VERSION, dump_result
 from epochcost.results.records import (
     Conditions,
     Energy,
@@ -45,7 +46,7 @@ from epochcost.specs.loader import load_catalogue
 ROOT = Path(__file__).parents[1]
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 _FEWEST, _MOST = 30, 400
-_ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
+_ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
 
 
 def made(catalogue: Catalogue) -> Iterator[Result]:
@@ -132,7 +133,7 @@ def write(folder: Path, count: int) -> int:
     for result in itertools.islice(made(catalogue), count):
         path = store.path_of(result.trial, result.hardware, result.environment.fingerprint)
         path.parent.mkdir(exist_ok=True)
-        total += store.write(result).stat().st_size
+        total += path.write_bytes(dump_result(result))
     return total
 
 
@@ -151,7 +152,7 @@ def measured(folder: Path, count: int) -> None:
     rows = join(inputs)
     both = time.process_time() - begun
     assert loaded == len(inputs.stored) == count, inputs.problems[:3]
-    print(len(rows), read, load, both)
+    print(len(rows), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, read, load, both)
 
 
 def _subset(folder: Path, count: int) -> Path:
@@ -182,16 +183,19 @@ def _run(folder: Path, most: int) -> None:
     folder.mkdir()
     size = write(folder, most)
     print(f"{most} results, {size / most / 1e3:.1f} kB each")
-    print(_ROW.format("results", "rows", "read s", "load s", "join s", "both s", "ms each"))
+    print(
+        _ROW.format("results", "rows", "peak MB", "read s", "load s", "join s", "both s", "ms each")
+    )
     totals = []
     for count in (most // 8, most // 4, most // 2, most):
         command = [sys.executable, __file__, "--measure", str(folder), str(count)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        rows, *seconds = done.stdout.split()
+        rows, kibibytes, *seconds = done.stdout.split()
         read, load, both = map(float, seconds)
         totals.append(both)
         cells = (f"{one:.2f}" for one in (read, load, both - load, both))
-        print(_ROW.format(count, rows, *cells, f"{1e3 * both / count:.2f}"), flush=True)
+        peak = f"{int(kibibytes) * 1024 / 1e6:.0f}"
+        print(_ROW.format(count, rows, peak, *cells, f"{1e3 * both / count:.2f}"), flush=True)
     print(f"ratio of all to an eighth: {totals[-1] / totals[0]:.2f} (8 is linear)")
 
 
