@@ -17,9 +17,11 @@ from epochcost.execute.build import build_job
 from epochcost.execute.planning import Request, plan_here
 from epochcost.measure.arithmetic import INTEGER_OPERATORS
 from epochcost.measure.job import Job
+from epochcost.measure.providers import usable_providers
 from epochcost.measure.worker import measure
 from epochcost.results.records import Measurement
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Provider
 from tiny_project import write_tiny_project
 
 Run = Callable[..., Measurement]
@@ -103,7 +105,9 @@ MODELS = {"perceptron": perceptron, "convolutional": convolutional, "attending":
 def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
     """The job of inference of a model in a precision, as a study asks for it."""
 
-    def job_in(graph: onnx.ModelProto, precision: str, extra: str = "") -> Job:
+    def job_in(
+        graph: onnx.ModelProto, precision: str, extra: str = "", provider: Provider = "cpu"
+    ) -> Job:
         root = write_tiny_project(tmp_path / "project")
         onnx.save(graph, root / "models" / "tiny.onnx")
         study = root / "specs" / "studies" / "brief.toml"
@@ -112,7 +116,7 @@ def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
         spec = root / "specs" / "models" / "tiny.toml"
         spec.write_text(spec.read_text().replace("batch_sizes = [1]", "batch_sizes = [8]"))
         catalogue = load_catalogue(root)
-        (trial,) = plan_here(catalogue, Request(providers=("cpu",))).trials
+        (trial,) = plan_here(catalogue, Request(providers=(provider,))).trials
         model = catalogue.model("tiny")
         (tmp_path / "job").mkdir()
         return build_job(trial, model, catalogue.graph_path(model), tmp_path / "job")
@@ -199,3 +203,33 @@ def test_under_load_the_largest_batch_is_compared(
     assert found.agreement is not None
     assert found.agreement.examples == 8
     assert found.agreement.outputs[0].relative_to_norm < 0.1
+
+
+def test_a_training_step_is_compared_by_its_loss(
+    job_in: Callable[..., Job], tmp_path: Path
+) -> None:
+    """As for TF32 on a GPU: on the CPU the option changes nothing, and the first losses agree."""
+    job_in(perceptron(), "fp32")
+    catalogue = load_catalogue(tmp_path / "project")
+    model = catalogue.model("tiny")
+    study = tmp_path / "project" / "specs" / "studies" / "brief.toml"
+    study.write_text(study.read_text().replace('modes = ["inference"]', 'modes = ["training"]'))
+    trials = plan_here(load_catalogue(tmp_path / "project"), Request(providers=("cpu",))).trials
+    tf32 = trials[0].model_copy(update={"precision": "tf32"})
+    job = build_job(tf32, model, catalogue.graph_path(model), tmp_path / "job")
+    found = measure(job, tmp_path, lambda _: None).agreement
+    assert found is not None
+    (loss,) = found.outputs
+    assert (loss.maximum_absolute, loss.relative_to_norm, loss.largest_changed) == (0, 0, None)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
+def test_a_gpu_computes_in_it(job_in: Callable[..., Job], tmp_path: Path, precision: str) -> None:
+    """Tensor cores have half precision and TF32; outputs stay near fp32."""
+    job = job_in(perceptron(), precision, provider="cuda")
+    found = measure(job, tmp_path, lambda _: None).agreement
+    assert found is not None
+    assert found.outputs[0].relative_to_norm is not None
+    assert found.outputs[0].relative_to_norm < 0.05
