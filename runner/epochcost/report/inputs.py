@@ -6,7 +6,7 @@ the builder to warn about; the rest of the report stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +14,7 @@ from typing import TypeVar
 from epochcost.errors import InputError
 from epochcost.report.graph_facts import GraphFacts, read_graph_facts
 from epochcost.report.ratios import StepRatios, read_ratios
+from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.records import Result
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.catalogue import Catalogue
@@ -41,9 +42,10 @@ class Inputs:
     ratios: StepRatios
     graphs: Mapping[str, GraphFacts]
     problems: tuple[str, ...]
+    limits: tuple[BatchLimit, ...] = ()
 
 
-def read_inputs(catalogue: Catalogue, results: Iterable[Path], docs: Path) -> Inputs:
+def read_inputs(catalogue: Catalogue, results: Sequence[Path], docs: Path) -> Inputs:
     """Join the catalogue with the results of all folders and the ratios under ``docs``."""
     problems: list[str] = []
     stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
@@ -51,7 +53,14 @@ def read_inputs(catalogue: Catalogue, results: Iterable[Path], docs: Path) -> In
     graphs: Mapping[str, GraphFacts] = _or(
         {}, lambda: read_graph_facts(catalogue.models_folder), problems
     )
-    return Inputs(catalogue, tuple(stored), ratios, graphs, tuple(problems))
+    limits = [one for folder in results for one in _limits(folder, problems)]
+    return Inputs(catalogue, tuple(stored), ratios, graphs, tuple(problems), tuple(limits))
+
+
+def _limits(folder: Path, problems: list[str]) -> tuple[BatchLimit, ...]:
+    loaded = load_limits(folder)
+    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+    return loaded.limits
 
 
 def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> ReadT:

@@ -45,6 +45,7 @@ class Observation:
     ``watts`` is the power that ``meters`` read while the steps were timed; None where none did.
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
     many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
+    ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
     """
 
     subject: Subject
@@ -70,6 +71,7 @@ class Observation:
     vcpus: int | None = None
     outliers: Outliers | None = None
     whole_epochs: WholeEpochs | None = None
+    peak_memory_bytes: int | None = None
 
     @property
     def full(self) -> Time | None:
@@ -162,6 +164,7 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         evidence=Evidence("result file", stored.uri),
         summary=summary,
         stop_reason=result.measurement.stop_reason,
+        peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=inputs.ratios.of(trial.model, trial.batch_size) if training else None,
         doubts=doubts_of(result),
         watts=energy.watts,
@@ -172,6 +175,13 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         outliers=outliers(result.measurement.samples_seconds),
         whole_epochs=result.measurement.epochs,
     )
+
+
+def _peak_memory_bytes(result: Result) -> int | None:
+    measured = result.measurement
+    if result.trial.provider == "cpu":
+        return measured.peak_memory_bytes
+    return None if measured.conditions is None else measured.conditions.device_memory_bytes
 
 
 def doubts_of(result: Result) -> tuple[str, ...]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from epochcost.units import money, plain, seconds
+from epochcost.units import memory, money, plain, seconds
 
 Value = str | int | Decimal | None
-Form = Literal["text", "seconds", "money", "number"]
+Form = Literal["text", "seconds", "money", "number", "bytes"]
 # A spreadsheet runs text that begins so as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -54,6 +54,8 @@ def _shown(column: Column, value: Value) -> str:
         return seconds(float(value))
     if column.form == "money" and isinstance(value, Decimal):
         return money(value, column.currency)
+    if column.form == "bytes" and isinstance(value, int):
+        return memory(value)
     if column.form == "number":
         return f"{value:,}"
     return str(value)

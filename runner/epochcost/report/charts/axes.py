@@ -33,6 +33,12 @@ def money_label(symbol: str) -> str:
 COUNT_LABEL = "format(datum.value, ',~r')"
 
 
+BYTES_LABEL = (
+    "datum.value < 1073741824 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
+    " : format(datum.value / 1073741824, '.3~g') + ' GiB'"
+)
+
+
 def log_domain(values: Iterable[float]) -> tuple[float, float]:
     """The least and largest value, each moved outward by a margin."""
     positive = [value for value in values if value > 0]
@@ -55,6 +61,12 @@ def time_ticks(domain: tuple[float, float]) -> list[float]:
             numbers = _numbers(first / unit, last / unit, _leads(domain))
             ticks += [number * unit for number in numbers if number * unit < end]
     return _thinned(ticks)
+
+
+def byte_ticks(domain: tuple[float, float]) -> list[float]:
+    """Powers of two in the domain, as memory is counted."""
+    low, high = (math.log2(end) for end in domain)
+    return _thinned([2.0**power for power in range(math.ceil(low), math.floor(high) + 1)])
 
 
 def _numbers(low: float, high: float, leads: tuple[float, ...]) -> list[float]:

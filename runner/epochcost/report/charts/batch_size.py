@@ -1,4 +1,4 @@
-"""Batch size against a quantity per example (time or cost), one line per series and mode."""
+"""Batch size against a quantity (time, cost, rate, memory), one line per series and mode."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal
 from epochcost.report.charts import axes, theme
 
 _HEIGHT = 300
+_INK = "var(--ec-ink)"
 _DASHES = {"training": [1, 0], "inference": [5, 4]}
 
 
@@ -22,16 +23,28 @@ class BatchPoint:
     value: tuple[float, float, float]
 
 
+@dataclass(frozen=True, slots=True)
+class SweepEnd:
+    """The last point of a sweep, at ``value``, and in a few words what ended it."""
+
+    series: str
+    mode: str
+    batch_size: int
+    value: float
+    words: str
+
+
 @dataclass(frozen=True)
 class BatchSize:
     """The chart's input; ``title`` is the vertical axis, ``by`` what a series is."""
 
     title: str
     by: str
-    quantity: Literal["seconds", "money"]
+    quantity: Literal["seconds", "money", "rate", "bytes"]
     currency_symbol: str
     points: tuple[BatchPoint, ...]
     colours: tuple[tuple[str, int], ...]
+    ends: tuple[SweepEnd, ...] = ()
 
     def spec(self) -> dict[str, Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
@@ -61,22 +74,37 @@ def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]
         base.mark_point(filled=True, size=55)
         .encode(y=y, tooltip=_tooltips(alt, chart.by))
         .add_params(picked),
+        *(_end_marks(alt, chart.ends, x, y) if chart.ends else ()),
     ]
+
+
+def _end_marks(alt: Any, ends: tuple[SweepEnd, ...], x: Any, y: Any) -> list[Any]:
+    """A ring around the last point of each sweep, with the reason beside it."""
+    values = [
+        {"series": e.series, "batch_size": e.batch_size, "value": e.value, "words": e.words}
+        for e in ends
+    ]
+    base = alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
+    ring = base.mark_point(filled=False, size=190, strokeWidth=1.5, color=_INK)
+    words = base.mark_text(align="right", dx=-9, dy=-11, color=_INK).encode(text="words:N")
+    return [ring.encode(tooltip=[alt.Tooltip("words:N", title="end of the sweep")]), words]
 
 
 def _axes(alt: Any, chart: BatchSize) -> tuple[Any, Any]:
     sizes = sorted({point.batch_size for point in chart.points})
     values = axes.log_domain(value for point in chart.points for value in point.value)
-    label = (
-        axes.SECONDS_LABEL
-        if chart.quantity == "seconds"
-        else axes.money_label(chart.currency_symbol)
-    )
-    ticks = axes.time_ticks(values) if chart.quantity == "seconds" else axes.log_ticks(values)
+    label = {
+        "seconds": axes.SECONDS_LABEL,
+        "money": axes.money_label(chart.currency_symbol),
+        "rate": axes.COUNT_LABEL,
+        "bytes": axes.BYTES_LABEL,
+    }[chart.quantity]
+    ticks_of = {"seconds": axes.time_ticks, "bytes": axes.byte_ticks}
+    ticks = ticks_of.get(chart.quantity, axes.log_ticks)(values)
     x = alt.X(
         "batch_size:Q",
         scale=alt.Scale(type="log", domain=axes.log_domain(sizes), nice=False),
-        axis=alt.Axis(values=sizes, labelExpr=axes.COUNT_LABEL),
+        axis=alt.Axis(values=sizes, labelExpr=axes.COUNT_LABEL, labelOverlap="greedy"),
         title="batch size in examples (log scale)",
     )
     y = alt.Y(

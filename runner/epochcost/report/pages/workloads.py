@@ -11,6 +11,7 @@ from epochcost.report.figures.batch import cost_by_batch, time_by_batch
 from epochcost.report.figures.cost_time import cost_against_time
 from epochcost.report.figures.estimated import estimated_costs
 from epochcost.report.figures.scaling import speedup_by_vcpus
+from epochcost.report.figures.sweep import memory_by_batch, rate_by_batch
 from epochcost.report.observations import Observation
 from epochcost.report.pages.home import answers_of
 from epochcost.report.pages.page import Page, Report, subject_uri
@@ -158,5 +159,11 @@ def _figures(
             colours=colours,
         ),
         "time_batch": time_by_batch(observed, identifier=f"{stem}-time-batch", colours=colours),
+        "rate_batch": rate_by_batch(
+            observed, report.inputs.limits, identifier=f"{stem}-rate-batch", colours=colours
+        ),
+        "memory_batch": memory_by_batch(
+            observed, report.inputs.limits, identifier=f"{stem}-memory-batch", colours=colours
+        ),
         "cost_batch": cost_by_batch(rows, identifier=f"{stem}-cost-batch", colours=colours),
     }

@@ -1,0 +1,99 @@
+"""The ends of sweeps: stored beside results, read back, and damaged ones reported by name."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochcost.results.limits import (
+    LIMIT_VERSION,
+    BatchLimit,
+    FailedSize,
+    find_limit,
+    load_limits,
+    write_limit,
+)
+from epochcost.results.records import Result
+from epochcost.results.store import load_all
+
+MakeResult = Callable[..., Result]
+
+
+@pytest.fixture(name="limit")
+def limit_fixture(make_result: MakeResult) -> BatchLimit:
+    """A sweep that memory ended after three sizes."""
+    result = make_result(batch_size=32)
+    return BatchLimit(
+        limit_version=LIMIT_VERSION,
+        sweep_id=result.trial.model_copy(update={"batch_size": 0}).id,
+        trial=result.trial,
+        hardware="local",
+        ended_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
+        cause="memory",
+        reason="batch 128 ran out of memory of 320.0 MiB",
+        sizes=(32, 64, 120),
+        failed=(FailedSize(batch_size=128, words="bad_alloc", of_memory=True),),
+        needed_bytes=2**29,
+        available_bytes=2**28,
+        environment=result.environment,
+    )
+
+
+def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> None:
+    """Readers of results never see it; readers of limits find it by its sweep and host."""
+    path = write_limit(tmp_path, limit)
+    assert path == tmp_path / "local" / "limits" / path.name
+    assert path.name.startswith("net-training-cpu-")
+    assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
+    assert load_limits(tmp_path).limits == (limit,)
+    assert (limit.largest_that_ran, limit.smallest_that_failed) == (120, 128)
+    fingerprint = limit.environment.fingerprint
+    assert find_limit(tmp_path, limit.sweep_id, "local", fingerprint) == limit
+    assert find_limit(tmp_path, limit.sweep_id, "other", fingerprint) is None
+    assert load_limits(tmp_path / "none").limits == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("limit_version", 2, "limit_version should be 1, not 2"),
+        ("sizes", [64, 32], "sizes should ascend"),
+        ("failed", [], "should have a size that failed"),
+        ("sweep_id", "0" * 16, "the file was edited"),
+        ("hardware", "other", "demanded hardware 'local' in this folder; got 'other'"),
+        ("surplus", 1, "got surplus"),
+    ],
+)
+def test_a_damaged_limit_is_reported(
+    tmp_path: Path, limit: BatchLimit, key: str, value: Any, said: str
+) -> None:
+    """By its file and what is wrong with it; the others stand."""
+    path = write_limit(tmp_path, limit)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    loaded = load_limits(tmp_path)
+    assert loaded.limits == ()
+    (fault,) = loaded.faults
+    assert fault.path == path
+    assert said in fault.message
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"null"])
+def test_what_is_no_limit_is_a_fault(tmp_path: Path, limit: BatchLimit, content: bytes) -> None:
+    """Half a file, another document, bytes that are no text."""
+    write_limit(tmp_path, limit).write_bytes(content)
+    assert len(load_limits(tmp_path).faults) == 1
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, limit: BatchLimit) -> None:
+    """What stands elsewhere is none of the results."""
+    elsewhere = tmp_path / "elsewhere.json"
+    path = write_limit(tmp_path / "results", limit)
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    (fault,) = load_limits(tmp_path / "results").faults
+    assert "link that leaves it" in fault.message
