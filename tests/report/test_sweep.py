@@ -1,0 +1,74 @@
+"""The figures of a sweep: rates, memory, and a mark with the reason where it ended."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+from epochcost.plan.sweep import Cause
+from epochcost.report.charts.batch_size import BatchSize, SweepEnd
+from epochcost.report.figures.sweep import memory_by_batch, rate_by_batch
+from epochcost.report.inputs import Inputs
+from epochcost.report.observations import Observation, observe
+from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
+from report_project import make_result
+
+
+def limit(largest: int, cause: Cause = "memory", **variant: int) -> BatchLimit:
+    """The end of a sweep of the project's trainings at a size."""
+    result = make_result(**variant)
+    return BatchLimit(
+        limit_version=LIMIT_VERSION,
+        sweep_id=result.trial.model_copy(update={"batch_size": 0}).id,
+        trial=result.trial,
+        hardware="local",
+        ended_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
+        cause=cause,
+        reason=f"batch {2 * largest} ran out of memory",
+        sizes=(largest,),
+        failed=(FailedSize(batch_size=2 * largest, words="bad_alloc", of_memory=True),),
+        environment=result.environment,
+    )
+
+
+def trainings(inputs: Inputs) -> list[Observation]:
+    """The measured trainings, with memory that was read at one size only."""
+    found = [one for one in observe(inputs) if one.kind == "measured" and one.mode == "training"]
+    return [replace(found[0], peak_memory_bytes=2**28), *found[1:]]
+
+
+def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
+    """The chart rings it, and the table says why; rates are examples over the mean time."""
+    observed = trainings(inputs)
+    figure = rate_by_batch(observed, [limit(128)], identifier="r", colours=())
+    assert figure is not None
+    assert isinstance(figure.chart, BatchSize)
+    (mark,) = figure.chart.ends
+    assert isinstance(mark, SweepEnd)
+    assert (mark.batch_size, mark.words) == (128, "memory ends")
+    rates = {point.batch_size: point.value for point in figure.chart.points}
+    assert round(rates[128][1]) == round(128 / 0.03075)
+    assert rates[128][0] < rates[128][1] < rates[128][2]
+    words = {row[2]: row[-1] for row in figure.table.shown}
+    assert words == {"32": "—", "128": "memory ends: batch 256 ran out of memory"}
+    assert "memory ends" in str(figure.chart.spec())
+
+
+def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:
+    """Nor does that of a size which is not there."""
+    for other in (limit(128, vcpus=1), limit(64)):
+        figure = rate_by_batch(trainings(inputs), [other], identifier="r", colours=())
+        assert figure is not None
+        assert isinstance(figure.chart, BatchSize)
+        assert figure.chart.ends == ()
+
+
+def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
+    """A trial without a reading has no point, and none at all make no figure."""
+    observed = trainings(inputs)
+    figure = memory_by_batch(observed, [], identifier="m", colours=())
+    assert figure is not None
+    assert isinstance(figure.chart, BatchSize)
+    assert [point.value[1] for point in figure.chart.points] == [2**28]
+    assert "256.0 MiB" in {row[4] for row in figure.table.shown}
+    assert memory_by_batch(observed[1:], [], identifier="m", colours=()) is None
