@@ -117,7 +117,9 @@ def rounds_stored(project: Path) -> list[int]:
     return sorted(len(one.measurement.samples_by_round) for one in stored)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
+)
 def test_an_end_between_rounds_keeps_the_rounds_before(
     project: Path, begin: object, number: signal.Signals
 ) -> None:
