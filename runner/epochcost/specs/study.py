@@ -117,7 +117,8 @@ class Study(NamedSpec):
     machine of the same family; without it they have all. ``precisions`` and ``runtimes`` (packages
     as ``onnxruntime==1.20.1``, each in an environment that ``epochcost runtimes install`` made;
     without them the one that is installed) give a trial for each. ``quantization`` says how int8 is
-    made; without it static where convolutions lead, dynamic elsewhere (``measure.quantise.suggested``).
+    made; without it static where convolutions lead, dynamic elsewhere
+    (``measure.quantise.suggested``).
     """
 
     name: Text
