@@ -140,7 +140,7 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
     events: list[Event] = []
     assert run_trials(small, events.append) == ()
     first, _ = [event for event in events if isinstance(event, Exhausted)]
-    assert "demanded memory to make them; got MemoryError" in str(first.error)
+    assert "demanded memory for them; got MemoryError" in str(first.error)
     (limit,) = load_limits(small.store.folder).limits
     assert (limit.cause, limit.largest_that_ran, limit.smallest_that_failed) == ("memory", None, 1)
 

@@ -230,7 +230,7 @@ def _visited(run: _Run, visit: Visit) -> RoundKept | Outcome:
     except EpochcostError as error:
         return Failed(visit.trial, error, _rounds_in(kept))
     except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
-        words = f"the trial's graph and batches: demanded memory to make them; got MemoryError: {error}"
+        words = f"the trial's graph and batches: demanded memory for them; got MemoryError: {error}"
         return Failed(visit.trial, OutOfMemory(words), _rounds_in(kept))
     except Exception as error:  # a slip of ours in one trial must not cost the others
         return Failed(visit.trial, _unexpected(error), _rounds_in(kept))
