@@ -199,9 +199,7 @@ class _Work:
         return f"{self.model.id} {done} {self.provider}{batch}{said and ', '}{said}"
 
 
-def _work(
-    catalogue: Catalogue, study: Study, host: Host, selection: Selection
-) -> Iterator[_Work]:
+def _work(catalogue: Catalogue, study: Study, host: Host, selection: Selection) -> Iterator[_Work]:
     names = [one for one in study.models if selection.models is None or one in selection.models]
     providers = [
         one for one in study.providers if selection.providers is None or one in selection.providers
