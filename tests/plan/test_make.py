@@ -308,7 +308,7 @@ def test_more_cpus_than_the_machine_has_are_left_out() -> None:
     """Pinning to eight CPUs on a machine of two is left out, with both figures."""
     asked = study(vcpus=[1, 8], modes=["inference"], providers=["cpu"], models=["mlp"])
     host = replace(HOST, cpus=2)
-    plan = plan_study(catalogue(model("mlp")), asked, host, graphs=GRAPHS)
+    plan = plan_study(BOTH, asked, host, graphs=GRAPHS)
     assert [trial.vcpus for trial in plan.trials] == [1]
     assert plan.left_out == (
         LeftOut("mlp inference cpu batch 1, 8 vCPU", "needs 8 CPUs; this process may use 2"),

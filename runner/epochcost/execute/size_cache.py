@@ -11,7 +11,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
