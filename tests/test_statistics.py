@@ -16,6 +16,7 @@ from epochcost.statistics import (
     drift,
     mean_interval,
     outliers,
+    quantiles,
     relative_half_width,
     student_quantile,
     summarise,
@@ -281,3 +282,13 @@ def test_wilson_bounds_are_those_of_the_tables(
 ) -> None:
     """The bounds agree with published ones to four digits, at the edges as well."""
     assert wilson_interval(hits, trials) == pytest.approx((low, high), abs=1e-4)
+
+
+@given(
+    st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=60),
+    st.lists(st.floats(0, 1), min_size=1, max_size=5),
+)
+def test_quantiles_are_numpys(values: list[float], shares: list[float]) -> None:
+    """The quicker quantiles are those of NumPy's default method."""
+    found = quantiles(np.array(values), shares)
+    np.testing.assert_allclose(found, np.quantile(values, shares), rtol=1e-12)

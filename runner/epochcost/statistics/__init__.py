@@ -14,7 +14,7 @@ from epochcost.statistics.interval import (
 from epochcost.statistics.ratio import Bounded, ratio
 from epochcost.statistics.shape import Modes, Outliers, drift, outliers, two_modes
 from epochcost.statistics.summary import Summary, summarise
-from epochcost.statistics.tails import LEVEL, student_quantile, wilson_interval
+from epochcost.statistics.tails import LEVEL, quantiles, student_quantile, wilson_interval
 
 __all__ = [
     "LEVEL",
@@ -28,6 +28,7 @@ __all__ = [
     "drift",
     "mean_interval",
     "outliers",
+    "quantiles",
     "ratio",
     "relative_half_width",
     "student_quantile",

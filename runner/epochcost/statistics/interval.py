@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.statistics.tails import LEVEL
+from epochcost.statistics.tails import LEVEL, quantiles
 from epochcost.statistics.wander import half_width
 
 Series = NDArray[np.float64]
@@ -54,8 +54,8 @@ def mean_interval(
     mean, half = float(times.mean()), half_width(times, rounds or (len(times),), level)
     length = block_length(len(times), autocorrelation_time(times))
     tail = (1 - level) / 2
-    low, high = np.quantile(_bootstrap_means(times, length), [tail, 1 - tail])
-    below, above = max(0.0, mean - float(low)), max(0.0, float(high) - mean)
+    low, high = quantiles(_bootstrap_means(times, length), (tail, 1 - tail))
+    below, above = max(0.0, mean - low), max(0.0, high - mean)
     stretch = 2 * half / (below + above) if below + above > 0 else 0.0
     return Interval(max(0.0, mean - below * stretch), mean + above * stretch)
 

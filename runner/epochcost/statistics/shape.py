@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcost.statistics.tails import LEVEL
+from epochcost.statistics.tails import LEVEL, quantiles
 from epochcost.statistics.wander import Series, half_width
 
 # Fewer samples than this show neither a drift nor two modes that could be told from chance.
@@ -61,7 +61,7 @@ def outliers(samples: Sequence[float]) -> Outliers | None:
     if len(samples) < _FEWEST_FOR_FENCES:
         return None
     times = np.asarray(samples, dtype=np.float64)
-    first, median, third = np.percentile(times, [25, 50, 75])
+    first, median, third = quantiles(times, (0.25, 0.5, 0.75))
     fence = max(third + _FENCE * (third - first), median * (1 + _LEAST_GAP))
     beyond = times[times > fence]
     if not len(beyond):

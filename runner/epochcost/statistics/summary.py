@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epochcost.statistics.interval import Interval, mean_interval
+from epochcost.statistics.tails import quantiles
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class Summary:
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     """Summarise at least one positive sample; ``rounds`` as ``mean_interval`` takes them."""
     times = np.asarray(samples, dtype=np.float64)
-    median, p90, p99 = np.percentile(times, [50, 90, 99])
+    median, p90, p99 = quantiles(times, (0.5, 0.9, 0.99))
     return Summary(
         count=len(times),
         mean=float(times.mean()),
         interval=mean_interval(samples, rounds=rounds),
-        median=float(median),
-        p90=float(p90),
-        p99=float(p99),
+        median=median,
+        p90=p90,
+        p99=p99,
     )

@@ -1,11 +1,33 @@
-"""Quantiles and the interval of a share: the few of a statistics library that are needed."""
+"""Quantiles and the interval of a share: the few of a statistics library that are needed.
+
+NumPy's own quantiles cost a tenth of a millisecond each, more than all else that a stored result
+costs a page.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
+import numpy as np
+from numpy.typing import NDArray
+
 LEVEL = 0.95
+
+
+def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
+    """The quantiles of at least one value, linear between neighbours as NumPy's default is."""
+    ordered = np.sort(values)
+    places = [share * (len(ordered) - 1) for share in shares]
+    return [_between(ordered, place) for place in places]
+
+
+def _between(ordered: NDArray[np.float64], place: float) -> float:
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    low, high = float(ordered[below]), float(ordered[above])
+    return low + (high - low) * (place - below)
 
 
 def student_quantile(probability: float, degrees: int) -> float:
