@@ -93,7 +93,7 @@ def test_links_go_to_web_addresses_only(built: Path) -> None:
 def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -> None:
     """Static SVG stands in the page; the search index knows neither SVG nor spec."""
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
-    assert page.count('class="ec-static"') == page.count("<template>") == 3
+    assert page.count('class="ec-static"') == page.count("<template>") == 4
     index = json.loads((built / "site/search/search_index.json").read_text(encoding="utf-8"))
     text = json.dumps(index)
     assert "vega.github.io" not in text
@@ -175,7 +175,7 @@ def test_the_pages_build_without_the_plugin(built: Path, tmp_path: Path) -> None
     )
     assert plain.returncode == 0, plain.stderr
     page = (tmp_path / "site/models/net.html").read_text(encoding="utf-8")
-    assert page.count("<svg aria-hidden") == page.count("<template>") == 3
+    assert page.count("<svg aria-hidden") == page.count("<template>") == 4
     assert "&lt;svg" not in page
 
 

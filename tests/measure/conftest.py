@@ -17,7 +17,11 @@ from serving_jobs import write_serving_job
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 QUICK = Sampling(
-    relative_half_width=0.9, minimum_samples=5, minimum_seconds=0.0, budget_seconds=2.0
+    relative_half_width=0.9,
+    minimum_samples=5,
+    minimum_seconds=0.0,
+    minimum_share=0.0,
+    budget_seconds=2.0,
 )
 AT_ONCE = WarmUp(minimum_steps=3, minimum_seconds=0.0)
 
