@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHON ?= python3
 export NO_MKDOCS_2_WARNING := 1
+# Two test processes, a file to each: what two files build and keep is built twice, no more.
+WORKERS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help report measure site serve test test-all check format lock models operators screenshots clean
@@ -29,10 +31,10 @@ serve: $(VENV)/report.installed  ## preview the site, rebuilt when a spec or tem
 	$(BIN)/epochcost serve
 
 test: check  ## checks and tests; under 12 minutes on 2 cores
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" $(WORKERS)
 
 test-all: check  ## every test, the slow ones too, on examples drawn anew
-	$(BIN)/pytest --hypothesis-profile explore
+	$(BIN)/pytest --hypothesis-profile explore $(WORKERS)
 
 check: $(VENV)/dev.installed  ## lint, types, layers, specs, a strict build of the site
 	$(BIN)/ruff format --check .
