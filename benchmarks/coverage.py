@@ -3,6 +3,7 @@
     python benchmarks/coverage.py                 10,000 synthetic traces; minutes on one core
     python benchmarks/coverage.py --traces 1000  fewer
     python benchmarks/coverage.py --real          100 short runs against one long one; 13 minutes
+    python benchmarks/coverage.py --real --rounds 3 --pooled   the same of three processes each
 
 Synthetic traces run through the sampler's own stopping rule on a fake clock, so that stopping on
 luck counts. The processes are written down in ``coverage_traces``, which was settled before the
@@ -122,11 +123,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100, help="how many short real runs")
     parser.add_argument("--budget", type=float, default=2.5, help="seconds of a short real run")
     parser.add_argument("--rounds", type=int, default=1, help="fresh processes of a short run")
+    parser.add_argument("--pooled", action="store_true", help="all other runs are the long one")
     options = parser.parse_args()
     if options.real:
         from coverage_real import against_a_long_run
 
-        against_a_long_run(options.runs, options.budget, options.rounds)
+        against_a_long_run(options.runs, options.budget, options.rounds, pooled=options.pooled)
     else:
         synthetic(options.traces)
 

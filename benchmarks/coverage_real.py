@@ -8,6 +8,9 @@ time as ``epochcost run --rounds`` spreads them.
 
 What breaks coverage is told apart: the spread of short means beyond what their intervals say, and
 the part of it that neighbouring pieces share (the machine drifts) or do not (processes differ).
+
+``pooled`` takes no pieces: the long run of each short one is then all the others together, which
+are as many fresh processes over the same time. It takes half as long.
 """
 
 from __future__ import annotations
@@ -51,13 +54,16 @@ class Short:
         return interval.low, interval.high
 
 
-def against_a_long_run(runs: int, budget_seconds: float, rounds: int) -> None:
+def against_a_long_run(runs: int, budget_seconds: float, rounds: int, *, pooled: bool) -> None:
     """Alternate pieces of the long run with short runs, and print what covers what."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        job = _job(folder)
-        pieces, shorts = _alternate(_measurer(job, folder), runs, budget_seconds, rounds)
-    _show(pieces, shorts)
+        measured = _measurer(_job(folder), folder)
+        pieces, shorts = _alternate(measured, runs, budget_seconds, rounds, pooled=pooled)
+    if pooled:
+        _show_pooled(shorts)
+    else:
+        _show(pieces, shorts)
 
 
 def _job(folder: Path) -> Job:
@@ -85,7 +91,7 @@ def _measurer(job: Job, folder: Path) -> Measurer:
 
 
 def _alternate(
-    measured: Measurer, runs: int, budget_seconds: float, rounds: int
+    measured: Measurer, runs: int, budget_seconds: float, rounds: int, *, pooled: bool
 ) -> tuple[list[float], list[Short]]:
     """Means of the pieces in order, and the short runs; one pass over all runs for each round."""
     part = Sampling(
@@ -99,11 +105,26 @@ def _alternate(
     taken: list[list[tuple[float, ...]]] = [[] for _ in range(runs)]
     for number in range(rounds):
         for run in range(runs):
-            pieces.append(float(np.mean(measured(piece))))
+            if not pooled:
+                pieces.append(float(np.mean(measured(piece))))
             taken[run].append(measured(part))
             if run % 10 == 9:
                 print(f"round {number + 1} of {rounds}: {run + 1} of {runs} runs", flush=True)
     return pieces, [Short(tuple(one)) for one in taken]
+
+
+def _show_pooled(shorts: list[Short]) -> None:
+    means = np.array([short.mean for short in shorts])
+    others = (means.sum() - means) / (len(means) - 1)
+    bounds = [short.bounds for short in shorts]
+    processes = [float(np.mean(part)) for short in shorts for part in short.rounds]
+    print(f"all runs: {means.mean() * 1e3:.3f} ms in {len(processes)} processes")
+    inside = [low <= other <= high for (low, high), other in zip(bounds, others, strict=True)]
+    _count("hold the mean of all others", inside)
+    halves = [(high - low) / 2 for low, high in bounds]
+    print(f"half width of a short run, median: {np.median(halves) / means.mean():.2%}")
+    for what, values in (("short runs", means), ("processes", np.array(processes))):
+        print(f"spread of {what}: {values.std(ddof=1) / values.mean():.2%} (one deviation)")
 
 
 def _show(pieces: list[float], shorts: list[Short]) -> None:
