@@ -149,13 +149,21 @@ def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: flo
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     stretched = spreads * student_quantile((1 + level) / 2, degrees) / z * math.sqrt(2)
-    each = list(zip(weights.tolist(), stretched.tolist(), strict=True))
     found = float(stretched.min()) * z / math.sqrt(2)
     for _ in range(_MOST_STEPS):
-        outside = sum(weight * math.erfc(found / spread) for weight, spread in each)
-        slope = sum(weight / spread * math.exp(-((found / spread) ** 2)) for weight, spread in each)
+        places = found / stretched
+        densities = weights * np.exp(-(places**2))
+        outside = float(densities @ _tail_over_density(places))
+        slope = float((densities / stretched).sum())
         step = (outside - (1 - level)) / (slope * 2 / math.sqrt(math.pi))
         found += step
         if step <= _SMALLEST_STEP * found:
             break
     return found
+
+
+def _tail_over_density(places: Series) -> Series:
+    """erfc(x) over exp(-x²) for x of 0 or more, to 1.5e-7 (Abramowitz & Stegun 7.1.26)."""
+    t = 1 / (1 + 0.3275911 * places)
+    inner = t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))
+    return np.asarray(t * (0.254829592 + t * (-0.284496736 + inner)))
