@@ -70,14 +70,22 @@ def _workplace() -> Iterator[Path]:
     """An empty folder on the disk of the environments; those of makers that died are removed."""
     root = environments()
     root.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as kept:
+        # Between the making of a folder and its lock it would be taken for a dead maker's.
+        with _locked(root, fcntl.LOCK_EX):
+            _remove_remains(root)
+            making = tempfile.TemporaryDirectory(
+                prefix=_MAKING, dir=root, ignore_cleanup_errors=True
+            )
+            folder = Path(kept.enter_context(making))
+            kept.enter_context(_locked(folder, fcntl.LOCK_EX))
+        yield folder
+
+
+def _remove_remains(root: Path) -> None:
     for folder in root.glob(f"{_MAKING}*"):
         with contextlib.suppress(OSError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
             shutil.rmtree(folder, ignore_errors=True)
-    with (
-        tempfile.TemporaryDirectory(prefix=_MAKING, dir=root, ignore_cleanup_errors=True) as name,
-        _locked(Path(name), fcntl.LOCK_EX),
-    ):
-        yield Path(name)
 
 
 @contextlib.contextmanager
