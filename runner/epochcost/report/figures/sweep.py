@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
+from typing import Literal
 
 from epochcost.plan.sweep import Cause
 from epochcost.report.charts.batch_size import BatchPoint, BatchSize, SweepEnd
@@ -26,6 +28,15 @@ CAUSES: Mapping[Cause, str] = MappingProxyType(
 _Of = Callable[[Observation], Ends | None]
 
 
+@dataclass(frozen=True)
+class _Axis:
+    """What stands against the batch size: its words, its kind, and where an observation has it."""
+
+    title: str
+    quantity: Literal["rate", "bytes"]
+    of: _Of
+
+
 def rate_by_batch(
     observations: Sequence[Observation],
     limits: Sequence[BatchLimit],
@@ -34,21 +45,12 @@ def rate_by_batch(
     colours: Colours,
 ) -> Figure | None:
     """Examples per second of one workload; None where nothing was measured."""
-    points, marks = _points(observations, _rate), _marks(observations, limits, _rate)
-    if not points:
-        return None
-    return Figure(
-        id=identifier,
-        title="Batch size against examples per second",
-        description=(
-            "Examples of a batch over its measured mean time; bars are 95 % intervals. Higher is "
-            "faster. A ring is where a sweep of batch sizes ended."
-        ),
-        chart=BatchSize(
-            "examples per second", "machine", "rate", "", points, used(colours, points), marks
-        ),
-        table=_table(observations, limits),
+    axis = _Axis("examples per second", "rate", _rate)
+    description = (
+        "Examples of a batch over its measured mean time; bars are 95 % intervals. Higher is "
+        "faster. A ring is where a sweep of batch sizes ended."
     )
+    return _figure(axis, description, observations, limits, identifier, colours)
 
 
 def memory_by_batch(
@@ -59,19 +61,31 @@ def memory_by_batch(
     colours: Colours,
 ) -> Figure | None:
     """The most memory that a trial held; None where none was read."""
-    points, marks = _points(observations, _held), _marks(observations, limits, _held)
+    axis = _Axis("peak memory", "bytes", _held)
+    description = (
+        "The most that the measuring process held: of the host's memory, or of the GPU's where "
+        "it computed. A ring is where a sweep of batch sizes ended."
+    )
+    return _figure(axis, description, observations, limits, identifier, colours)
+
+
+def _figure(
+    axis: _Axis,
+    description: str,
+    observations: Sequence[Observation],
+    limits: Sequence[BatchLimit],
+    identifier: str,
+    colours: Colours,
+) -> Figure | None:
+    points, marks = _points(observations, axis.of), _marks(observations, limits, axis.of)
     if not points:
         return None
+    drawn = used(colours, points)
     return Figure(
         id=identifier,
-        title="Batch size against memory",
-        description=(
-            "The most that the measuring process held: of the host's memory, or of the GPU's where "
-            "it computed. A ring is where a sweep of batch sizes ended."
-        ),
-        chart=BatchSize(
-            "peak memory", "machine", "bytes", "", points, used(colours, points), marks
-        ),
+        title=f"Batch size against {axis.title}",
+        description=description,
+        chart=BatchSize(axis.title, "machine", axis.quantity, "", points, drawn, marks),
         table=_table(observations, limits),
     )
 
