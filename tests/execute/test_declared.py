@@ -2,126 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
 
-from epochcost.errors import ModelError
-from epochcost.execute.build import build_job
-from epochcost.measure.evaluation import held_out_loss
-from epochcost.measure.job import Job
-from epochcost.measure.runtime import runtime_name
+from declared_model import (
+    ADAM,
+    LANGUAGE,
+    LANGUAGE_SPEC,
+    TWO_HEADS,
+    TWO_HEADS_SPEC,
+    Declare,
+    losses,
+    plain,
+    training,
+)
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
-from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.plan.trial import Trial
-from epochcost.specs.loader import load_catalogue
-from epochcost.specs.study import Mode
-from graph_text import model_of_text
-from tiny_project import write_tiny_project
-
-RNG = np.random.default_rng(8)
-Declare = Callable[[str, str], "Declared"]
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A project whose one model is declared by a test."""
-
-    root: Path
-
-    def job(self, mode: Mode = "training", batch_size: int = 16) -> Job:
-        """The job of a trial of the model."""
-        catalogue = load_catalogue(self.root)
-        model = catalogue.model("tiny")
-        trial = Trial(
-            model="tiny",
-            mode=mode,
-            provider="cpu",
-            batch_size=batch_size,
-            threads=1,
-            seed=4,
-            runtime=runtime_name(),
-            producer="epochcost",
-            graph_sha256=graph_digests(catalogue, ["tiny"])["tiny"],
-            spec_sha256=work_sha256(model, mode),
-            relative_half_width="0.5",
-            minimum_samples=10,
-            budget_seconds="1",
-        )
-        folder = self.root / "job"
-        folder.mkdir(exist_ok=True)
-        return build_job(trial, model, catalogue.graph_path(model), folder)
-
-
-@pytest.fixture(name="declare")
-def declare_fixture(tmp_path: Path) -> Declare:
-    """Write a project with this graph, in ONNX's text form, and this part of a spec."""
-
-    def declare(graph: str, spec: str) -> Declared:
-        root = write_tiny_project(tmp_path / "project")
-        onnx.save(model_of_text(_filled(graph)), root / "models" / "tiny.onnx")
-        path = root / "specs/models/tiny.toml"
-        path.write_text(
-            path.read_text().split("[[inputs]]")[0] + spec + "[inference]\nbatch_sizes = [1]\n"
-        )
-        return Declared(root)
-
-    return declare
-
-
-def _filled(graph: str) -> str:
-    """``@n`` stands for n small random numbers."""
-    parts = graph.split("@")
-    filled = [parts[0]]
-    for part in parts[1:]:
-        digits = len(part) - len(part.lstrip("0123456789"))
-        values = RNG.uniform(-0.3, 0.3, int(part[:digits]))
-        filled.append(",".join(f"{value:.4f}" for value in values) + part[digits:])
-    return "".join(filled)
-
-
-def losses(job: Job, steps: int) -> tuple[float, float]:
-    """The held-out loss before and after some steps."""
-    values = initial_parameters(job)
-    session = open_session(job.graph, job.provider, job.session)
-    inputs = graph_inputs(job, values, session.get_inputs())
-    step = Stepper(session, job.provider, job.mode, inputs, job.carried)
-    before = held_out_loss(job, values)
-    for _ in range(steps):
-        step()
-    after = held_out_loss(job, {**values, **step.carried_values()})
-    assert before is not None
-    assert after is not None
-    return before, after
-
-
-def training(settings: str) -> str:
-    """A table [training] of a thousand examples."""
-    return f"[training]\n{settings}\nbatch_sizes = [16]\nexamples_per_epoch = 1000\nepochs = 3\n"
-
-
-LANGUAGE = """g (int64[batch, sequence] words, float[batch, 8] h)
-    => (float[batch, sequence, 40] logits, float[batch, 8] h_after)
-    <float[40, 8] embedding = {@320}, float[8, 40] decoder = {@320}, int64[1] one = {1}>
-    { e = Gather(embedding, words) s = ReduceMean <keepdims = 0> (e, one) m = Add(s, h)
-      h_after = Tanh(m) u = Unsqueeze(h, one) c = Add(e, u) logits = MatMul(c, decoder) }"""
-LANGUAGE_SPEC = """
-[dimensions]
-sequence = 12
-[[inputs]]
-name = "words"
-vocabulary = 40
-[[carried]]
-input = "h"
-output = "h_after"
-"""
-ADAM = 'optimizer = { name = "adam", learning_rate = 0.02 }'
 
 
 def test_a_language_model_with_carried_state_learns(declare: Declare) -> None:
@@ -235,10 +133,6 @@ def test_a_binary_classifier_of_bags_of_words_learns(declare: Declare) -> None:
     assert after < 0.93 * before
 
 
-TWO_HEADS = """g (float[batch, 12] x) => (float[batch, 5] logits, float[batch, 3] numbers)
-    <float[12, 16] body_w = {@192}, float[16, 5] head_a = {@80}, float[16, 3] head_b = {@48}>
-    { h = MatMul(x, body_w) t = Tanh(h) logits = MatMul(t, head_a) numbers = MatMul(t, head_b) }"""
-TWO_HEADS_SPEC = '[[inputs]]\nname = "x"\nlow = -1\n'
 AUXILIARY = """[[training.auxiliary]]
 loss = "{loss}"
 output = "numbers"
@@ -262,12 +156,6 @@ def test_a_model_of_two_losses_learns(declare: Declare, loss: str) -> None:
     assert pool["target_2"].max() < 2
     before, after = losses(job, 100)
     assert after < 0.85 * before
-
-
-def plain(extra: str, optimizer: str = ADAM) -> str:
-    """The classes of the model with two outputs, and more settings."""
-    loss = 'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = { classes = 5 }'
-    return TWO_HEADS_SPEC + training(f"{loss}\n{optimizer}\n{extra}")
 
 
 def test_a_schedule_is_a_series_of_rates(declare: Declare) -> None:
@@ -317,72 +205,6 @@ def test_settings_of_the_optimizer_arrive_in_the_graph(declare: Declare) -> None
     without, with_decay, spared, with_bound = sizes
     assert without < spared < with_decay
     assert with_bound > without
-
-
-@pytest.mark.parametrize(
-    ("extra", "optimizer", "words"),
-    [
-        ('freeze = ["boby_*"]', ADAM, r"freeze 'boby_\*' is unknown; .* did you mean 'body_w'"),
-        ('no_weight_decay = ["bias"]', ADAM, "no_weight_decay 'bias' is unknown; choices are"),
-    ],
-)
-def test_a_pattern_without_a_match_is_one_line(
-    declare: Declare, extra: str, optimizer: str, words: str
-) -> None:
-    """The nearest parameter is named."""
-    with pytest.raises(ModelError, match=words) as caught:
-        declare(TWO_HEADS, plain(extra, optimizer)).job()
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("loss", "target", "words"),
-    [
-        ("softmax_cross_entropy", "{ classes = 9 }", r"at most as many classes in `target` as the "
-         r"output has scores, 5 of shape \[16, 5\]; got 9"),
-        ("mse", "{ low = 0, high = 1 }", None),
-    ],
-)  # fmt: skip
-def test_a_target_must_fit_its_output(
-    declare: Declare, loss: str, target: str, words: str | None
-) -> None:
-    """More classes than scores cannot be told; numbers go with any shape."""
-    settings = f'loss = "{loss}"\noutput = "logits"\ntarget = {target}\n{ADAM}'
-    declared = declare(TWO_HEADS, TWO_HEADS_SPEC + training(settings))
-    if words is None:
-        assert np.load(declared.job().batches)["target"].shape[1:] == (16, 5)
-        return
-    with pytest.raises(ModelError, match=words):
-        declared.job()
-
-
-@pytest.mark.parametrize(
-    ("graph", "words"),
-    [
-        ("g (float[batch, 4] x) => (float[batch] logits) <float[4] w = {@4}> "
-         "{ logits = MatMul(x, w) }", r"demanded float class scores \[..., classes\]"),
-        ("g (float[batch, 4] x) => (float[3, 5] logits) <float[3, 4] w = {@12}, float[4, 5] v = "
-         "{@20}, int64[1] zero = {0}> { s = ReduceSum(x, zero) m = Mul(w, s) "
-         "logits = MatMul(m, v) }", "first dimension is the batch, 16, or a multiple"),
-    ],
-)  # fmt: skip
-def test_an_output_that_has_no_scores_for_the_examples_is_one_line(
-    declare: Declare, graph: str, words: str
-) -> None:
-    """The loss, the output and its shape are named."""
-    declared = declare(graph, plain(""))
-    with pytest.raises(ModelError, match=words):
-        declared.job()
-
-
-def test_a_state_that_the_graph_has_not_is_one_line(declare: Declare) -> None:
-    """A carried input of another name is told with those that there are."""
-    settings = (
-        f'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = {{ classes = 40 }}\n{ADAM}'
-    )
-    spec = LANGUAGE_SPEC.replace('input = "h"', 'input = "hidden"') + training(settings)
-    with pytest.raises(ModelError, match=r"\[\[carried\]\]: input 'hidden' is unknown"):
-        declare(LANGUAGE, spec).job()
 
 
 def test_flattened_positions_are_fed(declare: Declare) -> None:

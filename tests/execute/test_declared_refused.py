@@ -1,0 +1,84 @@
+"""What a spec declares and the graph does not bear out is refused in one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from declared_model import (
+    ADAM,
+    LANGUAGE,
+    LANGUAGE_SPEC,
+    TWO_HEADS,
+    TWO_HEADS_SPEC,
+    Declare,
+    plain,
+    training,
+)
+from epochcost.errors import ModelError
+
+
+@pytest.mark.parametrize(
+    ("extra", "optimizer", "words"),
+    [
+        ('freeze = ["boby_*"]', ADAM, r"freeze 'boby_\*' is unknown; .* did you mean 'body_w'"),
+        ('no_weight_decay = ["bias"]', ADAM, "no_weight_decay 'bias' is unknown; choices are"),
+    ],
+)
+def test_a_pattern_without_a_match_is_one_line(
+    declare: Declare, extra: str, optimizer: str, words: str
+) -> None:
+    """The nearest parameter is named."""
+    with pytest.raises(ModelError, match=words) as caught:
+        declare(TWO_HEADS, plain(extra, optimizer)).job()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("loss", "target", "words"),
+    [
+        ("softmax_cross_entropy", "{ classes = 9 }", r"at most as many classes in `target` as the "
+         r"output has scores, 5 of shape \[16, 5\]; got 9"),
+        ("mse", "{ low = 0, high = 1 }", None),
+    ],
+)  # fmt: skip
+def test_a_target_must_fit_its_output(
+    declare: Declare, loss: str, target: str, words: str | None
+) -> None:
+    """More classes than scores cannot be told; numbers go with any shape."""
+    settings = f'loss = "{loss}"\noutput = "logits"\ntarget = {target}\n{ADAM}'
+    declared = declare(TWO_HEADS, TWO_HEADS_SPEC + training(settings))
+    if words is None:
+        assert np.load(declared.job().batches)["target"].shape[1:] == (16, 5)
+        return
+    with pytest.raises(ModelError, match=words):
+        declared.job()
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        ("g (float[batch, 4] x) => (float[batch] logits) <float[4] w = {@4}> "
+         "{ logits = MatMul(x, w) }", r"demanded float class scores \[..., classes\]"),
+        ("g (float[batch, 4] x) => (float[3, 5] logits) <float[3, 4] w = {@12}, float[4, 5] v = "
+         "{@20}, int64[1] zero = {0}> { s = ReduceSum(x, zero) m = Mul(w, s) "
+         "logits = MatMul(m, v) }", "first dimension is the batch, 16, or a multiple"),
+    ],
+)  # fmt: skip
+def test_an_output_that_has_no_scores_for_the_examples_is_one_line(
+    declare: Declare, graph: str, words: str
+) -> None:
+    """The loss, the output and its shape are named."""
+    declared = declare(graph, plain(""))
+    with pytest.raises(ModelError, match=words):
+        declared.job()
+
+
+def test_a_state_that_the_graph_has_not_is_one_line(declare: Declare) -> None:
+    """A carried input of another name is told with those that there are."""
+    settings = (
+        f'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = {{ classes = 40 }}\n{ADAM}'
+    )
+    spec = LANGUAGE_SPEC.replace('input = "h"', 'input = "hidden"') + training(settings)
+    with pytest.raises(ModelError, match=r"\[\[carried\]\]: input 'hidden' is unknown"):
+        declare(LANGUAGE, spec).job()
