@@ -70,6 +70,17 @@ def test_the_names_of_a_step() -> None:
     assert not {t.name for t in step.model.graph.initializer} & {"w", "b"}
 
 
+def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
+    """ONNX Runtime 1.20 refuses two nodes that it names alike; given names stay."""
+    model = model_of_text(LINEAR)
+    for node, name in zip(model.graph.node, ("dense", "dense"), strict=True):
+        node.name = name
+    named = [node.name for node in training_step(model, dimensions={"batch": 8}).model.graph.node]
+    assert len(set(named)) == len(named)
+    assert {"dense", "denselogits"} <= set(named)
+    assert all(named)
+
+
 def test_frozen_parameters_are_not_touched() -> None:
     """A frozen weight gets no gradient, no state and no output, and stays in the graph."""
     model = model_of_text(LINEAR)

@@ -94,6 +94,7 @@ def close_model(
         [t for t in op.initializers if t.name in used and t.name not in taken],
         value_info=_between(op, nodes, taken | set(names(outputs))),
     )
+    _name_apart(graph.node)
     model = helper.make_model(
         graph, opset_imports=op.opset_imports, ir_version=op.ir_version, producer_name="epochcost"
     )
@@ -103,6 +104,20 @@ def close_model(
     except onnx.checker.ValidationError as error:
         raise ModelError(f"the built graph is not valid ONNX: {error}") from None
     return model
+
+
+def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Give every node a name of its own, after its output where it has none.
+
+    ONNX Runtime names what it fuses after the nodes, and up to 1.20 refuses two of one name.
+    """
+    taken: set[str] = set()
+    for node in nodes:
+        name = node.name
+        while not name or name in taken:
+            name += next(filter(None, node.output))
+        node.name = name
+        taken.add(name)
 
 
 def _adopt(op: Builder, node: onnx.NodeProto) -> None:
