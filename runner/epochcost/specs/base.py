@@ -10,10 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic_core import core_schema
 
 from epochcost.specs.wording import shown
 
@@ -36,16 +46,32 @@ def _from_list(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def matching(pattern: str, demanded: str) -> AfterValidator:
+@dataclass(frozen=True)
+class Matching:
     """A demand that the whole text match a pattern, worded for people."""
-    compiled = re.compile(pattern)
 
-    def check(text: str) -> str:
-        if not compiled.fullmatch(text):
-            raise ValueError(f"should be {demanded}")
+    pattern: re.Pattern[str]
+    demanded: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^({self.pattern.pattern})$"}
+
+    def _checked(self, text: str) -> str:
+        if not self.pattern.fullmatch(text):
+            raise ValueError(f"should be {self.demanded}")
         return text
 
-    return AfterValidator(check)
+
+def matching(pattern: str, demanded: str) -> Matching:
+    """The demand that a text match a pattern, which ``demanded`` says in words."""
+    return Matching(re.compile(pattern), demanded)
 
 
 def _legible(text: str) -> str:
@@ -81,8 +107,17 @@ Identifier = Annotated[
     ),
 ]
 Text = Annotated[str, Field(max_length=2000), AfterValidator(_legible)]
-# Where a figure was read: a repository with its commit, an address, an article with its date.
-Source = Annotated[str, Field(min_length=3, max_length=2000), AfterValidator(_legible)]
+Notes = Annotated[Text, Field(description="What a reader should know besides.")]
+Source = Annotated[
+    str,
+    Field(
+        min_length=3,
+        max_length=2000,
+        description="Where the figures were read: a repository with its commit and path, an "
+        "address, an article with its date.",
+    ),
+    AfterValidator(_legible),
+]
 Number = Annotated[Decimal, BeforeValidator(_decimal)]
 Bounded = Annotated[Number, Field(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[Number, Field(gt=0, le=LARGEST)]
@@ -91,10 +126,17 @@ Share = Annotated[Number, Field(ge=0, le=1)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 # Key paths of the spec whose values stand in no source that we could read, such as
 # `training.optimizer.epsilon`; items of arrays are not counted.
-Unconfirmed = Annotated[tuple[Text, ...], FROM_LIST, DISTINCT]
+Unconfirmed = Annotated[
+    tuple[Text, ...],
+    Field(description="The keys here whose values stand in no source that we could read."),
+    FROM_LIST,
+    DISTINCT,
+]
 
 
 class NamedSpec(Spec):
     """The whole of a TOML file: one thing, by the id that other specs name it by."""
 
-    id: Identifier
+    id: Identifier = Field(
+        description="The name by which other specs, commands and file names know it."
+    )

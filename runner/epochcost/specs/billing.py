@@ -7,7 +7,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from epochcost.specs.base import NonNegative, Spec
 
@@ -21,12 +21,18 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 class Billing(Spec):
     """Use up to the minimum is billed as the minimum, longer use in whole steps.
 
-    A step is ``increment_seconds`` (0: as used; nobody bills in less than a millisecond). Each
-    start is rounded by itself.
+    Each start is rounded by itself. Nobody bills in less than a millisecond.
     """
 
-    increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)]
-    minimum_seconds: NonNegative = Decimal(0)
+    increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = Field(
+        description="The step in which use is billed, in seconds; 0 bills it as used.",
+        examples=[60],
+    )
+    minimum_seconds: NonNegative = Field(
+        Decimal(0),
+        description="The least that is billed for each start, in seconds.",
+        examples=[600],
+    )
 
 
 BillingName = Literal["prorated", "per-second", "whole-hour", "ten-minutes"]

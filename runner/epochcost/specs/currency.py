@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from epochcost.specs.base import NamedSpec, Positive, Source, Text, Unconfirmed, matching
+from epochcost.specs.base import NamedSpec, Notes, Positive, Source, Unconfirmed, matching
 
 # The codes of national currencies in ISO 4217 as of 2025: funds, metals and test codes left out.
 _CODES = """
@@ -38,13 +38,22 @@ Currency = Annotated[
 class ExchangeRate(NamedSpec):
     """One unit of ``base`` is worth ``rate`` units of ``quote`` on the day ``as_of``."""
 
-    base: Currency
-    quote: Currency
-    rate: Positive
-    assumed: bool = False
+    base: Currency = Field(description="The currency of which one unit is meant.", examples=["USD"])
+    quote: Currency = Field(
+        description="The currency that it is worth so much in.", examples=["EUR"]
+    )
+    rate: Positive = Field(
+        description="How many units of quote one unit of base is worth.", examples=[0.92]
+    )
+    assumed: bool = Field(
+        False, description="Whether the rate is an assumption and not a published one."
+    )
     source: Source
-    as_of: dt.date
-    notes: Text | None = None
+    as_of: dt.date = Field(
+        description="The day of the rate; the first of the month for its average.",
+        examples=["2026-06-01"],
+    )
+    notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")

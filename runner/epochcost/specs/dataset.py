@@ -6,23 +6,33 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epochcost.specs.base import NamedSpec, PositiveInt, Source, Text, Unconfirmed
+from epochcost.specs.base import NamedSpec, Notes, PositiveInt, Source, Text, Unconfirmed
 
 
 class Dataset(NamedSpec):
-    """One data set; ``example`` says what one example is, ``shape`` how large it is.
+    """One data set: what an example is and how many there are."""
 
-    ``address`` is where people get it; nothing here downloads it.
-    """
-
-    name: Text
-    example: Text
-    shape: Text
-    training_examples: PositiveInt
-    held_out_examples: PositiveInt | None = None
-    classes: Annotated[int, Field(ge=2, le=10**7)] | None = None
-    licence: Text | None = None
-    address: Text | None = None
+    name: Text = Field(description="What people call it.", examples=["CIFAR-10"])
+    example: Text = Field(
+        description="What one example is, in words.",
+        examples=["a colour photograph of one of ten things"],
+    )
+    shape: Text = Field(
+        description="How large one example is, in words.", examples=["32 x 32 pixels of 3 channels"]
+    )
+    training_examples: PositiveInt = Field(description="Examples to learn from.", examples=[50000])
+    held_out_examples: PositiveInt | None = Field(
+        None, description="Examples to test with.", examples=[10000]
+    )
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
+        None, description="Classes, where examples have one.", examples=[10]
+    )
+    licence: Text | None = Field(
+        None, description="The licence, by its SPDX name where it has one.", examples=["MIT"]
+    )
+    address: Text | None = Field(
+        None, description="Where people get it; nothing here downloads it."
+    )
     source: Source
-    notes: Text | None = None
+    notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

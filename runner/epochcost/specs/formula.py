@@ -33,28 +33,31 @@ _TIME = ("seconds", "hours")
 
 
 class Bill(Spec):
-    """The row's time times price times machines, for ``epochs`` of it or for all.
+    """The row's time times price times machines, for ``epochs`` of it or for all."""
 
-    ``price`` replaces the row's own.
-    """
-
-    name: Literal["bill"]
-    epochs: PositiveInt | None = None
-    billing: BillingName = "prorated"
-    price: Identifier | None = None
+    name: Literal["bill"] = Field(description="The formula.")
+    epochs: PositiveInt | None = Field(
+        None, description="Epochs of the row; all where it is left out.", examples=[12]
+    )
+    billing: BillingName = Field("prorated", description="How the row's time becomes billed time.")
+    price: Identifier | None = Field(
+        None, description="What replaces the row's own price, by its id in prices/."
+    )
 
 
 class Duration(Spec):
     """The row's time, for ``epochs`` of it or for all."""
 
-    name: Literal["duration"]
-    epochs: PositiveInt | None = None
+    name: Literal["duration"] = Field(description="The formula.")
+    epochs: PositiveInt | None = Field(
+        None, description="Epochs of the row; all where it is left out.", examples=[12]
+    )
 
 
 class StepTime(Spec):
     """The row's time over its steps."""
 
-    name: Literal["step-time"]
+    name: Literal["step-time"] = Field(description="The formula.")
 
 
 class Against(Spec):
@@ -63,21 +66,23 @@ class Against(Spec):
     ``speed-up`` is the other way round: how many times faster the row is.
     """
 
-    name: Literal["relative-time", "relative-cost", "speed-up"]
-    to: Identifier
+    name: Literal["relative-time", "relative-cost", "speed-up"] = Field(description="The formula.")
+    to: Identifier = Field(description="The row that this one stands beside, by its id.")
 
 
 class Energy(Spec):
     """The row's power over its time, by the assumptions of a source (`cost.energy`)."""
 
-    name: Literal["energy", "emissions"]
-    assumptions: Literal["strubell-2019"]
+    name: Literal["energy", "emissions"] = Field(description="The formula.")
+    assumptions: Literal["strubell-2019"] = Field(
+        description="Whose assumptions on power and emissions hold."
+    )
 
 
 class Examples(Spec):
     """The row's steps times its batch size: how many examples it saw."""
 
-    name: Literal["examples"]
+    name: Literal["examples"] = Field(description="The formula.")
 
 
 class RateDrop(Spec):
@@ -86,30 +91,36 @@ class RateDrop(Spec):
     ``steps-over-rate-drop`` is the row's steps over that number of steps.
     """
 
-    name: Literal["rate-drop", "steps-over-rate-drop"]
-    epochs: PositiveInt
-    examples_per_epoch: PositiveInt
+    name: Literal["rate-drop", "steps-over-rate-drop"] = Field(description="The formula.")
+    epochs: PositiveInt = Field(
+        description="Epochs before the learning rate first drops.", examples=[82]
+    )
+    examples_per_epoch: PositiveInt = Field(description="Examples in an epoch.", examples=[50000])
 
 
 class Factor(Spec):
     """One number of a product, and what it is."""
 
-    label: Text
-    value: Positive
+    label: Text = Field(description="What the number is.", examples=["runs of each"])
+    value: Positive = Field(description="The number.", examples=[10])
 
 
 class Product(Spec):
     """Numbers that the source gives, multiplied, and divided by others."""
 
-    name: Literal["product"]
-    factors: Annotated[tuple[Factor, ...], FROM_LIST, Field(min_length=1)]
-    divisors: Annotated[tuple[Factor, ...], FROM_LIST] = ()
+    name: Literal["product"] = Field(description="The formula.")
+    factors: Annotated[tuple[Factor, ...], FROM_LIST, Field(min_length=1)] = Field(
+        description="What is multiplied."
+    )
+    divisors: Annotated[tuple[Factor, ...], FROM_LIST] = Field(
+        (), description="What it is divided by."
+    )
 
 
 class NotGiven(Spec):
     """The source does not say what the figure follows from: it cannot be recomputed."""
 
-    name: Literal["not-given"]
+    name: Literal["not-given"] = Field(description="The formula.")
 
 
 Formula = Annotated[

@@ -6,19 +6,29 @@ from typing import Annotated
 
 from pydantic import Field
 
-from epochcost.specs.base import NamedSpec, NonNegative, Positive, Source, Text, Unconfirmed
+from epochcost.specs.base import NamedSpec, NonNegative, Notes, Positive, Source, Text, Unconfirmed
 
 
 class Grid(NamedSpec):
-    """The carbon intensity of a grid; ``pue`` where the source states one with it.
+    """The carbon intensity of an electricity grid."""
 
-    ``kg_co2e_per_kwh`` is of electricity at the meter of the building.
-    """
-
-    name: Text
-    kg_co2e_per_kwh: NonNegative
-    pue: Annotated[Positive, Field(ge=1)] | None = None
-    year: Annotated[int, Field(ge=1950, le=2100)]
+    name: Text = Field(
+        description="The country or region that the grid supplies.", examples=["France"]
+    )
+    kg_co2e_per_kwh: NonNegative = Field(
+        description=(
+            "What a kilowatt-hour at the building's meter emits, in kg of CO2 equivalent."
+        ),
+        examples=[0.056],
+    )
+    pue: Annotated[Positive, Field(ge=1)] | None = Field(
+        None,
+        description="Power usage effectiveness, where the source states one with the grid.",
+        examples=[1.58],
+    )
+    year: Annotated[int, Field(ge=1950, le=2100)] = Field(
+        description="The year that the figure is of.", examples=[2023]
+    )
     source: Source
-    notes: Text | None = None
+    notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pydantic import Field
+
 from epochcost.specs.base import (
     FROM_LIST,
     NamedSpec,
     NonNegative,
+    Notes,
     Positive,
     PositiveInt,
     Source,
@@ -18,40 +21,69 @@ from epochcost.specs.base import (
 
 
 class Accelerator(Spec):
-    """GPUs of one kind in a machine; memory, peaks and power are of one device.
+    """GPUs of one kind in a machine; memory, peaks and power are of one device."""
 
-    ``peak_fp16_tflops`` is of dense fp16 or bf16 products, on tensor cores where there are any.
-    """
-
-    name: Text
-    count: PositiveInt = 1
-    memory_gib: Positive | None = None
-    memory_gb_per_second: Positive | None = None
-    peak_fp32_tflops: Positive | None = None
-    peak_fp16_tflops: Positive | None = None
-    power_watts: Positive | None = None
+    name: Text = Field(description="Make and form of the device.", examples=["V100 SXM2 (16 GB)"])
+    count: PositiveInt = Field(1, description="Devices in the machine.", examples=[8])
+    memory_gib: Positive | None = Field(
+        None, description="Memory of one device, in GiB.", examples=[16]
+    )
+    memory_gb_per_second: Positive | None = Field(
+        None, description="Memory bandwidth of one device, in GB/s.", examples=[900]
+    )
+    peak_fp32_tflops: Positive | None = Field(
+        None, description="Peak of one device in fp32, in TFLOP/s.", examples=[15.7]
+    )
+    peak_fp16_tflops: Positive | None = Field(
+        None,
+        description=(
+            "Peak of one device in dense fp16 or bf16, on tensor cores where there "
+            "are any, in TFLOP/s."
+        ),
+        examples=[125],
+    )
+    power_watts: Positive | None = Field(
+        None, description="Power limit of one device, in watts.", examples=[300]
+    )
 
 
 class Hardware(NamedSpec):
-    """One kind of machine; ``detected`` ones are read when measuring, where they stand.
+    """One kind of machine: what it is made of, and what it draws."""
 
-    ``cores`` are physical; ``peak_fp32_tflops`` is of the CPU. ``idle_watts``
-    and ``busy_watts`` are of the whole machine without its accelerators.
-    """
-
-    name: Text
-    provider: Text
-    vcpus: PositiveInt | None = None
-    memory_gib: Positive | None = None
-    cpu: Text | None = None
-    cores: PositiveInt | None = None
-    peak_fp32_tflops: Positive | None = None
-    idle_watts: NonNegative | None = None
-    busy_watts: Positive | None = None
+    name: Text = Field(
+        description="What people call the machine.", examples=["AWS p3.2xlarge (V100)"]
+    )
+    provider: Text = Field(
+        description="Who rents it out, or where it stands.", examples=["AWS EC2"]
+    )
+    vcpus: PositiveInt | None = Field(None, description="Logical CPUs.", examples=[8])
+    memory_gib: Positive | None = Field(None, description="Main memory, in GiB.", examples=[61])
+    cpu: Text | None = Field(
+        None, description="Make of the CPU.", examples=["Intel Xeon E5-2686 v4"]
+    )
+    cores: PositiveInt | None = Field(None, description="Physical cores.", examples=[4])
+    peak_fp32_tflops: Positive | None = Field(
+        None, description="Peak of all cores together in fp32, in TFLOP/s.", examples=[0.6]
+    )
+    idle_watts: NonNegative | None = Field(
+        None,
+        description="Power of the idle machine without its accelerators, in watts.",
+        examples=[60],
+    )
+    busy_watts: Positive | None = Field(
+        None,
+        description="Power of the busy machine without its accelerators, in watts.",
+        examples=[150],
+    )
     accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = ()
-    detected: bool = False
+    detected: bool = Field(
+        False,
+        description=(
+            "Whether it is read where the measuring happens: true for the machine at hand."
+        ),
+    )
     source: Source
-    notes: Text | None = None
+    notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
     @property

@@ -19,16 +19,31 @@ _OF_NUMBERS = ("mse", "l1", "huber")
 class Target(Spec):
     """What a loss compares an output with: class indices ``[0, classes)``, or numbers in a range.
 
-    ``ignored_share`` of the positions hold no class and do not count, as the tokens that a masked
-    language model is not asked for. ``label_smoothing`` of the target is spread evenly over the
-    classes (Szegedy et al. 2015, arXiv 1512.00567, section 7).
+    A masked language model is not asked for the tokens of ``ignored_share``. ``label_smoothing`` is
+    of Szegedy et al. 2015, arXiv 1512.00567, section 7.
     """
 
-    classes: Annotated[int, Field(ge=2, le=10**7)] | None = None
-    ignored_share: Annotated[Share, Field(lt=1)] = Decimal(0)
-    label_smoothing: Annotated[Share, Field(lt=1)] = Decimal(0)
-    low: Bounded | None = None
-    high: Bounded | None = None
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
+        None, description="Class indices lie from 0 to below this number.", examples=[10]
+    )
+    ignored_share: Annotated[Share, Field(lt=1)] = Field(
+        Decimal(0),
+        description="The share of positions that hold no class and do not count.",
+        examples=[0.85],
+    )
+    label_smoothing: Annotated[Share, Field(lt=1)] = Field(
+        Decimal(0),
+        description="The share of the target that is spread evenly over the classes.",
+        examples=[0.1],
+    )
+    low: Bounded | None = Field(
+        None, description="The lowest number that the output is compared with.", examples=[0]
+    )
+    high: Bounded | None = Field(
+        None,
+        description="What the numbers that the output is compared with stay below.",
+        examples=[1],
+    )
 
     @property
     def softmax_only(self) -> str | None:
@@ -50,10 +65,12 @@ class Target(Spec):
 class LossTerm(Spec):
     """A loss of one output; a step minimises the sum of its terms, each times its ``weight``."""
 
-    loss: LossName
-    output: Text
+    loss: LossName = Field(description="How the output is compared with its target.")
+    output: Text = Field(description="The graph's output that the loss reads.", examples=["logits"])
     target: Target | None = None
-    weight: Positive = Decimal(1)
+    weight: Positive = Field(
+        Decimal(1), description="What the term is multiplied by in the sum.", examples=[0.3]
+    )
 
     @model_validator(mode="after")
     def _target_of_the_loss(self) -> LossTerm:

@@ -15,6 +15,7 @@ from epochcost.specs.base import (
     Identifier,
     NamedSpec,
     NonNegative,
+    Notes,
     Positive,
     PositiveInt,
     Source,
@@ -47,11 +48,21 @@ class Input(Spec):
     ``value``, the same everywhere, as in a mask that hides nothing.
     """
 
-    name: Text
-    low: Bounded | None = None
-    high: Bounded | None = None
-    vocabulary: PositiveInt | None = None
-    value: Bounded | None = None
+    name: Text = Field(description="The name of the input in the graph.", examples=["image"])
+    low: Bounded | None = Field(
+        None, description="The lowest value of the random numbers that go in.", examples=[0]
+    )
+    high: Bounded | None = Field(
+        None, description="What the random numbers that go in stay below.", examples=[1]
+    )
+    vocabulary: PositiveInt | None = Field(
+        None,
+        description="Token indices that go in lie from 0 to below this number.",
+        examples=[30522],
+    )
+    value: Bounded | None = Field(
+        None, description="One value everywhere, as in a mask that hides nothing.", examples=[1]
+    )
 
     @model_validator(mode="after")
     def _one_kind_of_values(self) -> Input:
@@ -76,27 +87,43 @@ class Input(Spec):
 class CarriedState(Spec):
     """A graph output that the next step or call reads as this input; it starts at zero."""
 
-    input: Text
-    output: Text
+    input: Text = Field(
+        description="The graph's input that reads the state; it starts at zero.", examples=["h0"]
+    )
+    output: Text = Field(
+        description="The graph's output that the next step or call reads there.", examples=["hn"]
+    )
 
 
 class Training(LossTerm):
-    """How the source trains the model; an epoch is ``examples_per_epoch // batch`` steps.
+    """How the source trains the model; an epoch is ``examples_per_epoch // batch`` steps."""
 
-    ``auxiliary`` terms are added to the loss. Parameters that match ``freeze`` are not trained,
-    those that match ``no_weight_decay`` are not decayed. ``clip_norm`` bounds the norm of all
-    gradients together.
-    """
-
-    auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = ()
+    auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = Field(
+        (), description="More terms of the loss, which are added to the main one."
+    )
     optimizer: Optimizer
     schedule: Schedule = Constant(name="constant")
-    no_weight_decay: Patterns = ()
-    freeze: Patterns = ()
-    clip_norm: Positive | None = None
-    batch_sizes: BatchSizes
-    examples_per_epoch: PositiveInt
-    epochs: PositiveInt
+    no_weight_decay: Patterns = Field(
+        (),
+        description="Parameters that are not decayed, by name or shell pattern.",
+        examples=[["*bias"]],
+    )
+    freeze: Patterns = Field(
+        (),
+        description="Parameters that are not trained, by name or shell pattern.",
+        examples=[["bert.encoder.*"]],
+    )
+    clip_norm: Positive | None = Field(
+        None, description="What bounds the norm of all gradients together.", examples=[1]
+    )
+    batch_sizes: BatchSizes = Field(
+        description="Examples in a step; the source's own size first.", examples=[[128]]
+    )
+    examples_per_epoch: PositiveInt = Field(
+        description="Examples in an epoch, which is as many whole batches as they fill.",
+        examples=[50000],
+    )
+    epochs: PositiveInt = Field(description="Epochs of the whole training.", examples=[12])
 
     @property
     def terms(self) -> tuple[LossTerm, ...]:
@@ -106,13 +133,14 @@ class Training(LossTerm):
 
 
 class Inference(Spec):
-    """The batch sizes at which the model is served.
+    """How the model is served."""
 
-    ``server_latency_ms`` is how long an answer may take under a server's load.
-    """
-
-    batch_sizes: BatchSizes
-    server_latency_ms: Positive | None = None
+    batch_sizes: BatchSizes = Field(description="Examples in a call.", examples=[[1]])
+    server_latency_ms: Positive | None = Field(
+        None,
+        description="How long an answer may take under a server's load, in milliseconds.",
+        examples=[15],
+    )
 
 
 class Declared(Spec):
@@ -122,8 +150,10 @@ class Declared(Spec):
     2020, arXiv 2001.08361).
     """
 
-    parameters: PositiveInt
-    training_tokens: PositiveInt
+    parameters: PositiveInt = Field(description="Parameters of the model.", examples=[11000000000])
+    training_tokens: PositiveInt = Field(
+        description="Tokens that the training sees, repetitions counted.", examples=[1000000000000]
+    )
 
     @property
     def training_flops(self) -> int:
@@ -132,30 +162,43 @@ class Declared(Spec):
 
 
 class Model(NamedSpec):
-    """One model; ``graph`` is a file in the folder ``models/``.
+    """One model: its graph, what goes into it, and how it is trained and served."""
 
-    ``example`` says what one example is, ``tokens_per_example`` how many tokens it has.
-    ``dimensions`` binds symbolic dimensions of the graph other than the batch.
-    ``accuracy_percent`` is what the source reports on its own data after all epochs.
-    """
-
-    name: Text
-    task: Text
-    example: Text
-    dataset: Identifier | None = None
-    graph: GraphFile | None = None
+    name: Text = Field(description="What people call it.", examples=["ResNet-44 for CIFAR-10"])
+    task: Text = Field(
+        description="What it does, in a few words.", examples=["image classification"]
+    )
+    example: Text = Field(
+        description="What one example is, in words.", examples=["a colour image of 32 x 32 pixels"]
+    )
+    dataset: Identifier | None = Field(
+        None, description="What it learns from, by its id in datasets/.", examples=["cifar-10"]
+    )
+    graph: GraphFile | None = Field(
+        None, description="Its ONNX file in the folder models/.", examples=["cifar_resnet44.onnx"]
+    )
     declared: Declared | None = None
     inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = ()
-    dimensions: Mapping[str, PositiveInt] = {}
-    carried: Annotated[
-        tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)
-    ] = ()
-    tokens_per_example: PositiveInt | None = None
+    dimensions: Mapping[str, PositiveInt] = Field(
+        {}, description="Sizes of the graph's symbolic dimensions other than the batch, by name."
+    )
+    carried: Annotated[tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)] = (
+        Field((), description="State that goes from one step or call to the next.")
+    )
+    tokens_per_example: PositiveInt | None = Field(
+        None, description="Tokens that one example has.", examples=[128]
+    )
     training: Training | None = None
     inference: Inference | None = None
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = None
+    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = Field(
+        None,
+        description=(
+            "What the source reports on its own held-out data after all epochs, in percent."
+        ),
+        examples=[91.6],
+    )
     source: Source
-    notes: Text | None = None
+    notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")

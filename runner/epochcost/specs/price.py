@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Tag, ValidationInfo, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from epochcost.specs.base import (
     FROM_LIST,
     Bounded,
     Identifier,
     NamedSpec,
+    Notes,
     Positive,
     Source,
     Spec,
@@ -65,8 +66,12 @@ BillingNameOrTable = Annotated[
 class Range(Spec):
     """The ends between which a declared figure may lie."""
 
-    low: Bounded
-    high: Bounded
+    low: Bounded = Field(
+        description="The lowest that the figure may be, in its own unit.", examples=[0.1]
+    )
+    high: Bounded = Field(
+        description="The highest that the figure may be, in its own unit.", examples=[0.5]
+    )
 
     @model_validator(mode="after")
     def _low_below_high(self) -> Range:
@@ -79,39 +84,77 @@ class Price(NamedSpec):
     """A price plan of one machine at one date.
 
     A rented plan has ``amount`` per hour or a ``commitment``, and ``components`` that add up with
-    it or stand alone; an owned one has the table ``owned``. ``maximum_lifetime_seconds`` is when
-    the provider ends every start, counted from when the machine is billed. ``ranges`` gives, by key
-    such as ``owned.utilisation`` or ``components[0].amount``, the ends of figures that are
-    uncertain. ``valid_until`` is the last day on which the price was asked; ``history`` names a CSV
-    file of earlier spot prices. ``assumed`` marks plans whose figures are assumptions and not
-    somebody's price list.
+    it or stand alone; an owned one has the table ``owned``.
     """
 
-    hardware: Identifier
-    plan: Plan
-    provider: Text
-    sku: Text | None = None
-    region: Text | None = None
-    amount: Positive | None = None
-    per: Literal["hour"] = "hour"
+    hardware: Identifier = Field(
+        description="The machine that it buys, by its id in hardware/.", examples=["p3.2xlarge"]
+    )
+    plan: Plan = Field(description="How it is paid for: rented by use, committed to, or owned.")
+    provider: Text = Field(description="Who asks the price.", examples=["AWS EC2"])
+    sku: Text | None = Field(
+        None, description="The provider's own name for what is sold.", examples=["p3.2xlarge"]
+    )
+    region: Text | None = Field(
+        None,
+        description=(
+            "The provider's region that the price holds in; left out where it holds in all."
+        ),
+        examples=["us-east-1"],
+    )
+    amount: Positive | None = Field(
+        None, description="What an hour of use costs, in the plan's currency.", examples=[3.06]
+    )
+    per: Literal["hour"] = Field("hour", description="What the amount is for; always an hour.")
     commitment: Commitment | None = None
     components: Annotated[
         tuple[Component, ...], FROM_LIST, distinct(lambda component: component.label)
-    ] = ()
-    currency: Currency = "USD"
-    billing: BillingNameOrTable = "per-second"
+    ] = Field((), description="Parts that add up with the amount, or stand in its place.")
+    currency: Currency = Field(
+        "USD",
+        description="The currency of every amount here, by its code in ISO 4217.",
+        examples=["USD"],
+    )
+    billing: BillingNameOrTable = Field(
+        "per-second",
+        description=(
+            "How used time becomes billed time: the name of a rule, or a table of its own."
+        ),
+        examples=["per-second"],
+    )
     start: Start = Start()
     interruptions: Interruptions | None = None
-    maximum_lifetime_seconds: Positive | None = None
+    maximum_lifetime_seconds: Positive | None = Field(
+        None,
+        description=(
+            "When the provider ends every start, counted from when it is billed, in seconds."
+        ),
+        examples=[86400],
+    )
     credit: Credit | None = None
     owned: Owned | None = None
-    ranges: Mapping[str, Range] = {}
-    history: PriceFile | None = None
-    assumed: bool = False
+    ranges: Mapping[str, Range] = Field(
+        {},
+        description=(
+            "By key, such as owned.utilisation, the ends between which an uncertain figure lies."
+        ),
+    )
+    history: PriceFile | None = Field(
+        None,
+        description="A CSV file of earlier spot prices beside the spec.",
+        examples=["p2.xlarge-spot.csv"],
+    )
+    assumed: bool = Field(
+        False, description="Whether the figures are assumptions and not somebody's price list."
+    )
     source: Source
-    as_of: dt.date
-    valid_until: dt.date | None = None
-    notes: Text | None = None
+    as_of: dt.date = Field(
+        description="The day on which the source states the price.", examples=["2026-11-01"]
+    )
+    valid_until: dt.date | None = Field(
+        None, description="The last day on which the price was asked.", examples=["2017-10-01"]
+    )
+    notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
     @field_validator("components")

@@ -14,6 +14,7 @@ from epochcost.specs.base import (
     Identifier,
     NamedSpec,
     NonNegative,
+    Notes,
     Positive,
     PositiveInt,
     Source,
@@ -47,21 +48,33 @@ def half_unit(value: Decimal) -> Decimal:
 class Claim(Spec):
     """A figure of the source, and the formula that reproduces it from the row's inputs.
 
-    ``shown`` says how the source shows it: printed as digits; drawn in a chart whose data are the
-    source's; or not at all, ``derived`` from what it gives. ``relation`` is ``at-least`` where the
-    source only says that the figure is more. ``differs`` is why ours is another at the printed
-    precision, and is given then only. ``confirmed = false`` marks a figure that stands in no source
-    that we could read.
+    A drawn figure stands in a chart whose data are the source's. ``relation`` is ``at-least`` where
+    the source only says that the figure is more.
     """
 
-    label: Text
-    printed: Printed
-    unit: Unit
-    formula: Formula
-    relation: Literal["equal", "at-least"] = "equal"
-    shown: Literal["printed", "drawn", "derived"] = "printed"
-    confirmed: bool = True
-    differs: Text | None = None
+    label: Text = Field(description="What the figure is of.", examples=["cost of 12 epochs"])
+    printed: Printed = Field(
+        description="The digits that the source shows, in quotes.", examples=["4.3"]
+    )
+    unit: Unit = Field(description="What the figure is in.")
+    formula: Formula = Field(
+        description="How the figure follows from the row, by the formula's name."
+    )
+    relation: Literal["equal", "at-least"] = Field(
+        "equal", description="Whether ours should be equal, or at least as much."
+    )
+    shown: Literal["printed", "drawn", "derived"] = Field(
+        "printed",
+        description=(
+            "Whether the source prints the figure, draws it, or gives what it follows from."
+        ),
+    )
+    confirmed: bool = Field(
+        True, description="False where the figure stands in no source that we could read."
+    )
+    differs: Text | None = Field(
+        None, description="Why ours is another at the printed precision; given then only."
+    )
 
     @model_validator(mode="after")
     def _unit_of_formula(self) -> Claim:
@@ -82,31 +95,73 @@ class Timing(Spec):
     """One row of a source's table: a workload on ``count`` machines at a price.
 
     The time is given as the source gives it: of one epoch, or of all the work in seconds or hours.
-    It is taken to be rounded to its last digit. ``steps`` are of all the work. ``spread_hours`` and
-    ``accuracy_spread`` are the source's, over its ``runs``. ``power_watts`` is of all machines.
+    It is taken to be rounded to its last digit.
     """
 
-    id: Identifier
-    name: Text | None = None
-    hardware: Identifier
-    count: PositiveInt = 1
-    price: Identifier | None = None
-    batch_size: PositiveInt | None = None
-    seconds_per_epoch: Positive | None = None
-    seconds: Positive | None = None
-    hours: Positive | None = None
-    spread_hours: Positive | None = None
-    runs: PositiveInt | None = None
-    steps_per_epoch: PositiveInt | None = None
-    steps: PositiveInt | None = None
-    epochs: Positive | None = None
-    power_watts: Positive | None = None
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = None
-    accuracy_spread: Positive | None = None
-    framework: Text | None = None
-    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = ()
-    confirmed: bool = True
-    notes: Text | None = None
+    id: Identifier = Field(
+        description="The name of the row, by which claims of other rows know it.",
+        examples=["p3.2xlarge"],
+    )
+    name: Text | None = Field(
+        None, description="What the source calls the row.", examples=["AWS p3.2xlarge"]
+    )
+    hardware: Identifier = Field(
+        description="The machine, by its id in hardware/.", examples=["p3.2xlarge"]
+    )
+    count: PositiveInt = Field(1, description="How many machines there were.", examples=[1])
+    price: Identifier | None = Field(
+        None,
+        description="What the machine cost, by the id of a plan in prices/.",
+        examples=["p3.2xlarge-on-demand-2017-11"],
+    )
+    batch_size: PositiveInt | None = Field(None, description="Examples in a step.", examples=[128])
+    seconds_per_epoch: Positive | None = Field(
+        None, description="The time of one epoch as the source gives it, in seconds.", examples=[46]
+    )
+    seconds: Positive | None = Field(
+        None,
+        description="The time of all the work as the source gives it, in seconds.",
+        examples=[428],
+    )
+    hours: Positive | None = Field(
+        None,
+        description="The time of all the work as the source gives it, in hours.",
+        examples=[8.21],
+    )
+    spread_hours: Positive | None = Field(
+        None, description="How far the source's runs lie apart, in hours.", examples=[0.1]
+    )
+    runs: PositiveInt | None = Field(
+        None, description="How many runs the source took.", examples=[5]
+    )
+    steps_per_epoch: PositiveInt | None = Field(
+        None, description="Steps in an epoch.", examples=[390]
+    )
+    steps: PositiveInt | None = Field(None, description="Steps of all the work.", examples=[64000])
+    epochs: Positive | None = Field(None, description="Epochs of all the work.", examples=[25])
+    power_watts: Positive | None = Field(
+        None, description="Power of all machines together, in watts.", examples=[1415.78]
+    )
+    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = Field(
+        None, description="What the source's training reached, in percent.", examples=[91.6]
+    )
+    accuracy_spread: Positive | None = Field(
+        None,
+        description=(
+            "How far the accuracies of the source's runs lie apart, in percentage points."
+        ),
+        examples=[0.3],
+    )
+    framework: Text | None = Field(
+        None, description="What the source trained with.", examples=["TensorFlow 1.4"]
+    )
+    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
+        (), description="Figures of the source about this row."
+    )
+    confirmed: bool = Field(
+        True, description="False where the row stands in no source that we could read."
+    )
+    notes: Notes | None = None
 
     @model_validator(mode="after")
     def _one_time(self) -> Timing:
@@ -150,36 +205,54 @@ class Timing(Spec):
 
 
 class Remark(Spec):
-    """Something that the source says beside its table, and what we make of it.
+    """Something that the source says beside its table, and what we make of it."""
 
-    ``price`` names the plan that states it as data, ``model`` the model that it is about.
-    """
-
-    said: Text
-    ours: Text | None = None
-    price: Identifier | None = None
-    model: Identifier | None = None
-    confirmed: bool = True
+    said: Text = Field(description="What the source says, in our words.")
+    ours: Text | None = Field(None, description="What we make of it.")
+    price: Identifier | None = Field(
+        None, description="The plan that states it as data, by its id in prices/."
+    )
+    model: Identifier | None = Field(
+        None, description="The model that it is about, by its id in models/."
+    )
+    confirmed: bool = Field(
+        True, description="False where it stands in no source that we could read."
+    )
 
 
 class Published(NamedSpec):
-    """One table of a source; ``model`` links it to a spec where we have the model.
+    """One table of a source: what it measured and claimed."""
 
-    Tables of one ``source_id`` stand on one page. ``claims`` are figures of no row.
-    """
-
-    source_id: Identifier | None = None
-    title: Text
-    authors: Text
-    year: Annotated[int, Field(ge=1950, le=2100)]
-    workload: Text
-    model: Identifier | None = None
+    source_id: Identifier | None = Field(
+        None,
+        description=(
+            "The name of the source, for tables that share a page; the id where it is left out."
+        ),
+        examples=["malta-2019"],
+    )
+    title: Text = Field(description="The title of the source.")
+    authors: Text = Field(description="Who wrote it.")
+    year: Annotated[int, Field(ge=1950, le=2100)] = Field(
+        description="When it was published.", examples=[2019]
+    )
+    workload: Text = Field(description="What was run, in words.")
+    model: Identifier | None = Field(
+        None,
+        description="The model, by its id in models/, where we have it.",
+        examples=["cifar-resnet44"],
+    )
     source: Source
-    as_of: dt.date
-    timings: Annotated[tuple[Timing, ...], FROM_LIST, distinct(lambda timing: timing.id)] = ()
-    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = ()
-    remarks: Annotated[tuple[Remark, ...], FROM_LIST] = ()
-    notes: Text | None = None
+    as_of: dt.date = Field(description="The day of the source.", examples=["2019-12-01"])
+    timings: Annotated[tuple[Timing, ...], FROM_LIST, distinct(lambda timing: timing.id)] = Field(
+        (), description="The rows of the source's table."
+    )
+    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
+        (), description="Figures of the source about no row."
+    )
+    remarks: Annotated[tuple[Remark, ...], FROM_LIST] = Field(
+        (), description="What the source says beside its table."
+    )
+    notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")

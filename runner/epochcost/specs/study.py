@@ -13,6 +13,7 @@ from epochcost.specs.base import (
     Identifier,
     NamedSpec,
     NonNegative,
+    Notes,
     Positive,
     Spec,
     Text,
@@ -54,97 +55,188 @@ Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DIST
 class Sampling(Spec):
     """When a trial has measured enough: the mean is known well, or its time is used up.
 
-    ``relative_half_width`` is of the 95 % interval of the mean step time; ``budget_seconds`` covers
-    warm-up and samples, not the building of the graph and the start of the worker.
+    The budget does not cover the building of the graph and the start of the worker.
     """
 
-    relative_half_width: Annotated[Positive, Field(lt=1)] = Decimal("0.02")
-    minimum_samples: Annotated[int, Field(ge=10, le=MOST_SAMPLES)] = 30
-    budget_seconds: Positive = Decimal(20)
+    relative_half_width: Annotated[Positive, Field(lt=1)] = Field(
+        Decimal("0.02"),
+        description=(
+            "How well the mean step time is to be known: half its 95 % interval over the mean."
+        ),
+        examples=[0.02],
+    )
+    minimum_samples: Annotated[int, Field(ge=10, le=MOST_SAMPLES)] = Field(
+        30, description="Steps that are timed at least.", examples=[30]
+    )
+    budget_seconds: Positive = Field(
+        Decimal(20),
+        description="The most that a trial's warm-up and samples take together, in seconds.",
+        examples=[20],
+    )
 
 
 class Serving(Spec):
     """How the scenarios of MLPerf Inference load a model, and how its server batches.
 
-    ``server_latency_ms`` bounds the ``latency_percentile`` of the scenario server; where it is not
-    given, the model's own does. ``samples_per_query`` is of multi-stream, MLPerf's 8 by default.
-    Dynamic batching: the server takes what waits, at most ``maximum_batch`` samples (the largest
-    inference batch size where it is not given), once the oldest has waited ``maximum_delay_ms``.
+    Dynamic batching: the server takes what waits, at most ``maximum_batch`` samples, once the
+    oldest has waited ``maximum_delay_ms``.
     """
 
-    server_latency_ms: Positive | None = None
-    latency_percentile: Annotated[Positive, Field(lt=1)] = Decimal("0.99")
-    samples_per_query: Annotated[int, Field(ge=1, le=MOST_BATCH)] = 8
-    maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = None
-    maximum_delay_ms: NonNegative = Decimal(0)
+    server_latency_ms: Positive | None = Field(
+        None,
+        description=(
+            "What bounds the latency percentile under a server's load, in "
+            "milliseconds; the model's own where it is left out."
+        ),
+        examples=[15],
+    )
+    latency_percentile: Annotated[Positive, Field(lt=1)] = Field(
+        Decimal("0.99"), description="The share of answers that keep the bound.", examples=[0.99]
+    )
+    samples_per_query: Annotated[int, Field(ge=1, le=MOST_BATCH)] = Field(
+        8, description="Samples that come at once in the scenario multi-stream.", examples=[8]
+    )
+    maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = Field(
+        None,
+        description=(
+            "Samples that the server takes at once at most; the largest inference "
+            "batch size where it is left out."
+        ),
+        examples=[32],
+    )
+    maximum_delay_ms: NonNegative = Field(
+        Decimal(0),
+        description="How long the oldest sample waits for others, in milliseconds.",
+        examples=[5],
+    )
 
 
 class Session(Spec):
-    """How ONNX Runtime is set up; every graph optimisation level is a trial of its own.
-
-    ``spinning``: idle threads wait in a loop instead of asleep. ``denormals_as_zero``: numbers
-    below the smallest normal one become zero.
-    """
+    """How ONNX Runtime is set up; every graph optimisation level is a trial of its own."""
 
     graph_optimizations: Annotated[
         tuple[GraphOptimization, ...], FROM_LIST, Field(min_length=1), DISTINCT
-    ] = ("all",)
-    spinning: bool = True
-    denormals_as_zero: bool = False
+    ] = Field(
+        ("all",),
+        description="Levels of ONNX Runtime's graph optimisation, each a trial of its own.",
+        examples=[["all"]],
+    )
+    spinning: bool = Field(
+        True, description="Whether idle threads wait in a loop instead of asleep."
+    )
+    denormals_as_zero: bool = Field(
+        False, description="Whether numbers below the smallest normal one become zero."
+    )
 
 
 class Cuda(Spec):
-    """What only the CUDA provider knows.
+    """What only the CUDA provider knows."""
 
-    ``device`` is the GPU's number as CUDA counts; ``graphs`` records a step once as a CUDA
-    graph and replays it; ``memory_limit_gib`` bounds ONNX Runtime's arena on the device.
-    """
-
-    device: Annotated[int, Field(ge=0, le=63)] = 0
-    graphs: bool = False
-    memory_limit_gib: Positive | None = None
+    device: Annotated[int, Field(ge=0, le=63)] = Field(
+        0, description="The GPU's number, as CUDA counts.", examples=[0]
+    )
+    graphs: bool = Field(
+        False, description="Whether a step is recorded once as a CUDA graph and replayed."
+    )
+    memory_limit_gib: Positive | None = Field(
+        None, description="What bounds ONNX Runtime's arena on the device, in GiB.", examples=[8]
+    )
 
 
 class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes × variants.
 
-    A mode whose batch sizes are not given takes each model's own, and ``auto`` finds them;
-    ``threads`` 0 is all cores.
-    ``scenarios`` are of inference; batch sizes are those of the scenario batch. ``rounds``: how
-    often a run comes back to each trial, in another order each time, with its part of the budget.
-
-    Variants: ``vcpus`` pins trials of the CPU provider to so many CPUs, which emulates a smaller
-    machine of the same family; without it they have all. ``precisions`` and ``runtimes`` (packages
-    as ``onnxruntime==1.20.1``, each in an environment that ``epochcost runtimes install`` made;
-    without them the one that is installed) give a trial for each. ``quantization`` says how int8 is
-    made; without it static where convolutions lead, dynamic elsewhere
-    (``measure.quantise.suggested``).
+    Batch sizes are those of training and of the scenario batch. Of several rounds each has its part
+    of the budget. Variants: ``vcpus`` pins trials of the CPU provider to so many CPUs, which
+    emulates a smaller machine of the same family; each of ``runtimes`` runs in an environment that
+    ``epochcost runtimes install`` made.
     """
 
-    name: Text
-    models: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT]
-    hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = (
-        "local",
+    name: Text = Field(description="What the study is about.", examples=["First figures"])
+    models: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
+        description="The models, by their ids in models/.", examples=[["mnist-cnn"]]
     )
-    modes: Modes = ("training", "inference")
-    providers: Providers = ("cpu", "cuda")
-    training_batch_sizes: AskedBatchSizes | None = None
-    inference_batch_sizes: AskedBatchSizes | None = None
-    scenarios: Scenarios = ("batch",)
+    hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
+        ("local",),
+        description="The machines, by their ids in hardware/; local is the machine at hand.",
+        examples=[["local"]],
+    )
+    modes: Modes = Field(
+        ("training", "inference"),
+        description="Whether models are trained, served, or both.",
+        examples=[["training"]],
+    )
+    providers: Providers = Field(
+        ("cpu", "cuda"),
+        description=("ONNX Runtime's execution providers; one that a machine has not is left out."),
+        examples=[["cpu"]],
+    )
+    training_batch_sizes: AskedBatchSizes | None = Field(
+        None,
+        description=(
+            'Examples in a training step, or "auto" to find how far they grow; each'
+            " model's own where it is left out."
+        ),
+    )
+    inference_batch_sizes: AskedBatchSizes | None = Field(
+        None,
+        description=(
+            'Examples in a call, or "auto" to find how far they grow; each model\'s '
+            "own where it is left out."
+        ),
+    )
+    scenarios: Scenarios = Field(
+        ("batch",),
+        description=(
+            "How inference is loaded: full batches one after the other, or as "
+            "MLPerf Inference does."
+        ),
+        examples=[["server"]],
+    )
     serving: Serving = Serving()
-    threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = 0
-    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = None
-    precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = (
-        "fp32",
+    threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = Field(
+        0, description="Threads of the CPU provider; 0 takes all cores.", examples=[0]
     )
-    quantization: Quantization | None = None
+    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = Field(
+        None,
+        description="Numbers of CPUs that trials are pinned to, as smaller machines have them.",
+        examples=[[2]],
+    )
+    precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
+        ("fp32",),
+        description="What the models compute in, each a trial of its own.",
+        examples=[["fp32"]],
+    )
+    quantization: Quantization | None = Field(
+        None,
+        description=(
+            "How int8 is made; static where convolutions lead and dynamic elsewhere"
+            " where it is left out."
+        ),
+    )
     runtimes: (
         Annotated[tuple[RuntimeName, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None
-    ) = None
-    input_copy: InputCopy = "included"
+    ) = Field(
+        None,
+        description=(
+            "Versions and builds of ONNX Runtime, each a trial of its own; the "
+            "installed one where it is left out."
+        ),
+        examples=[["onnxruntime==1.20.1"]],
+    )
+    input_copy: InputCopy = Field(
+        "included",
+        description="Whether the copy of a fresh batch to the device is inside the timed step.",
+    )
     session: Session = Session()
     cuda: Cuda = Cuda()
-    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = 1
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = Field(
+        1,
+        description="How often a run comes back to each trial, in another order each time.",
+        examples=[3],
+    )
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        0, description="What all random numbers come from.", examples=[20161101]
+    )
     sampling: Sampling = Sampling()
-    notes: Text | None = None
+    notes: Notes | None = None

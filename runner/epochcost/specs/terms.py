@@ -35,19 +35,31 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
-    ``per`` is what an amount is for: an hour of use, a gigabyte-month (of 730 hours, as EC2 and
-    GCE count them) kept while in use, a gigabyte moved, whose number the usage says, or a run,
-    whatever it lasts. A premium of ``percent`` is on the hourly parts whose labels ``of`` names
-    (``compute`` is the plan's ``amount``, ``commitment`` its commitment); all hourly parts where it
-    names none. No premium is on a premium.
+    A gigabyte-month has 730 hours, as EC2 and GCE count them, and is kept while in use; the usage
+    says how many gigabytes move; a run costs the same whatever it lasts. For a premium, ``compute``
+    is the plan's ``amount`` and ``commitment`` its commitment. No premium is on a premium.
     """
 
-    label: Text
-    amount: Positive | None = None
-    count: Positive = Decimal(1)
-    per: Literal["hour", "gb-month", "gb", "run"] = "hour"
-    percent: NonNegative | None = None
-    of: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = ()
+    label: Text = Field(description="What the line of the bill says.", examples=["NVIDIA T4"])
+    amount: Positive | None = Field(
+        None, description="What one unit costs, in the plan's currency.", examples=[0.35]
+    )
+    count: Positive = Field(Decimal(1), description="How many units there are.", examples=[1])
+    per: Literal["hour", "gb-month", "gb", "run"] = Field(
+        "hour",
+        description=(
+            "What the amount is for: an hour of use, a gigabyte-month of 730 hours,"
+            " a gigabyte moved, or a run."
+        ),
+    )
+    percent: NonNegative | None = Field(
+        None, description="A premium on other hourly parts, in percent of them.", examples=[10]
+    )
+    of: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = Field(
+        (),
+        description="The labels that a premium is on; all hourly parts where it names none.",
+        examples=[["compute"]],
+    )
 
     @model_validator(mode="after")
     def _amount_or_percent(self) -> Component:
@@ -65,16 +77,26 @@ class Component(Spec):
 class Commitment(Spec):
     """A machine paid for through a term, used or not.
 
-    ``upfront`` is paid at once and ``hourly`` for every hour of the term, whose months have 730
-    hours; an hour of use costs both, spread over the share ``utilisation`` of the term that is
-    used.
+    An hour of use costs both payments, spread over the share of the term that is used.
     """
 
-    term_months: Positive
-    payment: Literal["no-upfront", "partial-upfront", "all-upfront"]
-    upfront: NonNegative = Decimal(0)
-    hourly: NonNegative = Decimal(0)
-    utilisation: Annotated[Share, Field(gt=0)] = Decimal(1)
+    term_months: Positive = Field(
+        description="How long it is paid for, in months of 730 hours.", examples=[12]
+    )
+    payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = Field(
+        description="When it is paid."
+    )
+    upfront: NonNegative = Field(
+        Decimal(0), description="Paid at once, in the plan's currency.", examples=[5000]
+    )
+    hourly: NonNegative = Field(
+        Decimal(0),
+        description="Paid for every hour of the term, used or not, in the plan's currency.",
+        examples=[1.2],
+    )
+    utilisation: Annotated[Share, Field(gt=0)] = Field(
+        Decimal(1), description="The share of the term that is used.", examples=[0.8]
+    )
 
     @model_validator(mode="after")
     def _payments_as_named(self) -> Commitment:
@@ -91,34 +113,56 @@ class Commitment(Spec):
 class Start(Spec):
     """What a start takes: its time, whether it is billed, and how often it fails for a charge.
 
-    A start that fails takes the time too and costs ``failure_charge`` and nothing else; it is tried
-    again until one succeeds.
+    A start that fails takes the time too and costs ``failure_charge`` and nothing else.
     """
 
-    seconds: NonNegative = Decimal(0)
-    billed: bool = True
-    failure_probability: Annotated[Share, Field(lt=1)] = Decimal(0)
-    failure_charge: NonNegative = Decimal(0)
+    seconds: NonNegative = Field(
+        Decimal(0), description="How long a start takes, in seconds.", examples=[90]
+    )
+    billed: bool = Field(True, description="Whether that time is billed.")
+    failure_probability: Annotated[Share, Field(lt=1)] = Field(
+        Decimal(0),
+        description="How often a start fails, as a share; it is tried again until one succeeds.",
+        examples=[0.02],
+    )
+    failure_charge: NonNegative = Field(
+        Decimal(0),
+        description="What a failed start costs, in the plan's currency.",
+        examples=[0.01],
+    )
 
 
 class Interruptions(Spec):
-    """How often the provider takes the machine back, and what a job does about it.
+    """How often the provider takes the machine back, at random, and what a job does about it."""
 
-    Interruptions come at random with ``rate_per_hour``. ``checkpoint_seconds`` is what saving
-    takes, ``checkpoint_interval_seconds`` the work between saves (Young's and Daly's optimum where
-    it is not given), ``restart_seconds`` the billed time beyond a start until work goes on.
-    """
-
-    rate_per_hour: NonNegative
-    notice_seconds: NonNegative = Decimal(0)
-    checkpoint_seconds: NonNegative = Decimal(0)
-    checkpoint_interval_seconds: Positive | None = None
-    restart_seconds: NonNegative = Decimal(0)
-    interrupted_period_free: bool = False
+    rate_per_hour: NonNegative = Field(
+        description="How often the machine is taken back in an hour, on average.", examples=[0.05]
+    )
+    notice_seconds: NonNegative = Field(
+        Decimal(0), description="How long before it is announced, in seconds.", examples=[120]
+    )
+    checkpoint_seconds: NonNegative = Field(
+        Decimal(0), description="How long saving the work takes, in seconds.", examples=[10]
+    )
+    checkpoint_interval_seconds: Positive | None = Field(
+        None,
+        description=(
+            "Work between saves, in seconds; Young's and Daly's optimum where it is left out."
+        ),
+        examples=[600],
+    )
+    restart_seconds: NonNegative = Field(
+        Decimal(0),
+        description="Billed time beyond a start until work goes on, in seconds.",
+        examples=[60],
+    )
+    interrupted_period_free: bool = Field(
+        False, description="Whether the billing period that an interruption ends is free."
+    )
 
 
 class Credit(Spec):
     """Money that the provider gives to new customers, used up before any is paid."""
 
-    amount: Positive
-    label: Text = "free credit"
+    amount: Positive = Field(description="How much it is, in the plan's currency.", examples=[300])
+    label: Text = Field("free credit", description="What the line of the bill says.")
