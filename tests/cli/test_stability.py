@@ -6,9 +6,16 @@ import pytest
 
 from epochcost.cli.stability import show_doubts, show_outliers
 from epochcost.results.records import Conditions, Result
+from epochcost.results.rounds import with_round
 from report_project import make_result
 
 STEADY = (0.0100, 0.0101) * 20
+
+
+def twice(result: Result) -> Result:
+    """Measured in two rounds that are alike."""
+    joined = with_round(with_round(None, result.measurement, 0.1), result.measurement, 0.1)
+    return result.model_copy(update={"measurement": joined})
 
 
 def disturbed(batch_size: int, others_cpus: float) -> Result:
@@ -16,7 +23,7 @@ def disturbed(batch_size: int, others_cpus: float) -> Result:
     result = make_result(batch_size=batch_size, samples=STEADY)
     conditions = Conditions(seconds=1.0, others_cpus=others_cpus)
     measurement = result.measurement.model_copy(update={"conditions": conditions})
-    return result.model_copy(update={"measurement": measurement})
+    return twice(result.model_copy(update={"measurement": measurement}))
 
 
 def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,11 +41,21 @@ def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixtur
 
 def test_contradictions_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     """All trials of a run share them."""
-    contradicted = make_result(samples=STEADY).model_copy(
+    contradicted = twice(make_result(samples=STEADY)).model_copy(
         update={"contradictions": ("8 logical CPUs, not 4",)}
     )
     show_doubts([contradicted, contradicted])
     assert capsys.readouterr().err == "measured as is: 8 logical CPUs, not 4\n"
+
+
+def test_what_is_said_of_many_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run in one round makes no list of all its trials."""
+    for count, named in (
+        (2, "net training cpu batch 32; net training cpu batch 32"),
+        (3, "3 trials"),
+    ):
+        show_doubts([make_result(samples=STEADY)] * count)
+        assert capsys.readouterr().err.splitlines()[:2] == ["unstable:", f"  {named}: one process"]
 
 
 def test_a_calm_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from epochcost.results.epochs import Epoch, WholeEpochs
 from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
+from epochcost.results.rounds import with_round
 from report_project import REPOSITORY, inputs_of, make_result, write_project
 
 
@@ -152,6 +153,8 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
     """That the machine is another, and that too little was sampled; a calm figure has neither."""
     doubtful = make_result().model_copy(update={"contradictions": ("8 GPUs, not 1",)})
     calm = make_result(batch_size=128, samples=(0.030, 0.031) * 20)
+    rounds = with_round(with_round(None, calm.measurement, 0.1), calm.measurement, 0.1)
+    calm = calm.model_copy(update={"measurement": rounds})
     project = write_project(tmp_path, [doubtful, calm])
     pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
     for page in (pages["models/net.md"], pages["machines/local.md"]):
@@ -160,6 +163,7 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
         assert "ec-doubt" not in calm_row
         assert "measured as is: 8 GPUs, not 1" in doubtful_row
         assert "unstable: 4 samples" in doubtful_row
+        assert "unstable: one process" in doubtful_row
 
 
 def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:

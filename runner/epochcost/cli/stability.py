@@ -12,19 +12,26 @@ from epochcost.statistics import outliers
 
 # Below it, outliers move the mean by less than a study usually wants to know it.
 _LEAST_TIME_SHARE = 0.01
+_MOST_NAMED = 2
 
 
 def show_doubts(results: Sequence[Result]) -> None:
     """List contradictions and instabilities; a remedy once for all results that need it."""
     for contradiction in dict.fromkeys(one for each in results for one in each.contradictions):
         typer.echo(f"measured as is: {contradiction}", err=True)
-    remedies: dict[str, list[str]] = {}
+    remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for found in instabilities(result.measurement, result.environment):
-            remedies.setdefault(found.remedy, []).append(f"{result.trial.title}: {found.seen}")
+            titles = remedies.setdefault(found.remedy, {}).setdefault(found.seen, [])
+            titles.append(result.trial.title)
     for remedy, seen in remedies.items():
-        typer.echo("\n".join(["unstable:", *(f"  {one}" for one in seen)]), err=True)
-        typer.echo(f"  remedy: {remedy}", err=True)
+        lines = [f"  {_all_of(titles)}: {phrase}" for phrase, titles in seen.items()]
+        typer.echo("\n".join(["unstable:", *lines, f"  remedy: {remedy}"]), err=True)
+
+
+def _all_of(titles: Sequence[str]) -> str:
+    """Trials of which the same is said: by their number where they are many."""
+    return "; ".join(titles) if len(titles) <= _MOST_NAMED else f"{len(titles)} trials"
 
 
 def show_outliers(results: Sequence[Result]) -> None:

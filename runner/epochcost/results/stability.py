@@ -19,7 +19,17 @@ from epochcost.statistics import drift, mean_interval, two_modes
 from epochcost.units import seconds
 
 Cause = Literal[
-    "others", "steal", "quota", "throttling", "few", "timer", "drift", "modes", "threads", "rounds"
+    "others",
+    "steal",
+    "quota",
+    "throttling",
+    "few",
+    "timer",
+    "drift",
+    "modes",
+    "threads",
+    "process",
+    "rounds",
 ]
 
 # A tenth of a machine's CPUs in other hands lengthens steps that use all of them by as much.
@@ -51,7 +61,19 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
         *_crowded(measurement.pinning),
         *(_surroundings(watched, _cpus_of(measurement, environment)) if watched else ()),
         *(_samples(measurement, environment) if measurement.samples_seconds else ()),
+        *_alone(measurement),
     )
+
+
+def _alone(measurement: Measurement) -> Iterator[Instability]:
+    """Samples of one process cannot tell how it was placed."""
+    if measurement.samples_seconds and len(measurement.rounds) <= 1:
+        yield Instability(
+            "process",
+            "one process",
+            "measure in several, whose spread then counts: `--rounds 3`, or `rounds = 3` in the "
+            "study",
+        )
 
 
 def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
@@ -138,7 +160,7 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
 
 def _rounds_apart(measurement: Measurement) -> Instability | None:
     """Rounds that differ by more than their own intervals tell; they explain drift and modes."""
-    if not measurement.rounds:
+    if len(measurement.rounds) <= 1:
         return None
     ends = list(accumulate(measurement.samples_by_round, initial=0))
     rounds = [measurement.samples_seconds[begin:end] for begin, end in pairwise(ends)]
