@@ -11,7 +11,7 @@ export NO_MKDOCS_2_WARNING := 1
 WORKERS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help report measure site serve test test-all check format lock models operators screenshots clean
+.PHONY: help report measure site serve test test-all check format lock models operators schemas screenshots clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -65,6 +65,9 @@ models:  ## export the models again (TORCH_PYTHON: an interpreter with the packa
 
 operators: $(VENV)/dev.installed  ## write docs/operators.md again from the rules and ONNX's suite
 	PYTHONPATH=tests $(BIN)/python -m oracle
+
+schemas: $(VENV)/dev.installed  ## write docs/schemas and docs/specs.md again from the models of specs
+	$(BIN)/epochcost schema --reference docs/specs.md
 
 screenshots: $(VENV)/dev.installed  ## renew docs/images from the results there are
 	$(BIN)/epochcost build --site-dir .cache/screenshots

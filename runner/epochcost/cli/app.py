@@ -27,6 +27,7 @@ from epochcost.cli import (
     quote,
     run,
     runtimes,
+    schema,
     train_graph,
 )
 from epochcost.errors import CapabilityError, EpochcostError
@@ -66,6 +67,7 @@ app.add_typer(prices.app, name="prices")
 app.command("quote")(quote.quote)
 app.command("run")(run.run)
 app.add_typer(runtimes.app, name="runtimes")
+app.command("schema")(schema.schema)
 app.command("serve")(build.serve)
 app.command("train-graph")(train_graph.train_graph)
 

@@ -75,7 +75,9 @@ class Hardware(NamedSpec):
         description="Power of the busy machine without its accelerators, in watts.",
         examples=[150],
     )
-    accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = ()
+    accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = Field(
+        (), description="Its GPUs, a table for each kind."
+    )
     detected: bool = Field(
         False,
         description=(

@@ -101,8 +101,11 @@ class Training(LossTerm):
     auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = Field(
         (), description="More terms of the loss, which are added to the main one."
     )
-    optimizer: Optimizer
-    schedule: Schedule = Constant(name="constant")
+    optimizer: Optimizer = Field(description="What turns gradients into steps.")
+    schedule: Schedule = Field(
+        Constant(name="constant"),
+        description="How the learning rate changes with time; constant where it is left out.",
+    )
     no_weight_decay: Patterns = Field(
         (),
         description="Parameters that are not decayed, by name or shell pattern.",
@@ -178,7 +181,9 @@ class Model(NamedSpec):
         None, description="Its ONNX file in the folder models/.", examples=["cifar_resnet44.onnx"]
     )
     declared: Declared | None = None
-    inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = ()
+    inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = (
+        Field((), description="What goes into the graph, a table for each of its inputs.")
+    )
     dimensions: Mapping[str, PositiveInt] = Field(
         {}, description="Sizes of the graph's symbolic dimensions other than the batch, by name."
     )

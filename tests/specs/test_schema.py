@@ -1,0 +1,106 @@
+"""The schemas of editors: in step with the models, complete, and named by every spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from epochcost.specs.kinds import KINDS
+from epochcost.specs.reference_page import reference_page
+from epochcost.specs.schema import SINGULAR, Schema, schema_files, schema_of
+
+ROOT = Path(__file__).parents[2]
+REMEDY = "run: make schemas"
+
+
+def _keys(path: str, table: Schema) -> Iterator[tuple[str, Schema]]:
+    for key, value in table.get("properties", {}).items():
+        yield f"{path}.{key}", value
+        for branch in value.get("oneOf", [value]):
+            yield from _keys(f"{path}.{key}", branch.get("items", branch))
+
+
+def test_every_kind_has_a_schema() -> None:
+    """A new kind of spec comes with the name of its schema."""
+    assert set(SINGULAR) == set(KINDS)
+
+
+@pytest.mark.parametrize("name", schema_files())
+def test_committed_schemas_are_in_step(name: str) -> None:
+    """What is published with the site is what the models say today."""
+    committed = ROOT / "docs/schemas" / name
+    assert committed.read_text("utf-8") == schema_files()[name], REMEDY
+
+
+def test_committed_reference_is_in_step() -> None:
+    """The page of all keys is what the models say today."""
+    assert (ROOT / "docs/specs.md").read_text("utf-8") == reference_page(), REMEDY
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_is_described(kind: str) -> None:
+    """A sentence stands at every key and at every kind of table."""
+    for path, value in _keys(kind, schema_of(kind)):
+        assert value["description"].rstrip().endswith("."), path
+        for branch in value.get("oneOf", ()):
+            assert "properties" not in branch or branch["description"], path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_stand_in_the_description(kind: str) -> None:
+    """A quantity whose name ends in a unit says the unit in words."""
+    words = {
+        "seconds": "in seconds",
+        "watts": "in watts",
+        "gib": "in GiB",
+        "ms": "in milliseconds",
+        "tflops": "in TFLOP/s",
+        "percent": "in percent",
+        "hours": "in hours",
+    }
+    for path, value in _keys(kind, schema_of(kind)):
+        unit = path.rpartition(".")[2].rpartition("_")[2]
+        assert words.get(unit, "") in value["description"], path
+
+
+def test_ranges_and_choices_are_the_models() -> None:
+    """Exact numbers keep their bounds, choices their words, texts their patterns."""
+    price = schema_of("prices")["properties"]
+    assert price["amount"]["exclusiveMinimum"] == 0
+    assert price["owned"]["properties"]["pue"]["minimum"] == 1
+    assert "whole-hour" in price["billing"]["oneOf"][0]["enum"]
+    share = price["owned"]["properties"]["utilisation"]
+    assert share["exclusiveMinimum"] == 0
+    assert share["maximum"] == 1
+    assert "minimum" not in share
+    assert price["currency"]["default"] == "USD"
+    assert price["as_of"]["format"] == "date"
+    assert price["id"]["pattern"].startswith("^(")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_examples_are_valid_by_the_schema(kind: str) -> None:
+    """No hint shows a value that its own range or choice refuses."""
+    for path, value in _keys(kind, schema_of(kind)):
+        for example in value.get("examples", ()):
+            numbers = example if isinstance(example, list) else [example]
+            bounds = value.get("items", value)
+            for number in (n for n in numbers if isinstance(n, int | float)):
+                assert bounds.get("minimum", number) <= number, path
+                assert number <= bounds.get("maximum", number), path
+                assert bounds.get("exclusiveMinimum", number - 1) < number, path
+                assert number < bounds.get("exclusiveMaximum", number + 1), path
+            for text in (n for n in numbers if isinstance(n, str)):
+                assert text in bounds.get("enum", [text]), path
+
+
+def test_every_spec_names_its_schema() -> None:
+    """The first line of each committed spec leads to the schema of its kind."""
+    for path in sorted((ROOT / "specs").rglob("*.toml")):
+        first = path.read_text("utf-8").partition("\n")[0]
+        name = SINGULAR[path.relative_to(ROOT / "specs").parts[0]]
+        assert first.startswith("#:schema "), path
+        target = (path.parent / first.removeprefix("#:schema ")).resolve()
+        assert target == ROOT / "docs/schemas" / f"{name}.json", path
