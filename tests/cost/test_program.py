@@ -1,0 +1,163 @@
+"""A plan's program bills what the engine bills: every kind of plan, drawn and of the catalogue."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import price_plans as plans
+from epochcost.cost import Quote, Usage, quote, share
+from epochcost.cost.program import Bill, run
+from epochcost.cost.program_spot import RATE
+from epochcost.cost.program_terms import bill_program, share_program
+from epochcost.errors import InputError
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.price import Price
+from epochcost.specs.terms import Interruptions, Start
+
+CATALOGUE = load_catalogue(Path(__file__).parents[2])
+# A program's constants are binary floats, of 16 digits.
+TOLERANCE = Decimal("1e-9")
+SOME_VCPUS = 4
+
+
+def close(left: Decimal, right: Decimal) -> bool:
+    """Whether two figures agree to nine digits."""
+    return abs(left - right) <= TOLERANCE * max(abs(left), abs(right), Decimal("1e-6"))
+
+
+def programmed(price: Price, usage: Usage, *, shared: bool = False) -> Bill:
+    """What a published program says of a usage."""
+    program = share_program(price) if shared else bill_program(price)
+    emitted = json.loads(json.dumps(program.json, allow_nan=False))
+    asked = {
+        "seconds": usage.duration_seconds,
+        "count": Decimal(usage.count),
+        "runs": Decimal(usage.runs),
+        "vcpus": Decimal(usage.vcpus or 1),
+    }
+    return run(emitted, asked)
+
+
+def agree(bill: Bill, engine: Quote) -> None:
+    """Hold total, lines and time to the engine's; lines of nothing may be missing on a side."""
+    assert close(bill.total, engine.total), (bill, engine)
+    assert close(bill.elapsed_seconds, engine.elapsed_seconds), (bill, engine)
+    least = TOLERANCE * max(abs(engine.total), Decimal("1e-6"))
+    said = {label: amount for label, amount in bill.lines if abs(amount) > least}
+    meant = {line.label: line.amount for line in engine.lines if abs(line.amount) > least}
+    assert said.keys() == meant.keys()
+    assert all(
+        close(said[label], meant[label]) for label in said if abs(said[label]) > 1000 * least
+    )
+
+
+@given(plans.all_plans, plans.job_seconds, st.integers(1, 50), st.integers(1, 50))
+def test_uninterrupted_bills_agree(price: Price, seconds: Decimal, count: int, runs: int) -> None:
+    """Parts, premiums, starts, lifetimes, rounding and charges come out as in the engine."""
+    usage = Usage(seconds, count=count, runs=runs)
+    agree(programmed(price, usage), quote(price, usage, credit=Decimal(0)))
+
+
+@given(plans.all_plans, plans.job_seconds, st.integers(1, 50))
+def test_shares_agree(price: Price, seconds: Decimal, count: int) -> None:
+    """A share of a longer job comes out as in the engine, or is refused by both."""
+    usage = Usage(seconds, count=count)
+    try:
+        engine = share(price, usage)
+    except InputError:
+        with pytest.raises(InputError):
+            share_program(price)
+        return
+    agree(programmed(price, usage, shared=True), engine)
+
+
+interruptions = st.builds(
+    Interruptions,
+    rate_per_hour=plans.figures("0.001", "2", "0.001"),
+    notice_seconds=st.sampled_from((Decimal(0), Decimal(120))),
+    checkpoint_seconds=plans.figures("0", "300", "0.5"),
+    checkpoint_interval_seconds=st.none() | plans.figures("60", "7200", "1"),
+    restart_seconds=plans.figures("0", "600", "0.5"),
+    interrupted_period_free=st.booleans(),
+)
+
+
+@settings(deadline=None)
+@given(
+    interruptions,
+    st.builds(Start, seconds=plans.figures("0", "300", "0.5"), billed=st.booleans()),
+    plans.rules,
+    st.none() | plans.figures("3600", "86400", "1"),
+    plans.figures("1", "3e5", "0.001"),
+)
+def test_interrupted_bills_agree(
+    pauses: Interruptions, start: Start, rule: object, lifetime: Decimal | None, seconds: Decimal
+) -> None:
+    """What is expected of interruptions, of saves and of rounding comes out as in the engine."""
+    price = plans.plan(
+        plan="spot",
+        amount=Decimal("0.9"),
+        interruptions=pauses,
+        start=start,
+        billing=rule,
+        maximum_lifetime_seconds=lifetime,
+    )
+    usage = Usage(seconds)
+    try:
+        engine = quote(price, usage, credit=Decimal(0))
+    except InputError:
+        return
+    agree(programmed(price, usage), engine)
+
+
+@pytest.mark.parametrize("hours", [Decimal("0.01"), Decimal(1), Decimal("37.5"), Decimal(2000)])
+def test_every_plan_of_the_catalogue_agrees(hours: Decimal) -> None:
+    """Each price that there is bills alike for a minute, an hour, days and months."""
+    for price in CATALOGUE.prices.values():
+        usage = Usage(hours * 3600, count=2, runs=3, vcpus=SOME_VCPUS)
+        try:
+            engine = quote(price, usage, credit=Decimal(0))
+        except InputError:
+            continue
+        agree(programmed(price, usage), engine)
+
+
+def test_a_rate_of_interruptions_can_be_changed() -> None:
+    """A reader's own rate bills as a plan of that rate, and none as a plan without any."""
+    pauses = Interruptions(rate_per_hour=Decimal("0.05"), checkpoint_seconds=Decimal(30))
+    price = plans.plan(plan="spot", amount=Decimal("0.9"), interruptions=pauses)
+    program = bill_program(price).json
+    for rate in (Decimal("0.2"), Decimal(0)):
+        changed = pauses.model_copy(update={"rate_per_hour": rate})
+        other = price.model_copy(update={"interruptions": changed})
+        bill = run(program, {"seconds": Decimal(50_000), RATE: rate})
+        agree(bill, quote(other, Usage(Decimal(50_000))))
+
+
+def test_an_owned_machines_figures_can_be_changed() -> None:
+    """Electricity and utilisation of the reader's own bill as a plan that declares them."""
+    price = plans.owned(idle_watts="3", rack_per_month="2")
+    assert price.owned is not None
+    table = price.owned.model_copy(
+        update={"electricity_per_kwh": Decimal("0.4"), "utilisation": Decimal("0.75")}
+    )
+    other = price.model_copy(update={"owned": table})
+    usage = {"owned.electricity_per_kwh": Decimal("0.4"), "owned.utilisation": Decimal("0.75")}
+    bill = run(bill_program(price).json, {"seconds": Decimal(7200), **usage})
+    agree(bill, quote(other, Usage(Decimal(7200))))
+
+
+def test_what_is_moved_is_an_input_only_where_it_has_a_price() -> None:
+    """A plan without a price for moved data does not take it for free."""
+    assert "egress_gb" not in bill_program(plans.rented()).json["inputs"]
+    moved = plans.plan(
+        amount=Decimal(1), components=[{"label": "egress", "per": "gb", "amount": Decimal("0.09")}]
+    )
+    bill = run(bill_program(moved).json, {"seconds": Decimal(3600), "egress_gb": Decimal(10)})
+    assert close(bill.total, quote(moved, Usage(Decimal(3600), egress_gb=Decimal(10))).total)
