@@ -19,7 +19,7 @@ from onnx import helper
 from epochcost.measure import trial
 from epochcost.measure.failures import TrialFailed, TrialRefused
 from epochcost.measure.job import Job, Progress, Sampling
-from epochcost.measure.trial import run_trial
+from epochcost.measure.trial import run_trial, started_worker
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 ENDLESS = Sampling(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=600)
@@ -244,7 +244,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from epochcost.measure.job import Job
-from epochcost.measure.trial import run_trial
+from epochcost.measure.trial import run_trial, started_worker
 job = Job.model_validate_json(Path(sys.argv[1]).read_bytes())
 run_trial(job, Path(sys.argv[2]), lambda progress: print(progress.phase, flush=True))
 """
@@ -263,6 +263,49 @@ def test_a_worker_never_outlives_its_parent(
         assert parent.stdout is not None
         while parent.stdout.readline() != b"sampling\n":
             assert parent.poll() is None
+        worker = worker_of(psutil.Process(parent.pid))
+        parent.send_signal(number)
+        _, alive = psutil.wait_procs([worker], timeout=20)
+        assert not alive
+    assert (tmp_path / "worker.log").read_text() == ""
+
+
+def test_a_worker_whose_job_cannot_be_made_ends_at_once(tmp_path: Path) -> None:
+    """It is not asked to, and not waited for: it may still be loading its libraries."""
+    with started_worker(tmp_path) as worker:
+        assert worker.process.poll() is None
+    assert worker.process.returncode == -signal.SIGKILL
+    assert not left_behind()
+
+
+def test_a_worker_that_died_before_its_job_is_a_failed_trial(counting: Job, tmp_path: Path) -> None:
+    """Nobody hears the job any more, which is said as for any other death."""
+    with started_worker(tmp_path) as worker:
+        worker.process.kill()
+        worker.process.wait()
+        with pytest.raises(TrialFailed, match="killed"):
+            worker.measure(counting, ignore)
+
+
+BUILDING = """
+import sys, time
+from pathlib import Path
+from epochcost.measure.trial import started_worker
+with started_worker(Path(sys.argv[1])):
+    print("building", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_without_a_job_never_outlives_its_parent(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """However the parent ends while it makes the job."""
+    command = [sys.executable, "-c", BUILDING, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"building\n"
         worker = worker_of(psutil.Process(parent.pid))
         parent.send_signal(number)
         _, alive = psutil.wait_procs([worker], timeout=20)

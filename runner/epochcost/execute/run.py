@@ -31,6 +31,8 @@ from epochcost.execute.events import (
     Swept,
 )
 from epochcost.execute.plausibility import contradictions
+from epochcost.execute.running import pinning
+from epochcost.execute.runtimes import interpreter
 from epochcost.execute.scratch import scratch_folder
 from epochcost.execute.sweep import (
     explore,
@@ -43,7 +45,7 @@ from epochcost.measure.environment import detect
 from epochcost.measure.failures import OutOfMemory, TrialFailed
 from epochcost.measure.job import Job
 from epochcost.measure.memory import available_memory_bytes
-from epochcost.measure.trial import run_trial
+from epochcost.measure.trial import started_worker
 from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.sweep import Sweep, ladder
@@ -329,12 +331,14 @@ def _timed(run: _Run, visit: Visit, folder: Path) -> Measurement:
     catalogue, trial = run.assignment.catalogue, visit.trial
     model = catalogue.model(trial.model)
     try:
-        host_bytes = run.memory_bytes
-        job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
-        job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
-        with Watch(trial.provider, pinning=job.pinning, device=trial.device) as watch:
-            heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
-            return watch.completed(run_trial(job, folder, heard))
+        # The worker loads its libraries while the job is made.
+        with started_worker(folder, interpreter(trial), pinning(trial)) as worker:
+            host_bytes = run.memory_bytes
+            job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
+            job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
+            with Watch(trial.provider, pinning=job.pinning, device=trial.device) as watch:
+                heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
+                return watch.completed(worker.measure(job, heard))
     except OSError as error:
         raise CapabilityError(
             f"{folder}: demanded room for the trial's temporary files and memory for its worker; "

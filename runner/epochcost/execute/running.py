@@ -8,6 +8,7 @@ from epochcost.execute.runtimes import interpreter
 from epochcost.measure.job import Sampling, SessionSettings
 from epochcost.measure.pinning import pinning_to
 from epochcost.plan.trial import Trial
+from epochcost.results.pinning import Pinning
 
 
 def running(trial: Trial) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def running(trial: Trial) -> dict[str, Any]:
         "runtime": trial.runtime,
         "python": interpreter(trial),
         "session": _session(trial),
-        "pinning": None if trial.vcpus is None else pinning_to(trial.vcpus, _threads(trial)),
+        "pinning": pinning(trial),
         "input_copy": trial.input_copy,
         "seed": trial.seed,
         "sampling": Sampling(
@@ -30,6 +31,11 @@ def running(trial: Trial) -> dict[str, Any]:
             budget_seconds=float(trial.budget_seconds),
         ),
     }
+
+
+def pinning(trial: Trial) -> Pinning | None:
+    """The CPUs of its worker, None for all; raises CapabilityError as ``running``."""
+    return None if trial.vcpus is None else pinning_to(trial.vcpus, _threads(trial))
 
 
 def _threads(trial: Trial) -> int:

@@ -7,12 +7,14 @@ to ``worker``.
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -38,26 +40,67 @@ _ENDING_SECONDS = 60
 _LAST_LINES = 8
 _WORKER = "epochcost.measure.worker"
 _START = Path(__file__).with_name("start.py")
+_JOB, _MEASUREMENT, _LOG = "job.json", "measurement.json", "worker.log"
 
 
 def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
-    """Measure ``job`` in a worker process of its own.
+    """Measure ``job`` in a worker process of its own; see ``Worker.measure``."""
+    with started_worker(folder, job.python, job.pinning) as worker:
+        return worker.measure(job, on_progress)
 
-    ``folder`` takes the job, the worker's log and the measurement. The worker ends when this
-    process does, whatever the cause. Raises TrialFailed when it ends without a
-    measurement, TrialRefused where that is the input's fault, CapabilityError where it cannot be
-    pinned as the job asks.
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that has begun to load what it measures with, and waits for its job.
+
+    ``folder`` takes the job, the worker's log and the measurement.
     """
-    job_file, measurement_file = folder / "job.json", folder / "measurement.json"
-    measurement_file.unlink(missing_ok=True)
-    job_file.write_bytes(job.model_dump_json().encode())
-    log = folder / "worker.log"
-    with _worker(job, job_file, measurement_file, log) as process:
-        failure = _follow(process, _silence_seconds(job), on_progress)
-        status = _wait(process)
-    if status != 0 or failure is not None:
-        raise _failure(status, failure, _obituary(status, failure, log))
-    return _read(measurement_file, log)
+
+    process: subprocess.Popen[str]
+    folder: Path
+
+    def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
+        """Hand the one job over, follow it to its end and read the measurement.
+
+        Raises TrialFailed when it ends without a measurement, TrialRefused where that is the
+        input's fault, CapabilityError where it cannot be pinned as the job asks.
+        """
+        (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
+        _let_go(self.process)
+        failure = _follow(self.process, _silence_seconds(job), on_progress)
+        status = _wait(self.process)
+        log = self.folder / _LOG
+        if status != 0 or failure is not None:
+            raise _failure(status, failure, _obituary(status, failure, log))
+        return _read(self.folder / _MEASUREMENT, log)
+
+
+@contextlib.contextmanager
+def started_worker(
+    folder: Path, python: Path | None = None, pinning: Pinning | None = None
+) -> Iterator[Worker]:
+    """Start a worker, under ``python`` (None: this one) and on the CPUs of ``pinning``.
+
+    Its job may still be made meanwhile. On leaving, for whatever reason, it is gone; it ends when
+    this process does, whatever the cause.
+    """
+    (folder / _MEASUREMENT).unlink(missing_ok=True)
+    module = (_WORKER, str(folder / _JOB), str(folder / _MEASUREMENT))
+    command = command_here(*module) if python is None else command_in(python, *module)
+    # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
+    with (folder / _LOG).open("wb") as errors, _started(command, errors, pinning) as process:
+        try:
+            yield Worker(process, folder)
+        finally:
+            process.kill()
+
+
+def _let_go(process: subprocess.Popen[str]) -> None:
+    """Tell the worker that its job is there; one that is gone is found out by following it."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        # Not through the text layer, which would try again what it could not write when it closes.
+        os.write(process.stdin.fileno(), b"\n")
 
 
 def command_here(module: str, *arguments: str) -> list[str]:
@@ -78,21 +121,6 @@ def _failure(status: int, failure: str | None, words: str) -> TrialFailed:
     if not hung and tells_of_memory(words, status):
         return OutOfMemory(words)
     return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(words)
-
-
-@contextlib.contextmanager
-def _worker(
-    job: Job, job_file: Path, measurement: Path, log: Path
-) -> Iterator[subprocess.Popen[str]]:
-    """Start the worker; on leaving, for whatever reason, it is gone."""
-    module = (_WORKER, str(job_file), str(measurement))
-    command = command_here(*module) if job.python is None else command_in(job.python, *module)
-    # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
-    with log.open("wb") as errors, _started(command, errors, job.pinning) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def _started(

@@ -34,7 +34,7 @@ _PARTIAL = "a part of a GPU (MIG) has no energy meter of its own"
 
 
 class Watch:
-    """Watches the sampling phase of one trial; entered before its worker starts.
+    """Watches the sampling phase of one trial; entered before its job is handed over.
 
     ``follow`` passes progress on and learns from it when sampling begins and ends; ``completed``
     puts what was seen into the measurement. ``pinning``: where the worker is pinned to;

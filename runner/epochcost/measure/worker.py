@@ -1,6 +1,7 @@
 """The process that runs one trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
-It reads the job, times it and writes the measurement whole or not at all. On standard output it
+It loads its libraries, waits for a byte on standard input, which says that the job is written,
+reads the job, times it and writes the measurement whole or not at all. On standard output it
 speaks ``job.Message`` lines and nothing else; whatever libraries print goes to standard error. It
 ends when its standard input does: a worker never outlives its parent.
 """
@@ -208,6 +209,8 @@ class _Telling:
 def main(job_file: str, measurement_file: str) -> int:
     """Do the job of one file and write the measurement to another; returns the exit status."""
     emit = _claim_standard_output()
+    if not os.read(0, 1):
+        return 1  # the parent is gone, or there is nothing to measure
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     try:
         volunteer()
