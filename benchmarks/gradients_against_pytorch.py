@@ -14,16 +14,20 @@ float32 rounding is about 1e-7, and ties of pooling and ReLU are avoided by rand
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import torch
-from training_step import ROOT, drawn_inputs, torch_network
+from steps.pytorch import network
 
 from epochcost.autodiff import vjp_graph
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise, parameters
 from epochcost.specs.loader import load_catalogue
+
+ROOT = Path.cwd()
 
 
 def errors(model_id: str, batch_size: int) -> dict[str, float]:
@@ -33,7 +37,7 @@ def errors(model_id: str, batch_size: int) -> dict[str, float]:
     model = load_model(catalogue.graph_path(declared))
     wrt = [parameter.name for parameter in parameters(model)]
     values = materialise(model)
-    module, example = torch_network(declared)
+    module, example = network(Path(declared.graph).stem)
     module.eval().double()
     module.load_state_dict(
         {n: torch.from_numpy(v).double() for n, v in values.items()}, strict=False
@@ -55,6 +59,17 @@ def errors(model_id: str, batch_size: int) -> dict[str, float]:
         name: _relative(gradient, theirs[name].grad.numpy())
         for name, gradient in zip(wrt, ours, strict=True)
     }
+
+
+def drawn_inputs(model: Any, example: Any, batch_size: int) -> list[torch.Tensor]:
+    """A batch of each input, within the range that the spec gives it."""
+    batch = []
+    for declared in model.inputs:
+        value = example[declared.name]
+        shape, (low, high) = (batch_size, *value.shape[1:]), map(float, declared.range)
+        drawn = torch.rand(shape, dtype=torch.float64) * (high - low) + low
+        batch.append(drawn.to(value.dtype))
+    return batch
 
 
 def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:

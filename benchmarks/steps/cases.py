@@ -1,0 +1,64 @@
+"""What is compared: models, batch sizes, threads and contenders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+OURS = "ours"
+# By name, what a reader calls it.
+CONTENDERS: Mapping[str, str] = {
+    "eager": "PyTorch eager",
+    "compile": "torch.compile",
+    "jax": "JAX jit",
+    "ort-training": "onnxruntime-training",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model of the catalogue, its two batch sizes, and dimensions in place of its spec's."""
+
+    model: str
+    batch_sizes: tuple[int, int]
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One comparison."""
+
+    subject: Subject
+    batch_size: int
+    threads: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the records."""
+        return f"{self.subject.model}/{self.batch_size}/{self.threads}"
+
+
+# GPT-2 reads 256 tokens, not 1,024: a step of these would take ten seconds on one thread, and what
+# two contenders hold at once would not fit into 16 GB.
+SUBJECTS = (
+    Subject("mnist-mlp", (32, 128)),
+    Subject("mnist-cnn", (32, 128)),
+    Subject("cifar10-cnn", (32, 128)),
+    Subject("cifar10-resnet44", (64, 128)),
+    Subject("resnet50", (4, 8)),
+    Subject("lstm-text-generation", (32, 128)),
+    Subject("imdb-bidirectional-lstm", (32, 128)),
+    Subject("lstm-char-cnn", (20, 50)),
+    Subject("bert-base-128", (1, 4)),
+    Subject("gpt2", (1, 2), {"sequence": 256}),
+)
+
+
+def cases(models: Sequence[str], batches: Sequence[int], threads: Sequence[int]) -> Iterator[Case]:
+    """The cases asked for; no models are all of them, no batches each model's own."""
+    for subject in SUBJECTS:
+        if models and subject.model not in models:
+            continue
+        for batch_size in batches or subject.batch_sizes:
+            for count in threads:
+                yield Case(subject, batch_size, count)

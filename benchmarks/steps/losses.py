@@ -1,0 +1,66 @@
+"""Whether a contender computes what we compute: its first losses, without dropout, against ours."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steps import rounds
+from steps.cases import OURS, Case
+from steps.prepared import prepared
+
+# The second loss follows one update, so that optimizers are compared too.
+_COUNT = 2
+# Of the loss. A step of RMSprop or Adam is of the gradient's sign where it is about zero, so that
+# rounding grows; a wrong gradient or optimizer shows at some per cent.
+TOLERANCE = 2e-3
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The first losses of a contender, and why they are not ours; None where they are."""
+
+    losses: tuple[float, ...]
+    reason: str | None = None
+
+
+def compared(
+    root: Path, cache: Path, case: Case, pythons: Mapping[str, Path], start: float
+) -> dict[str, Compared]:
+    """By contender, at the smaller batch size; what was found once is kept beside the case.
+
+    torch.compile runs the module whose losses PyTorch eager gave.
+    """
+    smaller = dataclasses.replace(case, batch_size=min(case.subject.batch_sizes), threads=2)
+    folder = prepared(root, cache, smaller, dropout=False)
+    ours = _first(pythons[OURS], OURS, folder, smaller, start).losses
+    others = (name for name in pythons if name not in {OURS, "compile"})
+    found = {name: _first(pythons[name], name, folder, smaller, start) for name in others}
+    return {OURS: Compared(ours), **{name: _judged(one, ours) for name, one in found.items()}}
+
+
+def _first(python: Path, contender: str, folder: Path, case: Case, start: float) -> Compared:
+    kept = folder / f"losses-{contender}.json"
+    if not kept.is_file():
+        try:
+            said = rounds.losses(python, contender, folder, case.threads, _COUNT, start)
+        except rounds.StartError as error:
+            return Compared((), f"did not run: {error}")
+        kept.write_text(json.dumps(said), "ascii")
+    return Compared(tuple(json.loads(kept.read_text("ascii"))))
+
+
+def _judged(one: Compared, ours: Sequence[float]) -> Compared:
+    if one.reason or alike(one.losses, ours):
+        return one
+    return Compared(one.losses, f"demanded our losses {list(ours)}; got {list(one.losses)}")
+
+
+def alike(theirs: Sequence[float], ours: Sequence[float]) -> bool:
+    """Whether each loss is the other's within the tolerance."""
+    return len(theirs) == len(ours) > 0 and all(
+        abs(a - b) <= TOLERANCE * abs(b) for a, b in zip(theirs, ours, strict=True)
+    )

@@ -1,0 +1,47 @@
+"""Where and when something was measured."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from epochcost.measure.environment import detect
+from steps.rounds import Timed
+
+
+def described() -> dict[str, Any]:
+    """The machine and our runtime."""
+    found = detect()
+    return {
+        "cpu": found.cpu,
+        "logical_cpus": found.logical_cpus,
+        "runtime": found.runtime,
+    }
+
+
+def session(root: Path, timed: Timed) -> dict[str, Any]:
+    """The record of one turn-taking: the day, our revision, and what was timed."""
+    return {
+        "as_of": dt.datetime.now(dt.UTC).date().isoformat(),
+        "commit": _commit(root),
+        "seconds": {
+            name: [float(f"{value:.5g}") for value in values]
+            for name, values in timed.seconds.items()
+        },
+        "start_seconds": dict(timed.start_seconds),
+        "peak_bytes": dict(timed.peak_bytes),
+    }
+
+
+def _commit(root: Path) -> str | None:
+    """The revision checked out; None outside a repository."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip() or None

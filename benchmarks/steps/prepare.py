@@ -1,0 +1,147 @@
+"""Writes a case as files: the model's graph, first weights, batches, and the job of our own step.
+
+The same files feed every contender, so that all start from the same weights and see the same data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from epochcost import __version__
+from epochcost.autodiff.choices import matching
+from epochcost.execute.arrays import save_arrays
+from epochcost.execute.binding import bound
+from epochcost.execute.build import build_job
+from epochcost.execute.optimizers import update_rule
+from epochcost.graphs.counting import flops
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import data_inputs, materialise, parameters
+from epochcost.measure.environment import runtime_name
+from epochcost.measure.job import Job
+from epochcost.plan.trial import Trial
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model, Training
+from epochcost.specs.schedule import Constant
+from steps.cases import Case, Subject
+from steps.work import Term, Work, write_work
+
+_FLOAT_BYTES = 4
+
+
+def prepare(catalogue: Catalogue, case: Case, folder: Path, *, dropout: bool = True) -> None:
+    """Write the case's files into ``folder``; without ``dropout`` its losses can be compared."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = declared(catalogue, case.subject)
+    graph = load_model(catalogue.graph_path(model))
+    if not dropout:
+        _remove_dropout(graph)
+    source = folder / "model.onnx"
+    onnx.save(graph, source)
+    forward = bound(graph, model, case.batch_size)
+    onnx.save(forward, folder / "forward.onnx")
+    job = build_job(_trial(model, source, case), model, source, folder)
+    (folder / "job.json").write_text(job.model_dump_json(), "utf-8")
+    save_arrays(materialise(graph, job.seed), folder / "weights.npz")
+    write_work(_work(model, forward, job, dropout=dropout))
+
+
+def declared(catalogue: Catalogue, subject: Subject) -> Model:
+    """The model's spec with the subject's dimensions, at one learning rate for all steps."""
+    model = catalogue.model(subject.model)
+    training = _training(model).model_copy(update={"schedule": Constant(name="constant")})
+    sizes = {**model.dimensions, **subject.dimensions}
+    return model.model_copy(update={"training": training, "dimensions": sizes})
+
+
+def _training(model: Model) -> Training:
+    assert model.training is not None, f"{model.id} is not trained"
+    return model.training
+
+
+def _remove_dropout(graph: onnx.ModelProto) -> None:
+    for node in graph.graph.node:
+        if node.op_type == "Dropout":
+            del node.input[1:], node.output[1:], node.attribute[:]
+            node.op_type = "Identity"
+
+
+def _trial(model: Model, graph: Path, case: Case) -> Trial:
+    return Trial(
+        model=model.id,
+        mode="training",
+        provider="cpu",
+        batch_size=case.batch_size,
+        threads=case.threads,
+        seed=0,
+        runtime=runtime_name(),
+        producer=__version__,
+        graph_sha256=hashlib.sha256(graph.read_bytes()).hexdigest(),
+        spec_sha256="",
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(1),
+    )
+
+
+def _work(model: Model, forward: onnx.ModelProto, job: Job, *, dropout: bool) -> Work:
+    training, data = _training(model), data_inputs(forward)
+    carried = {state.input: state.output for state in model.carried}
+    moved = {carried.input for carried in job.carried}
+    sizes = {p.name: math.prod(p.shape) for p in parameters(forward) if p.name in moved}
+    return Work(
+        folder=job.batches.parent,
+        model=model.id,
+        network=Path(model.graph).stem,
+        batch_size=_whole(data[0].shape[0]),
+        dropout=dropout,
+        inputs=tuple(value.name for value in data),
+        outputs=tuple(value.name for value in forward.graph.output),
+        carried=carried,
+        carried_shape=next((d.shape for d in data if d.name in carried), ()),
+        terms=_terms(training),
+        optimizer=_settings(training),
+        clip_norm=None if training.clip_norm is None else float(training.clip_norm),
+        trained=tuple(sizes),
+        undecayed=tuple(sorted(matching("no_weight_decay", training.no_weight_decay, list(sizes)))),
+        flops=flops(forward),
+        moved_bytes=_moved_bytes(training, sum(sizes.values())),
+    )
+
+
+def _whole(size: int | str) -> int:
+    assert isinstance(size, int), f"the batch is not bound: {size}"
+    return size
+
+
+def _terms(training: Training) -> tuple[Term, ...]:
+    """The spec's terms; the first compares with ``target``, the second with ``target_2``, …."""
+    return tuple(
+        Term(
+            term.loss,
+            term.output,
+            f"target_{number}" if number > 1 else "target",
+            float(term.weight),
+        )
+        for number, term in enumerate(training.terms, 1)
+    )
+
+
+def _settings(training: Training) -> Mapping[str, Any]:
+    settings = training.optimizer.model_dump()
+    return {
+        name: float(value) if isinstance(value, Decimal) else value
+        for name, value in settings.items()
+    }
+
+
+def _moved_bytes(training: Training, elements: int) -> int:
+    """Gradients, parameters and each state of the optimizer, all written once and read once."""
+    tensors = 2 + len(update_rule(training.optimizer).states)
+    return 2 * tensors * elements * _FLOAT_BYTES

@@ -1,0 +1,73 @@
+"""Prepared cases on disk, made anew whenever something that they are made of changed."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import epochcost
+from epochcost.specs.loader import load_catalogue
+from steps.cases import SUBJECTS, Case
+from steps.prepare import prepare
+
+_PACKAGES = ("autodiff", "execute", "graphs", "measure", "train")
+_STAMP = "made-of.txt"
+
+
+def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Path:
+    """The folder of a case, whatever its number of threads; written where it is not current."""
+    kind = "case" if dropout else "plain"
+    name = f"{case.subject.model}-{case.batch_size}"
+    folder = cache / kind / name
+    stamp, current = folder / _STAMP, _stamp(root, case.subject.model)
+    if stamp.is_file() and stamp.read_text("ascii") == current:
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    # In a process of its own, whose memory is free again when contenders start.
+    given = [case.subject.model, str(case.batch_size), str(folder)]
+    subprocess.run(
+        [sys.executable, "-m", "steps.prepared", *given, *([] if dropout else ["--plain"])],
+        cwd=root,
+        env=_with_benchmarks(),
+        check=True,
+    )
+    stamp.write_text(current, "ascii")
+    return folder
+
+
+def _with_benchmarks() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def _stamp(root: Path, model: str) -> str:
+    """Of the code that makes and takes a step, the model's spec and the graph."""
+    package = Path(epochcost.__file__).parent
+    sources = [path for name in _PACKAGES for path in sorted((package / name).rglob("*.py"))]
+    named = load_catalogue(root).model(model)
+    files = [*sources, root / "models" / named.graph, root / "specs" / "models" / f"{model}.toml"]
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    """Prepare one case in the folder given."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("model")
+    parser.add_argument("batch_size", type=int)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--plain", action="store_true", help="without dropout")
+    options = parser.parse_args()
+    subject = next(one for one in SUBJECTS if one.model == options.model)
+    case = Case(subject, options.batch_size, 0)
+    prepare(load_catalogue(Path.cwd()), case, options.folder, dropout=not options.plain)
+
+
+if __name__ == "__main__":
+    main()

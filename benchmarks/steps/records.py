@@ -1,0 +1,62 @@
+"""What was measured, as one JSON file that every finished case is added to at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+_EMPTY: Mapping[str, Any] = {"machine": {}, "ceilings": {}, "cases": {}}
+
+
+class Records:
+    """The file. By case ``sessions`` (who took turns, the seconds of each round) and ``failed``.
+
+    A contender is measured in one session of a case at most, but ours in all of them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.all: Record = (
+            json.loads(path.read_text("utf-8"))
+            if path.is_file()
+            else json.loads(json.dumps(_EMPTY))
+        )
+
+    def case(self, key: str) -> Record:
+        """The record of a case, an empty one where there is none."""
+        cases: dict[str, Record] = self.all["cases"]
+        return cases.setdefault(key, {"sessions": [], "failed": {}, "losses": {}})
+
+    def missing(self, key: str, contenders: Sequence[str]) -> list[str]:
+        """The contenders that were neither measured nor found unable."""
+        record = self.all["cases"].get(key, {"sessions": [], "failed": {}})
+        known = {name for session in record["sessions"] for name in session["seconds"]}
+        return [name for name in contenders if name not in known and name not in record["failed"]]
+
+    def forget(self, key: str, contenders: Sequence[str]) -> None:
+        """Drop the sessions in which any of the contenders took part, and their failures."""
+        record = self.case(key)
+        record["sessions"] = [
+            one for one in record["sessions"] if not set(contenders) & set(one["seconds"])
+        ]
+        for name in contenders:
+            record["failed"].pop(name, None)
+
+    def save(self) -> None:
+        """Write the file in one step, so that a run cut short leaves the older one."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._path.with_suffix(".partial")
+        partial.write_text(_compact(self.all) + "\n", "utf-8")
+        partial.replace(self._path)
+
+
+def _compact(value: Any, depth: int = 0) -> str:
+    """JSON with one line for each list, such as the rounds of a contender."""
+    if not isinstance(value, dict) or not value:
+        return json.dumps(value)
+    inner = " " * (depth + 1)
+    items = (f"{inner}{json.dumps(k)}: {_compact(v, depth + 1)}" for k, v in value.items())
+    return "{\n" + ",\n".join(items) + "\n" + " " * depth + "}"

@@ -1,0 +1,172 @@
+"""Lets contenders take turns, each in a process of its own, one short burst of steps a round.
+
+In processes of their own the idle threads of one runtime do not spin while another is timed. A
+ratio is taken round by round: whatever else the machine does hits both sides of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_BENCHMARKS = Path(__file__).parents[1]
+# A contender's threads go on spinning for a moment after its burst; the next one waits that out.
+_PAUSE_SECONDS = 0.25
+_LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
+_LAST_WORDS = 300
+
+
+class StartError(Exception):
+    """A contender that did not become ready; says why."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What taking turns gave: seconds of a step by contender, one figure for each round.
+
+    ``start_seconds`` include compiling and the first step; ``peak_bytes`` is the most that the
+    process held beyond its libraries, weights and data.
+    """
+
+    seconds: Mapping[str, Sequence[float]]
+    start_seconds: Mapping[str, float]
+    peak_bytes: Mapping[str, int]
+
+
+class Process:
+    """A contender's process."""
+
+    def __init__(
+        self, python: Path, contender: str, folder: Path, threads: int, *options: str
+    ) -> None:
+        self.contender = contender
+        self._log = folder / f"{contender}-{threads}.log"
+        with self._log.open("w", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                [python, "-m", "steps.worker", contender, folder, str(threads), *options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=_environment(folder),
+            )
+
+    def answer(self, most_seconds: float) -> dict[str, Any]:
+        """Its next line; raises StartError where none came in time."""
+        late = threading.Timer(most_seconds, self._process.kill)
+        late.start()
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        in_time = late.is_alive()
+        late.cancel()
+        if not line:
+            raise StartError(
+                self._last_words() if in_time else f"not ready after {most_seconds:.0f} s"
+            )
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def burst(self) -> float:
+        """Seconds of a step in one burst."""
+        assert self._process.stdin is not None
+        time.sleep(_PAUSE_SECONDS)
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self.answer(600)["seconds"])
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _last_words(self) -> str:
+        lines = [line for line in self._log.read_text("utf-8").splitlines() if line.strip()]
+        self._process.wait()
+        said = lines[-1].strip() if lines else "nothing was said"
+        return f"{said[:_LAST_WORDS]} (exit {self._process.returncode})"
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Caches of compiled code stand beside the case, so that a second start is a short one."""
+    path = [str(_BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    cache = folder.parent / "compiled"
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "torch"),
+        "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
+    }
+
+
+def take_turns(
+    pythons: Mapping[str, Path], folder: Path, threads: int, *, most_seconds: float, start: float
+) -> tuple[Timed | None, dict[str, str]]:
+    """Time the contenders of ``pythons`` together; and why those are missing that did not start.
+
+    ``most_seconds`` are for the bursts of one contender, ``start`` for its start.
+    """
+    running, ready, failed = _started(pythons, folder, threads, start)
+    try:
+        if len(running) < 2:
+            return None, failed
+        seconds = _rounds(running, most_seconds)
+    finally:
+        for process in running:
+            process.stop()
+    timed = Timed(
+        seconds,
+        {name: said["start_seconds"] for name, said in ready.items()},
+        {name: said["peak_bytes"] for name, said in ready.items()},
+    )
+    return timed, failed
+
+
+def _started(
+    pythons: Mapping[str, Path], folder: Path, threads: int, start: float
+) -> tuple[list[Process], dict[str, dict[str, Any]], dict[str, str]]:
+    """One after the other: a start with others beside it would take their memory and time."""
+    running: list[Process] = []
+    ready: dict[str, dict[str, Any]] = {}
+    failed: dict[str, str] = {}
+    for name, python in pythons.items():
+        process = Process(python, name, folder, threads)
+        try:
+            ready[name] = process.answer(start)
+            running.append(process)
+        except StartError as error:
+            failed[name] = str(error)
+            process.stop()
+    return running, ready, failed
+
+
+def _rounds(running: Sequence[Process], most_seconds: float) -> dict[str, list[float]]:
+    """Between the least and the most number of rounds, as the time of the slowest allows."""
+    seconds: dict[str, list[float]] = {process.contender: [] for process in running}
+    spent = dict.fromkeys(seconds, 0.0)
+    for index in range(_MOST_ROUNDS):
+        if index >= _LEAST_ROUNDS and max(spent.values()) > most_seconds:
+            break
+        for process in running if index % 2 == 0 else reversed(running):
+            begun = time.perf_counter()
+            seconds[process.contender].append(process.burst())
+            spent[process.contender] += time.perf_counter() - begun
+    return seconds
+
+
+def losses(
+    python: Path, contender: str, folder: Path, threads: int, count: int, start: float
+) -> list[float]:
+    """The first losses of a contender on a case without dropout; raises StartError."""
+    process = Process(python, contender, folder, threads, "--losses", str(count))
+    try:
+        found: list[float] = process.answer(start)["losses"]
+    finally:
+        process.stop()
+    return found

@@ -1,0 +1,123 @@
+"""A prepared case, as every contender reads it: files in a folder, and their meaning.
+
+Read in environments without epochcost, so nothing of it is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Batch = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Term:
+    """``weight`` times a loss of ``output`` compared with the batch's array ``target``."""
+
+    loss: str
+    output: str
+    target: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one training step does.
+
+    ``network`` is the stem of the model's graph file. ``inputs`` and ``outputs`` are in the order
+    of the module's ``forward``, what is carried from step to step included: ``carried`` maps such
+    an input to the output that it is in the next step; it starts at zeros of ``carried_shape``.
+    ``optimizer`` has its name and the spec's settings. ``undecayed`` are the parameters without
+    weight decay. ``flops`` are those of the forward pass, ``moved_bytes`` what an update has to
+    read and write at least.
+    """
+
+    folder: Path
+    model: str
+    network: str
+    batch_size: int
+    dropout: bool
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    carried: Mapping[str, str]
+    carried_shape: tuple[int, ...]
+    terms: tuple[Term, ...]
+    optimizer: Mapping[str, Any]
+    clip_norm: float | None
+    trained: tuple[str, ...]
+    undecayed: tuple[str, ...]
+    flops: int
+    moved_bytes: int
+
+    @property
+    def forward(self) -> Path:
+        """The model's graph with static shapes; its parameters are inputs."""
+        return self.folder / "forward.onnx"
+
+    @property
+    def job(self) -> Path:
+        """Our own step, as a worker's job."""
+        return self.folder / "job.json"
+
+    def weights(self) -> dict[str, Array]:
+        """First values of parameters and running statistics, by graph input."""
+        return read_arrays(self.folder / "weights.npz")
+
+    def batches(self) -> list[Batch]:
+        """The pool of batches, each with the data inputs and the targets."""
+        pools = read_arrays(self.folder / "batches.npz")
+        count = min(len(pool) for pool in pools.values())
+        return [{name: pool[index] for name, pool in pools.items()} for index in range(count)]
+
+
+class Contender(Protocol):
+    """A training step: constructed it holds weights and data, ``start`` makes everything else."""
+
+    def __init__(self, work: Work, threads: int) -> None: ...
+
+    def start(self) -> None:
+        """Build what steps: a session, a compiled function, the state of the optimizer."""
+        ...
+
+    def __call__(self) -> None:
+        """Take one step; returns when it is done."""
+        ...
+
+    def loss(self) -> float:
+        """The loss of the last step."""
+        ...
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """The arrays of an .npz, by name."""
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def cycled(batches: list[Batch]) -> Iterator[Batch]:
+    """The batches over and over."""
+    while True:
+        yield from batches
+
+
+def write_work(work: Work) -> None:
+    """Write the description beside the files that it names."""
+    fields = {**asdict(work), "folder": None}
+    (work.folder / "work.json").write_text(json.dumps(fields, indent=1) + "\n", "utf-8")
+
+
+def read_work(folder: Path) -> Work:
+    """The work that ``write_work`` described."""
+    fields = json.loads((folder / "work.json").read_text("utf-8"))
+    lists = ("inputs", "outputs", "carried_shape", "trained", "undecayed")
+    fields |= {name: tuple(fields[name]) for name in lists}
+    fields["terms"] = tuple(Term(**term) for term in fields["terms"])
+    return Work(**{**fields, "folder": folder})

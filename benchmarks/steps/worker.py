@@ -1,0 +1,126 @@
+"""A contender's process: says when it is warm, then times a burst of steps for each line it reads.
+
+    python -m steps.worker CONTENDER FOLDER THREADS [--losses COUNT]
+
+Answers are lines of JSON. What libraries print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from steps.work import Contender, read_work
+
+_CLASSES = {
+    "ours": ("steps.ours", "Ours"),
+    "eager": ("steps.pytorch", "PyTorch"),
+    "compile": ("steps.pytorch", "Compiled"),
+    "jax": ("steps.jax_step", "Jax"),
+    "ort-training": ("steps.ort_training", "OrtTraining"),
+}
+_BURST_SECONDS = 0.4
+_WARM_STEPS, _WARM_SECONDS = 10, 4.0
+
+
+def main() -> None:
+    """Serve one contender."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("contender", choices=_CLASSES)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("threads", type=int)
+    parser.add_argument("--losses", type=int, default=0, help="only the first losses")
+    options = parser.parse_args()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    module, name = _CLASSES[options.contender]
+    contender = getattr(importlib.import_module(module), name)(
+        read_work(options.folder), options.threads
+    )
+    if options.losses:
+        contender.start()
+        _say(answers, losses=[_stepped(contender) for _ in range(options.losses)])
+        return
+    _serve(contender, answers)
+
+
+def _serve(contender: Contender, answers: TextIO) -> None:
+    _forget_peak()
+    before = _resident_bytes("VmRSS")
+    begun = time.perf_counter()
+    contender.start()
+    contender()
+    first_seconds = time.perf_counter() - begun
+    _warm(contender)
+    _say(
+        answers,
+        start_seconds=round(first_seconds, 3),
+        peak_bytes=_resident_bytes("VmHWM") - before,
+    )
+    for _ in sys.stdin:
+        _say(answers, seconds=burst(contender))
+
+
+def _stepped(contender: Contender) -> float:
+    contender()
+    return contender.loss()
+
+
+def _warm(contender: Contender) -> None:
+    """At least one step beyond the first, and no more than their time or number."""
+    begun = time.perf_counter()
+    for _ in range(_WARM_STEPS):
+        contender()
+        if time.perf_counter() - begun > _WARM_SECONDS:
+            return
+
+
+def burst(step: Callable[[], None]) -> float:
+    """The median seconds of the steps of one burst.
+
+    The first, which finds cold caches, is left out where it is a small part of the burst; a step
+    longer than the burst is the burst.
+    """
+    first = _seconds(step)
+    if first > _BURST_SECONDS:
+        return first
+    seconds: list[float] = []
+    while sum(seconds) < _BURST_SECONDS or len(seconds) < 3:
+        seconds.append(_seconds(step))
+    return statistics.median(seconds)
+
+
+def _seconds(step: Callable[[], None]) -> float:
+    begun = time.perf_counter()
+    step()
+    return time.perf_counter() - begun
+
+
+def _say(answers: TextIO, **said: Any) -> None:
+    print(json.dumps(said), file=answers, flush=True)
+
+
+def _forget_peak() -> None:
+    """Let the high-water mark start anew from here (Linux, proc(5): 5 to clear_refs)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", "ascii")
+
+
+def _resident_bytes(field: str) -> int:
+    match = re.search(rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    assert match is not None, f"this system does not tell {field}"
+    return int(match[1]) * 1024
+
+
+if __name__ == "__main__":
+    main()
