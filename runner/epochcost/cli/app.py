@@ -21,6 +21,7 @@ from epochcost.cli import (
     build,
     cheapest,
     check,
+    diff,
     estimate,
     plan,
     prices,
@@ -61,6 +62,7 @@ app.command("break-even")(break_even.break_even)
 app.command("build")(build.build)
 app.command("cheapest")(cheapest.cheapest)
 app.command("check")(check.check)
+app.command("diff")(diff.diff)
 app.command("estimate")(estimate.estimate)
 app.command("plan")(plan.plan)
 app.add_typer(prices.app, name="prices")

@@ -78,14 +78,14 @@ def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator
     store = ResultStore(folder)
     for result in loaded.results:
         path = store.path_of(result.trial, result.hardware, result.environment.fingerprint)
-        unknown = _unknown(result, catalogue)
-        if unknown:
-            problems.append(f"{path}: {unknown} (left out of the site)")
+        reason = unknown(result, catalogue)
+        if reason:
+            problems.append(f"{path}: {reason} (left out of the site)")
         else:
             yield Stored(result, path, f"{RESULTS_URI}/{result.hardware}/{path.name}")
 
 
-def _unknown(result: Result, catalogue: Catalogue) -> str | None:
+def unknown(result: Result, catalogue: Catalogue) -> str | None:
     """What the result names and no spec describes."""
     model = catalogue.models.get(result.trial.model)
     if model is None:

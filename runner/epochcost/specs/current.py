@@ -10,10 +10,10 @@ from epochcost.specs.price import Price
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     """Those that no newer price of the same plan supersedes."""
     known = tuple(prices)
-    return tuple(one for one in known if not any(_supersedes(other, one) for other in known))
+    return tuple(one for one in known if not any(supersedes(other, one) for other in known))
 
 
-def _supersedes(newer: Price, older: Price) -> bool:
+def supersedes(newer: Price, older: Price) -> bool:
     """Whether both are dates of one plan; an older price that names no region is of any."""
     same = (newer.hardware, newer.provider, newer.plan, newer.currency) == (
         older.hardware,

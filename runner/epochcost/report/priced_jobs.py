@@ -1,0 +1,161 @@
+"""Everything of a catalogue and its results that has a cost, each by a key that revisions share.
+
+A key says what is done, on which machine, to which end; the price stands beside it. What changed
+between two revisions is asked of ``changes``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.cost import Time
+from epochcost.cost.difference import Basis
+from epochcost.report.inputs import Inputs, Stored
+from epochcost.report.observations import Observation
+from epochcost.report.rows import Goal, Row
+from epochcost.report.serving import ServingRow, serving_rows
+from epochcost.specs.price import Price
+from epochcost.specs.study import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work on one machine, to one end.
+
+    ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row
+    and is empty for what was measured. ``threads`` 0: all cores.
+    """
+
+    subject: str
+    mode: Mode
+    goal: Goal
+    batch_size: int
+    device: str
+    hardware: str
+    host: str | None
+    threads: int
+    variant: str
+    load: str
+    source: str
+
+    @property
+    def work(self) -> tuple[object, ...]:
+        """The job whatever its goal."""
+        return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
+
+
+@dataclass(frozen=True, slots=True)
+class PricedWork:
+    """A job under one price plan; ``current``: no newer price of that plan is known.
+
+    ``stored`` is the result that was read, None for a published figure.
+    """
+
+    job: Job
+    basis: Basis
+    current: bool
+    stored: Stored | None
+
+    @property
+    def price(self) -> Price | None:
+        """The plan; None where none is known."""
+        return self.basis.price
+
+
+def priced_work(
+    rows: Iterable[Row], stored: Mapping[str, Stored], sources: Mapping[int, str]
+) -> Iterator[PricedWork]:
+    """Each row, once for each goal that it is about.
+
+    ``stored`` is by the address of the evidence, ``sources`` as ``sources_of`` gives them.
+    """
+    for row in rows:
+        found = stored.get(row.observed.evidence.uri)
+        source = sources.get(id(row.observed), "")
+        for goal in _goals(row.observed):
+            job = _job(row.observed, goal, found, source)
+            yield PricedWork(job, _basis(row, goal), row.current, found)
+
+
+def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:
+    """What tells a published figure from every other, by ``id`` of the observation.
+
+    Rows of a table that differ in nothing that a job has are numbered in the table's order.
+    """
+    seen: Counter[tuple[object, ...]] = Counter()
+    sources: dict[int, str] = {}
+    for one in published:
+        machine = one.machine.hardware, one.machine.device
+        key = (one.evidence, one.subject.id, machine, one.batch_size, one.software)
+        seen[key] += 1
+        number = f" #{seen[key]}" if seen[key] > 1 else ""
+        sources[id(one)] = f"{one.evidence.label}: {one.software}{number}"
+    return sources
+
+
+def _goals(observed: Observation) -> tuple[Goal, ...]:
+    return ("epoch", "full") if observed.mode == "training" else ("million",)
+
+
+def _job(observed: Observation, goal: Goal, stored: Stored | None, source: str) -> Job:
+    return Job(
+        subject=observed.subject.id,
+        mode=observed.mode,
+        goal=goal,
+        batch_size=observed.batch_size,
+        device=observed.machine.device,
+        hardware=observed.machine.hardware,
+        host=observed.machine.host,
+        threads=0 if stored is None else stored.result.trial.threads,
+        variant=observed.variant,
+        load="",
+        source=source,
+    )
+
+
+def _basis(row: Row, goal: Goal) -> Basis:
+    cost, time = row.cost(goal), row.time(goal)
+    assert cost is not None, "a row has a cost of each goal that it is about"
+    assert time is not None, "a row has a time of each goal that it is about"
+    machine = row.observed.machine
+    return Basis(
+        cost=cost,
+        time=time,
+        step=row.observed.step,
+        price=row.price,
+        vcpus=machine.vcpus,
+        accelerated=machine.device == "cuda",
+        shared=goal != "full",
+    )
+
+
+def served_work(inputs: Inputs) -> Iterator[PricedWork]:
+    """Every scenario of LoadGen at the rate that it reached, which no interval bounds."""
+    stored = {one.uri: one for one in inputs.stored}
+    for row in serving_rows(inputs):
+        if row.run is not None:
+            seconds = Decimal(1_000_000) / Decimal(repr(row.run.samples_per_second))
+            yield _served(row, Time.exactly(seconds), stored[row.evidence.uri])
+
+
+def _served(row: ServingRow, time: Time, stored: Stored) -> PricedWork:
+    trial, machine = stored.result.trial, row.machine
+    job = Job(
+        subject=row.model,
+        mode="inference",
+        goal="million",
+        batch_size=trial.batch_size,
+        device=machine.device,
+        hardware=machine.hardware,
+        host=machine.host,
+        threads=trial.threads,
+        variant=trial.variant,
+        load=row.load,
+        source="",
+    )
+    accelerated = machine.device == "cuda"
+    basis = Basis(row.million, time, None, row.price, machine.vcpus, accelerated, shared=True)
+    return PricedWork(job, basis, row.current, stored)

@@ -1,0 +1,214 @@
+"""The two sides of a comparison: the priced work and the rows of each revision, where they differ.
+
+A result of equal content is read once, and its statistics are computed once, for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from epochcost.report.inputs import Inputs, Stored, unknown
+from epochcost.report.observations import (
+    Observation,
+    newest_configurations,
+    observe,
+    observe_variants,
+)
+from epochcost.report.priced_jobs import PricedWork, priced_work, served_work, sources_of
+from epochcost.report.ratios import StepRatios
+from epochcost.report.revision import Snapshot
+from epochcost.report.rows import Row, priced
+from epochcost.results.format import DamagedResultError, parse_result
+from epochcost.results.records import Result
+from epochcost.specs.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class Side:
+    """One revision: its priced work that may differ, and all rows of the workloads concerned.
+
+    ``rows`` are by workload, of plain trials alone; ``stored`` by the result file's path.
+    """
+
+    catalogue: Catalogue
+    work: tuple[PricedWork, ...]
+    rows: Mapping[str, tuple[Row, ...]]
+    stored: Mapping[str, Stored]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a comparison has to look at: machines whose bills may differ, and workloads."""
+
+    hardware: frozenset[str]
+    subjects: frozenset[str]
+
+
+def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
+    """Both revisions, read and priced as far as they can differ."""
+    scope = _scope(before, after)
+    results: dict[str, Result | str] = {}
+    old, new = (_read(snapshot, scope, results) for snapshot in (before, after))
+    common = _common(old, new)
+    shared = _observed(after.catalogue, (new.newest[uri] for uri in common))
+    one, other = (
+        _side(found, scope, (*shared, *_observed(found.catalogue, found.newest_but(common))))
+        for found in (old, new)
+    )
+    return one, other
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one revision holds of the scope: ``newest`` by address, the latest of each trial."""
+
+    catalogue: Catalogue
+    stored: Mapping[str, Stored]
+    newest: Mapping[str, Stored]
+    problems: tuple[str, ...]
+
+    def newest_but(self, common: frozenset[str]) -> Iterator[Stored]:
+        return (one for uri, one in self.newest.items() if uri not in common)
+
+
+def _common(old: _Found, new: _Found) -> frozenset[str]:
+    """The results whose observations are the same on both sides."""
+    return frozenset(
+        uri
+        for uri, one in new.newest.items()
+        if (twin := old.newest.get(uri)) is not None
+        and twin.result is one.result
+        and _same_specs(old.catalogue, new.catalogue, one.result)
+    )
+
+
+def _scope(before: Snapshot, after: Snapshot) -> Scope:
+    """Machines with another spec or price; workloads with another spec, result or such machine."""
+    one, other = before.catalogue, after.catalogue
+    prices = _changed(one.prices, other.prices)
+    hardware = {*_changed(one.hardware, other.hardware)} | {
+        price.hardware
+        for catalogue in (one, other)
+        for name, price in catalogue.prices.items()
+        if name in prices
+    }
+    models = {*one.models, *other.models}
+    subjects = {name for name in models if before.work_of(name) != after.work_of(name)}
+    for snapshot, twin in ((before, after), (after, before)):
+        for path, blob in snapshot.results.items():
+            if twin.results.get(path) != blob or path.split("/")[-2] in hardware:
+                subjects |= models_of(path, models)
+    tables = _changed(one.published, other.published)
+    for catalogue in (one, other):
+        for source in catalogue.published.values():
+            if source.id in tables or any(row.hardware in hardware for row in source.timings):
+                subjects.add(source.model or source.id)
+    return Scope(frozenset(hardware), frozenset(subjects))
+
+
+def _changed(one: Mapping[str, object], other: Mapping[str, object]) -> frozenset[str]:
+    return frozenset(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def models_of(path: str, models: Iterable[str]) -> frozenset[str]:
+    """The model in a result file's name; all of them where the name tells of none."""
+    name = path.rsplit("/", 1)[-1]
+    known = frozenset(models)
+    parts = name.split("-")
+    for length in range(len(parts) - 1, 0, -1):
+        model = "-".join(parts[:length])
+        if model in known and parts[length] in {"training", "inference"}:
+            return frozenset({model})
+    return known
+
+
+def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _Found:
+    """The results of the workloads in scope, and sentences on those that are none.
+
+    ``read`` keeps what each content turned out to be, for the other side.
+    """
+    models = {*snapshot.catalogue.models}
+    wanted = {
+        path: blob
+        for path, blob in snapshot.results.items()
+        if models_of(path, models) & scope.subjects
+    }
+    unread = {blob: path for path, blob in wanted.items() if blob not in read}
+    for path, data in snapshot.contents(unread.values()):
+        read[wanted[path]] = _parsed(data, Path(path))
+    stored: dict[str, Stored] = {}
+    problems: list[str] = []
+    for path, blob in wanted.items():
+        result = read[blob]
+        problem = result if isinstance(result, str) else _misplaced(result, path, snapshot)
+        if isinstance(result, str) or problem is not None:
+            problems.append(f"{snapshot.label}: {problem} (left out)")
+        else:
+            stored[path] = Stored(result, Path(path), path.removeprefix("docs/"))
+    newest = {one.uri: one for one in _newest(stored.values())}
+    return _Found(snapshot.catalogue, stored, newest, tuple(problems))
+
+
+def _parsed(data: bytes, path: Path) -> Result | str:
+    try:
+        return parse_result(data, path)
+    except DamagedResultError as error:
+        return str(error)
+
+
+def _misplaced(result: Result, path: str, snapshot: Snapshot) -> str | None:
+    folder = path.split("/")[-2]
+    if result.hardware != folder:
+        return f"{path}: demanded hardware {folder!r} in this folder; got {result.hardware!r}"
+    reason = unknown(result, snapshot.catalogue)
+    return None if reason is None else f"{path}: {reason}"
+
+
+def _newest(stored: Iterable[Stored]) -> tuple[Stored, ...]:
+    return newest_configurations([one for one in stored if one.result.measurement.served is None])
+
+
+def _same_specs(one: Catalogue, other: Catalogue, result: Result) -> bool:
+    model, hardware = result.trial.model, result.hardware
+    return (one.models[model], one.hardware[hardware]) == (
+        other.models[model],
+        other.hardware[hardware],
+    )
+
+
+def _observed(catalogue: Catalogue, stored: Iterable[Stored]) -> tuple[Observation, ...]:
+    inputs = _inputs(replace(catalogue, published={}), stored)
+    return (*observe(inputs), *observe_variants(inputs))
+
+
+def _inputs(catalogue: Catalogue, stored: Iterable[Stored]) -> Inputs:
+    return Inputs(catalogue, tuple(stored), StepRatios(), {}, ())
+
+
+def _side(found: _Found, scope: Scope, measured: Sequence[Observation]) -> Side:
+    published = observe(_inputs(found.catalogue, ()))
+    concerned = [one for one in published if one.subject.id in scope.subjects]
+    rows = priced(found.catalogue, [*measured, *concerned])
+    stored = {one.uri: one for one in found.stored.values()}
+    served = [one for one in stored.values() if one.result.measurement.served is not None]
+    return Side(
+        catalogue=found.catalogue,
+        work=(
+            *priced_work(rows, stored, sources_of(published)),
+            *served_work(_inputs(found.catalogue, served)),
+        ),
+        rows=dict(_by_subject(rows)),
+        stored=found.stored,
+        problems=found.problems,
+    )
+
+
+def _by_subject(rows: Iterable[Row]) -> Iterator[tuple[str, tuple[Row, ...]]]:
+    """Rows come ordered by workload."""
+    plain = (row for row in rows if not row.observed.variant)
+    for subject, group in groupby(plain, key=lambda row: row.observed.subject.id):
+        yield subject, tuple(group)

@@ -1,0 +1,126 @@
+"""`epochcost diff`: silence, a table, a comment that fits, and JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from epochcost.cli.app import app
+from epochcost.cli.diff_markdown import MARKER, MOST_BYTES, as_markdown, escaped
+from revisions import compared, edit, git, write_repository
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one commit, where commands are run."""
+    folder = write_repository(tmp_path / "project")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*arguments: str) -> str:
+    """The output of a diff that ends well."""
+    done = CliRunner().invoke(app, ["diff", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_silent_where_nothing_changes(form: str) -> None:
+    """Equal revisions print nothing."""
+    assert run("HEAD", "HEAD", "--format", form) == ""
+    assert run("HEAD", "--format", form) == ""
+
+
+@pytest.mark.usefixtures("project")
+def test_json_of_no_change() -> None:
+    """A program gets a document with empty lists."""
+    found = json.loads(run("HEAD", "--format", "json"))
+    assert (found["costs"], found["winners"]) == ([], [])
+    assert not any(found["results"].values())
+
+
+def test_a_table(project: Path) -> None:
+    """One line for the changed training: the epoch follows from it."""
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    summary, _, header, row = run("HEAD").splitlines()
+    assert summary.endswith(" → working tree: 1 cost changes (1 down)")
+    assert header.split() == ["job", "machine", "plan", "before", "after", "change", "why"]
+    assert re.split(r"\s{2,}", row.strip()) == [
+        "net, full training, batch 32",
+        "local (host f00d), cpu",
+        "local-2025",
+        "$0.0050",
+        "$0.0025",
+        "-$0.0025 (-50.0%)",
+        "price: amount 0.9 → 0.45",
+    ]
+
+
+def test_json_has_exact_amounts(project: Path) -> None:
+    """Amounts are decimal strings whose difference is the change."""
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    costs = json.loads(run("HEAD", "--format", "json"))["costs"]
+    assert [one["job"]["goal"] for one in costs] == ["epoch", "full"]
+    assert costs[1]["after"]["mean"] == "0.002500000000000000"
+    assert costs[1]["change"] == "-0.002500000000000000"
+    assert costs[1]["why"][0]["cause"] == "price"
+
+
+def test_two_commits(project: Path) -> None:
+    """Two revisions are compared whatever the working tree holds."""
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    git(project, "commit", "--quiet", "--all", "--message", "x")
+    edit(project, "prices/local-2025", "0.45", "0.30")
+    assert "$0.0025" in run("HEAD~1", "HEAD")
+
+
+def test_the_comment(project: Path) -> None:
+    """The mark stands first, then a line that sums up, then the table."""
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    text = run("HEAD", "--format", "markdown")
+    assert text.startswith(f"{MARKER}\n")
+    assert "**1 cost changes (1 down)**" in text
+    assert "| net, full training, batch 32 | local (host f00d), cpu | local-2025 |" in text
+
+
+def test_a_comment_that_would_be_too_long(project: Path, tmp_path: Path) -> None:
+    """Rows that do not fit are counted, whatever they are."""
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    found = compared(project, tmp_path / "scratch")
+    many = replace(found, costs=found.costs[1:] * 5000, problems=("x" * 500,) * 5000)
+    text = as_markdown(many)
+    assert len(text.encode()) <= MOST_BYTES
+    assert re.search(r"\nand [\d,]+ more: `epochcost diff` lists them all\n", text)
+    rows = text.count("| net, full training")
+    (more,) = re.findall(r"and ([\d,]+) more", text)
+    assert rows + int(more.replace(",", "")) == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a|b", "a\\|b"),
+        ("@someone #1 $x$", "&#64;someone &#35;1 &#36;x&#36;"),
+        ("<script>", "&#60;script&#62;"),
+        ("[x](javascript:y)", "\\[x\\](javascript:y)"),
+        ("https://example.org www.x.org", "https&#58;//example.org www&#46;x.org"),
+        ("line\n# end", "line &#35; end"),
+    ],
+)
+def test_text_stays_text(text: str, shown: str) -> None:
+    """Nothing that a spec or a file's name says is mark-up, a link or a mention."""
+    assert escaped(text) == shown
+
+
+@pytest.mark.usefixtures("project")
+def test_a_revision_that_is_none() -> None:
+    """An unknown revision is an error in one line."""
+    done = CliRunner().invoke(app, ["diff", "nowhere"])
+    assert str(done.exception).startswith("'nowhere': demanded a commit, branch or tag")

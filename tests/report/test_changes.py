@@ -1,0 +1,225 @@
+"""What two revisions make different: amounts, causes, winners, results, and silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.cost.estimate import Estimate, Unpriced
+from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.report.changes import ChangedCost, Difference
+from epochcost.specs.loader import load_catalogue
+from report_project import make_result, store_results
+from revisions import STEPS, commit, compared, edit, write_repository, write_spec
+
+Compare = Callable[[], Difference]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    return write_repository(tmp_path / "project")
+
+
+@pytest.fixture
+def compare(project: Path, tmp_path: Path) -> Compare:
+    """The last commit against the working tree."""
+    return lambda: compared(project, tmp_path / "scratch")
+
+
+def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
+    """Before and after, where both are amounts."""
+    assert change.before
+    assert change.after
+    before, after = change.before.basis.cost, change.after.basis.cost
+    assert isinstance(before, Estimate)
+    assert isinstance(after, Estimate)
+    return before.mean, after.mean
+
+
+def of_goal(found: Difference, goal: str) -> ChangedCost:
+    """The one change of a goal."""
+    (change,) = (one for one in found.costs if one.job.goal == goal)
+    return change
+
+
+def test_nothing_changed(compare: Compare) -> None:
+    """Equal revisions differ in nothing."""
+    assert compare().is_empty
+
+
+def test_files_without_a_cost(project: Path, compare: Compare) -> None:
+    """Notes, and a machine that nobody measured, change no cost."""
+    edit(project, "models/net", 'source = "a test"', 'source = "another"\n        notes = "x"')
+    edit(project, "hardware/other", "vcpus = 4", "vcpus = 8")
+    assert compare().is_empty
+
+
+def test_an_edited_price(project: Path, compare: Compare) -> None:
+    """Each cost follows the rate exactly, and the price is the only cause."""
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    found = compare()
+    assert {one.job.goal for one in found.costs} == {"epoch", "full"}
+    change = of_goal(found, "full")
+    # 10 epochs of 200 steps of 10 ms are 20 s of an hour at $0.90, then at $0.45.
+    assert [round(amount, 12) for amount in amounts(change)] == [
+        Decimal("0.005"),
+        Decimal("0.0025"),
+    ]
+    assert [(one.cause, one.words) for one in change.reasons] == [("price", "amount 0.9 → 0.45")]
+    assert change.relative == pytest.approx(-0.5)
+    assert not found.results
+
+
+def test_a_newer_price(project: Path, compare: Compare) -> None:
+    """A newer price of the same plan takes the place of the older one."""
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    newer = text.replace("2025", "2026").replace("0.90", "1.80")
+    write_spec(project, "prices/local-2026", newer)
+    change = of_goal(compare(), "full")
+    before, after = amounts(change)
+    assert after == 2 * before
+    words = "0.90 → 1.80 an hour, 2025-11-01 → 2026-11-01"
+    assert [one.words for one in change.reasons] == [words]
+
+
+def test_a_plan_that_is_new(project: Path, compare: Compare) -> None:
+    """Another plan of the machine has no cost before."""
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    write_spec(
+        project, "prices/spot", text.replace("local-2025", "spot").replace("on-demand", "spot")
+    )
+    found = compare()
+    assert {one.before for one in found.costs} == {None}
+    assert {one.reasons[0].words for one in found.costs} == {"spot added"}
+
+
+def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:
+    """Without a price a cost is a state and no amount."""
+    (project / "specs/prices/local-2025.toml").unlink()
+    write_spec(project, "prices/x", _price_of_other())
+    found = compare()
+    change = of_goal(found, "full")
+    assert change.after
+    assert isinstance(change.after.basis.cost, Unpriced)
+    assert change.amount is None
+    (winner,) = found.winners
+    assert winner.before is not None
+    assert winner.after is None
+
+
+def _price_of_other() -> str:
+    return """
+        id = "x"
+        hardware = "other"
+        plan = "on-demand"
+        provider = "Cloud"
+        amount = 0.01
+        source = "a test"
+        as_of = 2025-11-01
+    """
+
+
+def test_a_longer_training(project: Path, compare: Compare) -> None:
+    """More epochs change the full training alone, and the spec is named."""
+    edit(project, "models/net", "epochs = 10", "epochs = 12")
+    found = compare()
+    (change,) = found.costs
+    before, after = amounts(change)
+    assert float(after / before) == pytest.approx(1.2)
+    assert [(one.cause, one.words) for one in change.reasons] == [("spec", "epochs 10 → 12")]
+
+
+def test_a_slower_measurement(project: Path, compare: Compare) -> None:
+    """A step that is surely slower changes the cost by time, with the interval of the factor."""
+    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21)
+    store_results(project, [slower])
+    found = compare()
+    change = of_goal(found, "full")
+    assert [one.cause for one in change.reasons] == ["time"]
+    assert change.time is not None
+    assert change.time.factor.low > 1.2
+    assert [one.title for one in found.results.measured_again] == ["net training cpu batch 32"]
+
+
+def test_a_measurement_within_its_interval(project: Path, compare: Compare) -> None:
+    """A step that is another by chance changes no cost that is shown; it is counted."""
+    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21)])
+    found = compare()
+    assert (found.costs, found.unsure) == ((), 1)
+
+
+def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
+    """Figures of two hosts are never compared: the other's result is an added one."""
+    store_results(project, [make_result(samples=[one * 2 for one in STEPS], fingerprint="1" * 16)])
+    found = compare()
+    assert (found.costs, found.unsure) == ((), 0)
+    assert [one.hardware for one in found.results.added] == ["local"]
+
+
+def test_causes_add_up(project: Path, compare: Compare) -> None:
+    """With a new time, more epochs and a new price, the parts sum to the change exactly."""
+    store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21)])
+    edit(project, "models/net", "epochs = 10", "epochs = 12")
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    change = of_goal(compare(), "full")
+    assert [one.cause for one in change.reasons] == ["time", "spec", "price"]
+    parts = [one.part.amount for one in change.reasons if one.part]
+    assert len(parts) == 3
+    assert sum(parts) == change.amount
+    assert [amount > 0 for amount in parts] == [True, True, False]
+
+
+def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:
+    """A trial under a newer producer is the same job, measured by another method."""
+    newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, producer="0.2.0")
+    store_results(project, [newer])
+    change = of_goal(compare(), "full")
+    assert [one.cause for one in change.reasons] == ["method"]
+    assert 'producer "0.1.0" → "0.2.0"' in change.reasons[0].words
+
+
+def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
+    """The machine that becomes the cheapest is named with the one that was."""
+    other = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16)
+    store_results(project, [other])
+    write_spec(project, "prices/x", _price_of_other().replace("0.01", "5.00"))
+    commit(project)
+    edit(project, "prices/x", "5.00", "0.01")
+    (winner,) = compare().winners
+    assert winner.before
+    assert winner.after
+    assert winner.before.observed.machine.hardware == "local"
+    assert winner.after.observed.machine.hardware == "other"
+    assert winner.sure
+
+
+def test_results_that_went_stale(project: Path, compare: Compare) -> None:
+    """Results of a model whose work is another now are named, where they were not before."""
+    catalogue = load_catalogue(project)
+    fresh = make_result(samples=STEPS, batch_size=64)
+    trial = fresh.trial.model_copy(
+        update={
+            "graph_sha256": graph_digests(catalogue, ["net"])["net"],
+            "spec_sha256": work_sha256(catalogue.models["net"], "training"),
+        }
+    )
+    store_results(project, [fresh.model_copy(update={"trial": trial, "trial_id": trial.id})])
+    commit(project)
+    edit(project, "models/net", "learning_rate = 0.1", "learning_rate = 0.2")
+    found = compare()
+    assert [one.title for one in found.results.stale] == ["net training cpu batch 64"]
+    assert not found.costs
+
+
+def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:
+    """A file that is no result is named, and the others are compared."""
+    (project / "docs/data/results/local/net-training-x.json").write_text("{")
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    found = compare()
+    assert len(found.costs) == 2
+    (problem,) = found.problems
+    assert problem.startswith("working tree: docs/data/results/local/net-training-x.json:1:")

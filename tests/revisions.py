@@ -1,0 +1,112 @@
+"""A small project in a git repository of its own, to compare revisions of."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from epochcost.report.changes import Difference, difference
+from epochcost.report.revision import at_commit, in_working_tree
+from epochcost.results.records import Result
+from report_project import REPOSITORY, make_result, store_results
+
+_SPECS = {
+    "hardware/local": """
+        id = "local"
+        name = "This machine"
+        provider = "local"
+        vcpus = 2
+        source = "a test"
+    """,
+    "hardware/other": """
+        id = "other"
+        name = "Another machine"
+        provider = "local"
+        vcpus = 4
+        source = "a test"
+    """,
+    "prices/local-2025": """
+        id = "local-2025"
+        hardware = "local"
+        plan = "on-demand"
+        provider = "Cloud"
+        amount = 0.90
+        billing = "prorated"
+        source = "a test"
+        as_of = 2025-11-01
+    """,
+    "models/net": """
+        id = "net"
+        name = "Net"
+        task = "classification"
+        example = "an image"
+        graph = "mnist_mlp.onnx"
+        source = "a test"
+        [[inputs]]
+        name = "image"
+        [training]
+        loss = "softmax_cross_entropy"
+        output = "logits"
+        target = { classes = 10 }
+        optimizer = { name = "sgd", learning_rate = 0.1 }
+        batch_sizes = [32]
+        examples_per_epoch = 6400
+        epochs = 10
+        [inference]
+        batch_sizes = [1]
+    """,
+}
+# Steps of 10 ms, known to a percent; regular, so that their interval is.
+STEPS = (0.0099, 0.0101, 0.0100, 0.0102, 0.0098) * 12
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git says, by nobody's configuration."""
+    who = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    quiet = ("-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null")
+    done = subprocess.run(
+        ["git", *who, *quiet, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def commit(folder: Path) -> str:
+    """Commit all that stands there; the commit's id."""
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "x")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def write_repository(folder: Path, results: Sequence[Result] = ()) -> Path:
+    """A repository with one commit: two machines, a price of one, a model, a result."""
+    for name, text in _SPECS.items():
+        write_spec(folder, name, text)
+    (folder / "models").mkdir()
+    shutil.copyfile(REPOSITORY / "models/mnist_mlp.onnx", folder / "models/mnist_mlp.onnx")
+    store_results(folder, results or [make_result(samples=STEPS)])
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    commit(folder)
+    return folder
+
+
+def write_spec(folder: Path, name: str, text: str) -> None:
+    """A spec file."""
+    path = folder / "specs" / f"{name}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def edit(folder: Path, name: str, old: str, new: str) -> None:
+    """Replace a text that stands in a spec file."""
+    path = folder / "specs" / f"{name}.toml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def compared(project: Path, scratch: Path) -> Difference:
+    """The commit against the working tree."""
+    scratch.mkdir()
+    return difference(at_commit(project, "HEAD", scratch), in_working_tree(project))
