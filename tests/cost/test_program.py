@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import price_plans as plans
@@ -88,7 +88,6 @@ interruptions = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(
     interruptions,
     st.builds(Start, seconds=plans.figures("0", "300", "0.5"), billed=st.booleans()),

@@ -9,9 +9,10 @@ jobs out at random, as the second way to every figure here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from epochcost.cost.checkpoints import daly_interval_seconds
+from epochcost.cost.money import kept
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Interruptions
@@ -65,7 +66,9 @@ class SpotJob:
         if self.interval is None:
             return self.lifetime
         stretch = self.interval + self.save
-        return self.lifetime - (self.lifetime - self.later_start) % stretch
+        # Kept: where the interval divides the lifetime, a last digit must not change its stretches.
+        stretches = kept((self.lifetime - self.later_start) / stretch)
+        return kept(self.later_start + stretches.to_integral_value(ROUND_FLOOR) * stretch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +239,12 @@ def _life_of_stretches(job: SpotJob, interval: Decimal) -> _Life:
     The last life exceeds the job's end by E[K (K - 1)] / 2 E[K] stretches.
     """
     rate, stretch = job.rate, interval + job.save
-    reached, kept = (-rate * job.later_start).exp(), (-rate * stretch).exp()
+    reached, stays = (-rate * job.later_start).exp(), (-rate * stretch).exp()
     most = ((job.longest - job.later_start) / stretch).to_integral_value()
-    through, gone = kept**most, _lost(rate * stretch)
-    mean = reached * kept * (1 - through) / gone
-    half_pairs = reached * kept * (kept - most * through + (most - 1) * through * kept) / gone**2
+    through, gone = stays**most, _lost(rate * stretch)
+    mean = reached * stays * (1 - through) / gone
+    half_pairs = reached * stays * (stays - most * through + (most - 1) * through * stays)
+    half_pairs /= gone**2
     saving = mean * job.save
     worked = reached * (1 - through) / rate - saving
     return _Life(mean * interval, half_pairs / mean * interval, saving, worked)

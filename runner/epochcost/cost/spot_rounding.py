@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from decimal import ROUND_FLOOR, Decimal
 from itertools import islice
 
+from epochcost.cost.money import kept
 from epochcost.cost.spot import SpotJob, SpotTime
 from epochcost.cost.starts import rounded
 from epochcost.specs.billing import Billing
@@ -48,7 +49,8 @@ def _added_to_last(job: SpotJob, rule: Billing) -> Decimal:
         return added + (1 - calm) * half
     left = 1 - calm
     for chance, length in islice(_last_starts(job), _LAST_STRETCHES):
-        added += chance * (rounded(length, rule) - length)
+        # A length of exactly whole steps must not be one step more by its last digit.
+        added += chance * (rounded(kept(length), rule) - length)
         left -= chance
     return added + max(Decimal(0), left) * half
 
