@@ -60,6 +60,31 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(
     assert covered / 300 >= 0.90
 
 
+@pytest.mark.parametrize(("length", "memory"), [(12, 0.0), (40, 0.5), (300, 0.8), (1000, 0.0)])
+def test_the_interval_is_as_uneven_as_that_of_resamples(length: int, memory: float) -> None:
+    """Its upper end is where 20,000 resamples in blocks put it, to a tenth of its half width."""
+    times = np.exp((traces(1, length, memory, skewed=True)[0] - TRUE_MEAN) / 4)
+    low, high = resampled(times, block_length(length, autocorrelation_time(times)))
+    half = relative_half_width(times) * times.mean()
+    uneven = 2 * (high - times.mean()) / (high - low)
+    assert mean_interval(times).high == pytest.approx(times.mean() + uneven * half, abs=half / 10)
+
+
+def resampled(times: NDArray[np.float64], block: int) -> tuple[float, float]:
+    """The middle 95 % of the means of 20,000 resamples in blocks that wrap around."""
+    rng = np.random.default_rng(1)
+    starts = rng.integers(0, len(times), (20_000, len(times) // block))
+    places = (starts[:, :, None] + np.arange(block)) % len(times)
+    low, high = np.quantile(times[places].mean(axis=(1, 2)), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def test_equal_times_have_an_even_interval() -> None:
+    """Rounding gives a series without any spread no shape."""
+    interval = mean_interval([0.1] * 77)
+    assert interval.low == pytest.approx(0.1) == interval.high
+
+
 @pytest.mark.parametrize("length", [30, 300, 3000])
 def test_doubt_of_slow_wander_has_its_price(length: int) -> None:
     """Of independent samples the interval is 1.2 to 1.7 times as wide as one that knows it."""

@@ -35,7 +35,7 @@ def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     return Summary(
         count=len(times),
         mean=float(times.mean()),
-        interval=mean_interval(samples, rounds=rounds),
+        interval=mean_interval(times, rounds=rounds),
         median=median,
         p90=p90,
         p99=p99,

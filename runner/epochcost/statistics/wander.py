@@ -42,22 +42,25 @@ _SHORTEST_MEMORY, _LONGEST_MEMORY = 0.5, 2.0
 _BETWEEN = tuple(4.0**power for power in range(-3, 6))
 # Choices this much less likely than the best one move no digit.
 _NEGLIGIBLE = 1e-6
-# Newton's steps square the error; a handful is enough.
+# Newton's steps square the error: what such a step leaves is below 1e-9.
+_SMALLEST_STEP = 1e-5
 _MOST_STEPS = 100
-_SMALLEST_STEP = 1e-9
 
 
 @dataclass(frozen=True)
 class _Choices:
-    """All choices of the parameters for blocks of some rounds, by position in each array.
+    """All choices of the parameters for the blocks of a series, by position in each array.
 
-    ``whitening`` (choices, K, K) is the inverse of the Cholesky factor of V, ``ones`` (choices, K)
-    what it makes of a vector of ones, ``weight`` the logarithm of prior and determinants,
-    ``variance`` that of the plain mean where s is 1.
+    ``begins`` and ``counts`` are of the samples of each of the K blocks. ``whitening``
+    (choices x K, K) makes of the blocks' means what is left of them after their best mean, in units
+    of their deviations: the inverse of the Cholesky factor of V, less its part along what it makes
+    of a vector of ones. ``weight`` is the logarithm of prior and determinants, ``variance`` that of
+    the plain mean where s is 1, both (choices,).
     """
 
+    begins: NDArray[np.intp]
+    counts: Series
     whitening: Series
-    ones: Series
     weight: Series
     variance: Series
 
@@ -67,21 +70,19 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
     ``rounds`` are the counts of consecutive samples that each came from a process of its own.
     """
-    blocks = _blocks(tuple(rounds))
-    means = _block_means(times, rounds, blocks)
-    choices = _choices(blocks)
+    choices = _choices(tuple(rounds))
+    means = np.add.reduceat(times, choices.begins) / choices.counts
     degrees = len(means) - 1
-    whitened = choices.whitening @ (means - means.mean())
-    information = (choices.ones**2).sum(axis=1)
-    explained = (choices.ones * whitened).sum(axis=1) ** 2 / information
-    residual = (whitened**2).sum(axis=1) - explained
+    # Less their own mean, which whitening would take away as well, with more rounding.
+    whitened = choices.whitening @ (means - means.sum() / len(means))
+    residual = np.square(whitened).reshape(-1, len(means)).sum(axis=1)
     # Equal means fit every choice alike; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
     likelihood = choices.weight - degrees / 2 * np.log(residual)
     weights = np.exp(likelihood - likelihood.max())
-    spreads = np.sqrt(residual / degrees * choices.variance)
     kept = weights > _NEGLIGIBLE
-    return _mixture_quantile(weights[kept] / weights[kept].sum(), spreads[kept], degrees, level)
+    spreads = np.sqrt(residual[kept] / degrees * choices.variance[kept])
+    return _mixture_quantile(weights[kept] / weights[kept].sum(), spreads, degrees, level)
 
 
 def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
@@ -90,18 +91,21 @@ def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
 
-def _block_means(times: Series, rounds: Sequence[int], blocks: Sequence[int]) -> Series:
+# One for each length of a series; those of equal blocks share all that is large.
+@lru_cache(maxsize=4096)
+def _choices(rounds: tuple[int, ...]) -> _Choices:
+    """Everything that does not depend on the times."""
+    blocks = _blocks(rounds)
     bounds, begin = [0], 0
     for count, number in zip(rounds, blocks, strict=True):
         bounds += [begin + count * part // number for part in range(1, number + 1)]
         begin += count
-    totals = np.concatenate(([0.0], np.cumsum(times)))
-    return np.asarray(np.diff(totals[bounds]) / np.diff(bounds), dtype=np.float64)
+    return _Choices(np.array(bounds[:-1]), np.diff(bounds).astype(np.float64), *_weighing(blocks))
 
 
 @lru_cache(maxsize=16)
-def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Everything that does not depend on the times."""
+def _weighing(blocks: tuple[int, ...]) -> tuple[Series, Series, Series]:
+    """All of ``_Choices`` that is the same for all series of so many blocks."""
     number = np.repeat(np.arange(len(blocks)), blocks)
     together = number[:, None] == number[None, :]
     lags = np.abs(np.subtract.outer(np.arange(len(number)), np.arange(len(number))))
@@ -116,13 +120,14 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
     factors = np.linalg.cholesky(covariances)
     whitening = np.linalg.inv(factors)
     ones = whitening.sum(axis=2)
+    information = (ones**2).sum(axis=1)
+    along = np.einsum("ci,cij->cj", ones, whitening) / information[:, None]
     prior = np.log([wander * between for (_, wander), (_, between) in every])
     determinant = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    return _Choices(
-        whitening=whitening,
-        ones=ones,
-        weight=prior - determinant - np.log((ones**2).sum(axis=1)) / 2,
-        variance=covariances.mean(axis=(1, 2)),
+    return (
+        (whitening - ones[:, :, None] * along[:, None, :]).reshape(-1, len(number)),
+        prior - determinant - np.log(information) / 2,
+        covariances.mean(axis=(1, 2)),
     )
 
 
@@ -144,26 +149,26 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
     """Where a mixture of Student's t leaves ``1 - level`` outside, by Newton's method.
 
-    The tail of each is taken as the normal one, stretched to meet Student's at the level. The
-    tails are convex, so that steps from the narrowest one's quantile never go too far.
+    The tail of each is taken as the normal one, stretched to meet Student's at the level. The root
+    of minus the logarithm of the whole tail is almost straight, and bends so that no step from
+    below goes too far; the first one, from the quantile of one normal distribution as wide as all,
+    may come from above.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
-    stretched = spreads * student_quantile((1 + level) / 2, degrees) / z * math.sqrt(2)
-    found = float(stretched.min()) * z / math.sqrt(2)
+    widening = student_quantile((1 + level) / 2, degrees) / z
+    stretched = spreads * (widening * math.sqrt(2))
+    slopes = weights / stretched * (2 / math.sqrt(math.pi))
+    least = float(spreads.min()) * widening * z
+    found = math.sqrt(float(weights @ (spreads * spreads))) * widening * z
+    wanted = math.sqrt(-math.log(1 - level))
     for _ in range(_MOST_STEPS):
         places = found / stretched
-        densities = weights * np.exp(-(places**2))
-        outside = float(densities @ _tail_over_density(places))
-        slope = float((densities / stretched).sum())
-        step = (outside - (1 - level)) / (slope * 2 / math.sqrt(math.pi))
-        found += step
-        if step <= _SMALLEST_STEP * found:
+        # NumPy has no erfc, and a polynomial by arrays takes longer.
+        outside = float(weights @ [math.erfc(place) for place in places.tolist()])
+        slope = float(slopes @ np.exp(-places * places))
+        root = math.sqrt(-math.log(outside))
+        step = (wanted - root) * 2 * root * outside / slope
+        found = max(found + step, least)
+        if abs(step) <= _SMALLEST_STEP * found:
             break
     return found
-
-
-def _tail_over_density(places: Series) -> Series:
-    """erfc(x) over exp(-x²) for x of 0 or more, to 1.5e-7 (Abramowitz & Stegun 7.1.26)."""
-    t = 1 / (1 + 0.3275911 * places)
-    inner = t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))
-    return np.asarray(t * (0.254829592 + t * (-0.284496736 + inner)))
