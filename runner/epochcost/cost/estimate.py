@@ -116,11 +116,11 @@ def _estimated(
     if price is None:
         return Unpriced("no price is known")
     try:
-        usages = (
-            Usage(seconds, vcpus=vcpus, accelerated=accelerated)
-            for seconds in (time.low, time.mean, time.high)
-        )
-        low, mean, high = (bill(price, usage).total for usage in usages)
+        with exact_arithmetic():
+            low, mean, high = (
+                bill(price, Usage(seconds, vcpus=vcpus, accelerated=accelerated)).total
+                for seconds in (time.low, time.mean, time.high)
+            )
     except InputError as error:
         return Unpriced(str(error))
     return Estimate(low, mean, high, price.currency, price.id, price.assumed)

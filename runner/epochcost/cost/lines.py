@@ -36,7 +36,8 @@ class Usage:
     def __post_init__(self) -> None:
         with exact_arithmetic():
             object.__setattr__(self, "duration_seconds", _duration(self.duration_seconds))
-            object.__setattr__(self, "egress_gb", _gigabytes(self.egress_gb))
+            if self.egress_gb:
+                object.__setattr__(self, "egress_gb", _gigabytes(self.egress_gb))
         _check_number("count", self.count)
         _check_number("runs", self.runs)
         _check_number("count times runs", self.machines)

@@ -7,6 +7,7 @@ decimals, halves to even; sums of kept values are exact.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from decimal import (
     ROUND_HALF_EVEN,
     Context,
@@ -36,18 +37,30 @@ CONTEXT = Context(
 )
 
 
+# The copy of CONTEXT that was set last.
+_entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
+
+
 class _ExactArithmetic:
-    """The context manager of `exact_arithmetic`; a generator would take twice its time."""
+    """The context manager of `exact_arithmetic`; a generator would take twice its time.
+
+    Within another one it changes nothing.
+    """
 
     __slots__ = ("_outside",)
 
     def __enter__(self) -> None:
-        self._outside = getcontext()
-        setcontext(CONTEXT.copy())
+        outside = getcontext()
+        self._outside = None if outside is _entered.get() else outside
+        if self._outside is not None:
+            inside = CONTEXT.copy()
+            setcontext(inside)
+            _entered.set(inside)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        setcontext(self._outside)
-        if isinstance(error, InvalidOperation | DivisionByZero | Overflow):
+        if self._outside is not None:
+            setcontext(self._outside)
+        if error is not None and isinstance(error, InvalidOperation | DivisionByZero | Overflow):
             raise InputError(
                 "cost: demanded figures whose results fit 60 digits; "
                 "check price, billing step and time"

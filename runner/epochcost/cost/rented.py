@@ -23,15 +23,14 @@ def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> It
         return
     so_far, amounts = schedule.used_seconds, _amounts(parts, schedule.used_seconds)
     for part, amount in zip(parts, amounts, strict=True):
-        quantity = _hours(so_far * part.units)
+        quantity = _hours(so_far if part.units == 1 else so_far * part.units)
         yield Line(part.label, quantity * machines, part.unit, part.rate, amount * machines)
-    rate = sum((part.hourly for part in parts), Decimal(0))
     for label, until in _later_uses(schedule):
-        if until != so_far:
-            hours, later = _hours(until) - _hours(so_far), _amounts(parts, until)
-            amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
-            yield Line(label, hours * machines, "hour", rate, amount * machines)
-            so_far, amounts = until, later
+        rate = sum((part.hourly for part in parts), Decimal(0))
+        hours, later = _hours(until) - _hours(so_far), _amounts(parts, until)
+        amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
+        yield Line(label, hours * machines, "hour", rate, amount * machines)
+        so_far, amounts = until, later
 
 
 def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
@@ -43,13 +42,13 @@ def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
         ("compute, rework expected", schedule.rework_seconds),
         ("compute, restarts expected", schedule.restarting_seconds),
     ):
-        so_far += seconds
-        yield label, so_far
-    unused = schedule.billed_seconds >= so_far
-    yield (
-        "compute, billed but unused" if unused else "interrupted periods, free",
-        schedule.billed_seconds,
-    )
+        if seconds:
+            so_far += seconds
+            yield label, so_far
+    if schedule.billed_seconds != so_far:
+        unused = schedule.billed_seconds > so_far
+        label = "compute, billed but unused" if unused else "interrupted periods, free"
+        yield label, schedule.billed_seconds
 
 
 def storage_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:
