@@ -6,7 +6,7 @@ History of FORMAT_VERSION:
    was always null; parts of the processor, GPU settings, container, limits, revision; the sampling
    phase's conditions and energy; contradictions to the declared machine and hashes of spec files;
    the trial's load and the runs of LoadGen that served it; the rounds of a measurement,
-   and whole epochs that were run;
+   and whole epochs that were run, with the steps that their process sampled before them;
    the CPUs that a trial was pinned to.
    `virtualisation` names the hypervisor alone; in the first version a container hid it.
 
@@ -75,15 +75,29 @@ def parse_result(data: bytes, path: Path) -> Result:
 
     Raises DamagedResultError where the bytes are not a whole and consistent result.
     """
-    document = _upgraded(_decoded(data, path), path)
-    try:
-        result = Result.model_validate(document)
-    except ValidationError as error:
-        raise _damaged(path, _first_fault(error)) from None
+    result = _current(data) or _read_by_version(data, path)
     if result.trial_id != result.trial.id:
         demanded = f"demanded trial_id {result.trial.id} for this trial; got {result.trial_id}"
         raise _damaged(path, f"{demanded}: the file was edited; measure again")
     return result
+
+
+def _current(data: bytes) -> Result | None:
+    """The result in a sound file of this version, straight from its bytes; None for all others."""
+    try:
+        result = Result.model_validate_json(data)
+    except ValidationError:
+        return None
+    return result if result.format_version == FORMAT_VERSION else None
+
+
+def _read_by_version(data: bytes, path: Path) -> Result:
+    """Step by step, so that a fault can be named."""
+    document = _upgraded(_decoded(data, path), path)
+    try:
+        return Result.model_validate(document)
+    except ValidationError as error:
+        raise _damaged(path, _first_fault(error)) from None
 
 
 def _decoded(data: bytes, path: Path) -> Document:
