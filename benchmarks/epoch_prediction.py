@@ -1,28 +1,32 @@
 """How well the mean step foretells whole epochs: predicted against actual, interleaved.
 
     python benchmarks/epoch_prediction.py                   three models, 20 repeats; 25 minutes
+    python benchmarks/epoch_prediction.py --keep FILE.jsonl --most-seconds 90
     python benchmarks/epoch_prediction.py --repeats 2 --examples 6400
 
-Each repeat measures a model in a fresh worker, and then really runs an epoch in another fresh
-worker: data read from files, shuffled, gathered, copied, trained. The prediction is the mean of the
-first samples, so many that with the warm-up they are at most a tenth of the epoch's steps, but
-never fewer than the sampler's own minimum. Repeats go around the models, so that a machine that
-changes changes for all. Epochs are shortened where the whole would take an hour, and say so.
+Each repeat is a fresh worker that warms up, samples steps and then really runs an epoch: data read
+from files, shuffled, gathered, copied, trained. It is what `epochcost run --validate-epochs` does.
+The prediction is the mean of the samples, so many that with the warm-up they are at most a tenth of
+the epoch's steps, but never fewer than the sampler's own minimum. Repeats go around the models, so
+that a machine that changes changes for all. Epochs are shortened where the whole would take an
+hour, and say so. With `--keep` each repeat is added to a file, and a later call goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 from epochcost import __version__
 from epochcost.execute.epochs import EpochsAsked, epoch_job, epoch_steps
 from epochcost.measure.environment import runtime_name
-from epochcost.measure.job import Job, Sampling, WarmUp
+from epochcost.measure.job import Job
 from epochcost.measure.trial import run_trial
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import Host, plan_study
@@ -36,21 +40,17 @@ ROOT = Path(__file__).parents[1]
 # Examples of an epoch here: all of the perceptron's; half a minute of the others on two cores.
 EXAMPLES = {"mnist-mlp": 60_000, "mnist-cnn": 38_400, "lstm-text-generation": 76_800}
 _BATCH = 128
-_MOST_SHARE = 0.1
-# Enough for the share of each epoch here; what is taken beyond it is not used.
-_SAMPLING = Sampling(budget_seconds=12, minimum_seconds=0, minimum_share=0)
 _ROW = "{:<22} {:>6} {:>8} {:>9} {:>9} {:>8} {:>7} {:>8}"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One model: the job that measures a step, and the one that runs whole epochs."""
+    """One model, and the job that samples its steps and then runs a whole epoch."""
 
     model: str
     steps: int
     declared_steps: int
-    step: Job
-    epoch: Job
+    job: Job
     folder: Path
 
 
@@ -72,24 +72,58 @@ class Repeat:
         return self.predicted_seconds / self.actual_seconds - 1
 
 
+class Kept:
+    """The repeats so far, in a file that each is added to, or in memory alone."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        exists = path is not None and path.exists()
+        lines = path.read_text(encoding="utf-8").splitlines() if exists else []
+        self._repeats = [Repeat(**json.loads(line)) for line in lines]
+
+    def add(self, repeat: Repeat) -> None:
+        """Keep one for good."""
+        self._repeats.append(repeat)
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(repeat)) + "\n")
+
+    def of(self, subject: Subject) -> list[Repeat]:
+        """Those of a model at the length of its epoch."""
+        wanted = subject.model, subject.steps
+        return [one for one in self._repeats if (one.model, one.steps) == wanted]
+
+
 def main() -> None:
     """Go around the models and print every repeat, then each model's median error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--examples", type=int, help="of every model's epoch")
     parser.add_argument("--models", nargs="+", default=list(EXAMPLES), choices=list(EXAMPLES))
+    parser.add_argument("--keep", type=Path, help="a .jsonl of the repeats so far")
+    parser.add_argument("--most-seconds", type=float, help="begin no repeat after so long")
     options = parser.parse_args()
+    begun, kept = time.perf_counter(), Kept(options.keep)
     catalogue = load_catalogue(ROOT)
-    begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         subjects = [
             _subject(catalogue, model, options.examples or EXAMPLES[model], Path(name) / model)
             for model in options.models
         ]
         print(_ROW.format("model", "steps", "used", "foretold", "actual", "error", "in ±", "waits"))
-        found = [_shown(_repeat(one)) for _ in range(options.repeats) for one in subjects]
-    _conclude(subjects, found)
+        for subject in _missing(subjects, kept, options.repeats):
+            if options.most_seconds and time.perf_counter() - begun > options.most_seconds:
+                break
+            kept.add(_shown(_repeat(subject)))
+    _conclude(subjects, kept)
     print(f"{time.perf_counter() - begun:.0f} s")
+
+
+def _missing(subjects: list[Subject], kept: Kept, repeats: int) -> Iterator[Subject]:
+    """Around the models, those that have fewer repeats than this round would give them."""
+    have = {one.model: len(kept.of(one)) for one in subjects}
+    for number in range(repeats):
+        yield from (one for one in subjects if have[one.model] <= number)
 
 
 def _subject(catalogue: Catalogue, name: str, examples: int, folder: Path) -> Subject:
@@ -99,9 +133,7 @@ def _subject(catalogue: Catalogue, name: str, examples: int, folder: Path) -> Su
     steps, whole = (epoch_steps(one, trial, catalogue) for one in (asked, EpochsAsked(1)))
     assert steps is not None
     assert whole is not None
-    epoch = epoch_job(asked, trial, catalogue, folder)
-    step = epoch.model_copy(update={"epochs": None, "sampling": _SAMPLING, "warm_up": WarmUp()})
-    return Subject(name, steps, whole, step, epoch, folder)
+    return Subject(name, steps, whole, epoch_job(asked, trial, catalogue, folder), folder)
 
 
 def _trial(catalogue: Catalogue, model: str) -> Trial:
@@ -123,18 +155,16 @@ def _trial(catalogue: Catalogue, model: str) -> Trial:
 
 
 def _repeat(subject: Subject) -> Repeat:
-    measured = run_trial(subject.step, subject.folder, lambda _: None)
-    actual = run_trial(subject.epoch, subject.folder, lambda _: None).epochs
+    measured = run_trial(subject.job, subject.folder, lambda _: None)
+    actual = measured.epochs
     assert actual is not None
-    before = len(measured.warmup_seconds) + 1
-    most = max(int(subject.steps * _MOST_SHARE) - before, _SAMPLING.minimum_samples)
-    summary = summarise(measured.samples_seconds[:most])
+    summary = summarise(measured.samples_seconds)
     step = actual.mean_seconds / subject.steps
     return Repeat(
         model=subject.model,
         steps=subject.steps,
-        used=before + summary.count,
-        predicted_seconds=subject.steps * summary.mean,
+        used=1 + len(measured.warmup_seconds) + summary.count,
+        predicted_seconds=actual.foretold_seconds(summary.mean),
         actual_seconds=actual.mean_seconds,
         inside=summary.interval.low <= step <= summary.interval.high,
         waiting_share=actual.waiting_share,
@@ -158,16 +188,17 @@ def _shown(repeat: Repeat) -> Repeat:
     return repeat
 
 
-def _conclude(subjects: list[Subject], found: list[Repeat]) -> None:
+def _conclude(subjects: list[Subject], kept: Kept) -> None:
     for subject in subjects:
-        of_model = [one for one in found if one.model == subject.model]
         shortened = subject.steps < subject.declared_steps
         note = f"; {subject.declared_steps} steps shortened to {subject.steps}" if shortened else ""
-        print(f"{subject.model}: {_words(of_model)}{note}")
-    print(f"all: {_words(found)}")
+        print(f"{subject.model}: {_words(kept.of(subject))}{note}")
+    print(f"all: {_words([one for subject in subjects for one in kept.of(subject)])}")
 
 
 def _words(found: list[Repeat]) -> str:
+    if not found:
+        return "no repeat yet"
     error = median(abs(one.error) for one in found)
     inside = sum(one.inside for one in found)
     signed = median(one.error for one in found)

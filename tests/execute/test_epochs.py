@@ -45,6 +45,8 @@ def test_a_training_is_followed_by_its_epochs(assignment: Assignment) -> None:
     assert epochs is not None
     assert (epochs.steps, len(epochs.epochs), epochs.left_out) == (250, 2, None)
     assert epochs.examples_on_disk == 1000
+    assert epochs.sampled_steps == 25 - 10 - 1
+    assert epochs.step_seconds is not None
     assert "epochs" in [event.progress.phase for event in heard if isinstance(event, Advanced)]
 
 
@@ -75,6 +77,13 @@ def test_a_failed_epoch_costs_no_result(
     epochs = epochs_of(assignment, EpochsAsked(1))
     assert epochs is not None
     assert "No space left" in str(epochs.left_out)
+
+
+def test_a_long_epoch_is_foretold_by_a_tenth_of_it(assignment: Assignment) -> None:
+    """Warm-up and the profiled step are part of the tenth of 1000 steps."""
+    epochs = epochs_of(assignment, EpochsAsked(1, examples=4000))
+    assert epochs is not None
+    assert epochs.sampled_steps == 100 - 10 - 1
 
 
 def test_a_shortened_epoch_is_as_long_as_asked(assignment: Assignment) -> None:

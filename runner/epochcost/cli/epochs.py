@@ -45,7 +45,15 @@ def show_epochs(results: Iterable[Result]) -> None:
     run = [(one, epochs) for one, epochs in found if epochs.epochs]
     if run:
         print_table(
-            ("whole epochs", "steps", "epoch", "foretold", "error", "waiting for data"),
+            (
+                "whole epochs",
+                "steps",
+                "epoch",
+                "foretold",
+                "error",
+                "this process",
+                "waits for data",
+            ),
             [_row(one, epochs) for one, epochs in run],
         )
     for one, epochs in found:
@@ -58,11 +66,13 @@ def _row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
     from epochcost.units import seconds
 
     step = summary_of(result.measurement).mean
+    apart = epochs.process_difference(step)
     return (
         f"{result.trial.title}, {len(epochs.epochs)}",
         str(epochs.steps),
         seconds(epochs.mean_seconds),
-        seconds(epochs.steps * step),
+        seconds(epochs.foretold_seconds(step)),
         f"{epochs.prediction_error(step):+.1%}",
+        "-" if apart is None else f"{apart:+.1%}",
         f"{epochs.waiting_share:.1%}",
     )

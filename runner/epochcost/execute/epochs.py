@@ -1,8 +1,9 @@
 """Whole epochs after a training trial, to see how far off an epoch from the mean step is.
 
 The epochs run in a fresh worker of their own, on a data set of the declared size that is drawn from
-the trial's seed and read from files. The trial's own measurement is not touched. Epochs that would
-take too long are left out before anything is made for them, with the reason.
+the trial's seed and read from files. That worker first samples steps as the trial does, so that
+what it foretells and what happens are of one process. The trial's own measurement is not touched.
+Epochs that would take too long are left out before anything is made for them, with the reason.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
 from epochcost.execute.step import step_of
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import EpochFiles, Job, Progress, Sampling
+from epochcost.measure.job import EpochFiles, Job, Progress, Sampling, WarmUp
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.results.epochs import MOST_EPOCH_SECONDS, WholeEpochs
@@ -24,13 +25,19 @@ from epochcost.results.records import Measurement
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
+from epochcost.specs.study import MOST_SAMPLES
 from epochcost.train.batches import example_fields, step_targets
 from epochcost.train.epoch_data import examples_on_disk, write_epoch
 from epochcost.train.teacher import Teacher
 from epochcost.units import seconds
 
-# Before the epochs the worker warms up as always and takes the fewest samples there are.
-_SHORT = Sampling(relative_half_width=0.5, minimum_samples=3, minimum_seconds=0.0, minimum_share=0)
+# What of an epoch's steps may be spent on foretelling it, warm-up included; but never fewer than
+# the sampler's own minimum.
+_MOST_SHARE = 0.1
+# Steps settle as in a trial; seconds of warm-up would be a large part of a short epoch.
+_WARM_UP = WarmUp(minimum_seconds=0)
+# The step under the profiler.
+_FIRST = 1
 OnProgress = Callable[[Progress], None]
 
 
@@ -97,8 +104,17 @@ def epoch_job(asked: EpochsAsked, trial: Trial, catalogue: Catalogue, folder: Pa
         count=asked.count,
         seed=trial.seed,
     )
-    short = {"evaluation": None, "reference": None, "sampling": _SHORT, "epochs": epochs}
-    return job.model_copy(update=short)
+    foretelling = {"sampling": _foretelling(job.sampling, steps), "warm_up": _WARM_UP}
+    only = {"evaluation": None, "reference": None, "epochs": epochs}
+    return job.model_copy(update=only | foretelling)
+
+
+def _foretelling(sampling: Sampling, steps: int) -> Sampling:
+    """As many samples as are left of the share of an epoch, or until the trial's time is up."""
+    left = int(_MOST_SHARE * steps) - _WARM_UP.minimum_steps - _FIRST
+    most = min(max(left, sampling.minimum_samples), MOST_SAMPLES)
+    whole = {"minimum_samples": most, "minimum_seconds": 0.0, "minimum_share": 0.0}
+    return sampling.model_copy(update={"most_samples": most} | whole)
 
 
 def _declared(model: Model) -> int:

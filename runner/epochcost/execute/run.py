@@ -58,6 +58,7 @@ from epochcost.results.records import Environment, Measurement, Result
 from epochcost.results.rounds import rounds_in, with_round
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.study import MOST_SAMPLES
 
 _OURS = Path(__file__).parents[1]
 
@@ -354,6 +355,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None) -> Job:
     share = {
         "relative_half_width": float(visit.relative_half_width),
         "minimum_samples": visit.minimum_samples,
+        "most_samples": max(visit.minimum_samples, MOST_SAMPLES // visit.rounds),
         "budget_seconds": float(visit.expected_seconds),
     }
     return bounded.model_copy(update={"sampling": job.sampling.model_copy(update=share)})

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from epochcost.plan.load import Load
 from epochcost.results.pinning import Pinning
 from epochcost.specs.study import (
+    MOST_SAMPLES,
     GraphOptimization,
     InputCopy,
     Mode,
@@ -46,13 +47,14 @@ class Sampling(_Frozen):
     """When the trial has measured enough.
 
     ``relative_half_width`` is of the 95 % interval of the mean; ``budget_seconds`` covers warm-up
-    and samples. Below ``minimum_seconds`` of samples, and below ``minimum_share`` of the budget,
-    the mean is not believed, however narrow: a burst of fast steps sees neither the scheduler's
-    nor the clock governor's moods.
+    and samples, of which there are at most ``most_samples``. Below ``minimum_seconds`` of samples,
+    and below ``minimum_share`` of the budget, the mean is not believed, however narrow: a burst of
+    fast steps sees neither the scheduler's nor the clock governor's moods.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
     minimum_samples: Annotated[int, Field(ge=2)] = 30
+    most_samples: Annotated[int, Field(ge=2, le=MOST_SAMPLES)] = MOST_SAMPLES
     minimum_seconds: Annotated[float, Field(ge=0)] = 0.5
     minimum_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
     budget_seconds: PositiveSeconds = 20.0

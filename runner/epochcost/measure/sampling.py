@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from epochcost.measure.job import Sampling, WarmUp
 from epochcost.results.records import StopReason
-from epochcost.specs.study import MOST_SAMPLES
 from epochcost.statistics import relative_half_width
 
 Clock = Callable[[], float]
@@ -109,7 +108,9 @@ def sample(
     report: Report,
     prepare: Step = nothing,
 ) -> Samples:
-    """Take samples until the mean is known precisely or ``deadline`` (of the clock) has passed.
+    """Take samples until the mean is known precisely or time or samples are used up.
+
+    Time is, when ``deadline`` (of the clock) has passed.
 
     ``prepare`` comes before each step, outside of its time.
     The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
@@ -126,7 +127,7 @@ def sample(
         step()
         now = clock()
         seconds.append(now - before)
-        spent = _spent(len(seconds), now, deadline)
+        spent = _spent(sampling, len(seconds), now, deadline)
         if spent or (now >= earliest and looks.due(len(seconds))):
             width = relative_half_width(seconds)
             enough = len(seconds) >= sampling.minimum_samples
@@ -142,8 +143,8 @@ def _least_seconds(sampling: Sampling) -> float:
     return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
 
 
-def _spent(count: int, now: float, deadline: float) -> bool:
-    return count >= MOST_SAMPLES or (now >= deadline and count >= _FEWEST_SAMPLES)
+def _spent(sampling: Sampling, count: int, now: float, deadline: float) -> bool:
+    return count >= sampling.most_samples or (now >= deadline and count >= _FEWEST_SAMPLES)
 
 
 class _Reporting:

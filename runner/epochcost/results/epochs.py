@@ -32,6 +32,10 @@ class Epoch(_Record):
 class WholeEpochs(_Record):
     """Epochs of ``steps`` full batches each, run in a process of their own after the trial.
 
+    Before them that process sampled ``sampled_steps`` steps, ``step_seconds`` on average, by which
+    its epochs are foretold: another process would differ for reasons that are no epoch's. None in
+    results from before these were stored; there it is the trial's mean that foretells.
+
     ``examples_on_disk`` is how many different examples the files held; an epoch of more met some of
     them again. ``left_out`` says why there are none, or not as many as asked for.
     """
@@ -40,6 +44,8 @@ class WholeEpochs(_Record):
     examples_on_disk: Annotated[int, Field(ge=0)] = 0
     epochs: tuple[Epoch, ...] = ()
     left_out: str | None = None
+    sampled_steps: Count | None = None
+    step_seconds: Seconds | None = None
 
     @model_validator(mode="after")
     def _something_to_say(self) -> WholeEpochs:
@@ -57,6 +63,14 @@ class WholeEpochs(_Record):
         """The part of the epochs' time that was spent waiting for data; there must be one."""
         return sum(one.waiting_seconds for one in self.epochs) / sum(e.seconds for e in self.epochs)
 
-    def prediction_error(self, step_seconds: float) -> float:
-        """By how much steps times the mean step is above the mean epoch, relative to it."""
-        return self.steps * step_seconds / self.mean_seconds - 1
+    def foretold_seconds(self, trial_step_seconds: float) -> float:
+        """Steps times the mean step of the epochs' own process, else that of the trial."""
+        return self.steps * (self.step_seconds or trial_step_seconds)
+
+    def prediction_error(self, trial_step_seconds: float) -> float:
+        """By how much the foretold epoch is above the mean one, relative to it."""
+        return self.foretold_seconds(trial_step_seconds) / self.mean_seconds - 1
+
+    def process_difference(self, trial_step_seconds: float) -> float | None:
+        """By how much this process's mean step is above the trial's, relative to it."""
+        return None if self.step_seconds is None else self.step_seconds / trial_step_seconds - 1
