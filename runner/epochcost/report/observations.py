@@ -152,7 +152,9 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
     agreement = result.measurement.agreement
     return Observation(
         subject=Subject.of_model(model),
-        machine=measured_machine(hardware, result.environment, trial.provider, only_host=only_host),
+        machine=measured_machine(
+            hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.device
+        ),
         kind="measured",
         mode=trial.mode,
         batch_size=trial.batch_size,

@@ -80,7 +80,9 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
     served = result.measurement.served
     assert served is not None, "only results of LoadGen have rows here"
     hardware = inputs.catalogue.hardware[result.hardware]
-    machine = measured_machine(hardware, result.environment, trial.provider, only_host=only_host)
+    machine = measured_machine(
+        hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.device
+    )
     plans = current_prices(inputs.catalogue.prices_of(result.hardware))
     for price in plans or (None,):
         yield ServingRow(

@@ -53,10 +53,16 @@ def published_machine(hardware: Hardware) -> Machine:
 
 
 def measured_machine(
-    hardware: Hardware, environment: Environment, device: str, *, only_host: bool
+    hardware: Hardware, environment: Environment, device: str, *, only_host: bool, gpu: int = 0
 ) -> Machine:
-    """The machine of a measurement, named by its chip where the spec says that it is detected."""
-    name = _detected_name(hardware, environment, device) if hardware.detected else hardware.name
+    """The machine of a measurement, named by its chip where the spec says that it is detected.
+
+    ``gpu`` is the number of the one that did the work, where ``device`` is ``cuda``.
+    """
+    chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
+    name = hardware.name
+    if hardware.detected:
+        name = f"{name}: {chip}, {environment.logical_cpus} vCPUs"
     if not only_host:
         name = f"{name} (host {environment.fingerprint[:4]})"
     if device != hardware.device and not hardware.detected:
@@ -72,8 +78,6 @@ def cpu_name(environment: Environment) -> str:
     return " ".join(_MARKS.sub(" ", environment.cpu).split())
 
 
-def _detected_name(hardware: Hardware, environment: Environment, device: str) -> str:
-    """Named by the chip that did the work."""
-    gpus = [gpu.name or "unknown GPU" for gpu in environment.gpus] if device == "cuda" else []
-    chip = gpus[0] if gpus else cpu_name(environment)
-    return f"{hardware.name}: {chip}, {environment.logical_cpus} vCPUs"
+def _gpu_name(environment: Environment, number: int) -> str:
+    known = environment.gpus[number].name if number < len(environment.gpus) else None
+    return known or "unknown GPU"
