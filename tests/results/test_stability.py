@@ -172,3 +172,27 @@ def test_one_process_is_said_with_the_remedy(in_rounds: Callable[..., Any]) -> N
     assert found.cause == "process"
     assert "`--rounds 3`" in found.remedy
     assert in_rounds(1.0, 1.0) == ()
+
+
+def test_few_dependent_samples_of_rounds_rarely_alarm(make_result: MakeResult) -> None:
+    """Ten samples a round that remember their neighbours are apart by themselves, and no news."""
+    noise, alarms = np.random.default_rng(20161121), 0
+    for _ in range(100):
+        joined: Measurement | None = None
+        for _ in range(3):
+            turn = remembering(noise, count=10, memory=0.9)
+            measurement = make_result().measurement
+            joined = with_round(joined, measurement.model_copy(update={"samples_seconds": turn}), 1)
+        assert joined is not None
+        found = instabilities(joined, make_result().environment)
+        alarms += any(one.cause == "rounds" for one in found)
+    assert alarms <= 3
+
+
+def remembering(noise: np.random.Generator, count: int, memory: float) -> tuple[float, ...]:
+    """Steps about a second, 6 % apart, each of which takes after the one before."""
+    state, taken = noise.normal(), []
+    for _ in range(count):
+        state = memory * state + (1 - memory**2) ** 0.5 * noise.normal()
+        taken.append(1 + 0.06 * state)
+    return tuple(taken)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from epochcost.results.pinning import Pinning
 from epochcost.results.records import Conditions, Environment, Measurement, Throttle
-from epochcost.statistics import drift, mean_interval, two_modes
+from epochcost.statistics import chance_of_differing, drift, two_modes
 from epochcost.units import seconds
 
 Cause = Literal[
@@ -41,6 +41,8 @@ _MOST_FROZEN_SHARE = 0.01
 _FEWEST_SAMPLES = 30
 # What the intervals of figures from a few rounds already tell.
 _LEAST_BETWEEN_ROUNDS = 0.05
+# Nine to one that processes differ: rounds of ten dependent samples are often apart by themselves.
+_LEAST_CHANCE = 0.9
 # With fewer steps of the timer in a step, its grain is above one percent.
 _FEWEST_TIMER_STEPS = 100
 
@@ -159,18 +161,17 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
 
 
 def _rounds_apart(measurement: Measurement) -> Instability | None:
-    """Rounds that differ by more than their own intervals tell; they explain drift and modes."""
+    """Rounds that differ by more than dependent samples explain; they explain drift and modes."""
     if len(measurement.rounds) <= 1:
         return None
-    ends = list(accumulate(measurement.samples_by_round, initial=0))
-    rounds = [measurement.samples_seconds[begin:end] for begin, end in pairwise(ends)]
-    fast, slow = min(rounds, key=fmean), max(rounds, key=fmean)
-    change = fmean(slow) / fmean(fast) - 1
-    if change < _LEAST_BETWEEN_ROUNDS or mean_interval(fast).high >= mean_interval(slow).low:
+    samples, counts = measurement.samples_seconds, measurement.samples_by_round
+    means = [fmean(samples[begin:end]) for begin, end in pairwise(accumulate(counts, initial=0))]
+    change = max(means) / min(means) - 1
+    if change < _LEAST_BETWEEN_ROUNDS or chance_of_differing(samples, counts) < _LEAST_CHANCE:
         return None
     return Instability(
         "rounds",
-        f"the slowest of {len(rounds)} rounds took {change:+.0%} against the fastest",
+        f"the slowest of {len(means)} rounds took {change:+.0%} against the fastest",
         "measure in more rounds (--rounds, --resume), spread over hours; look for heat, for a "
         "neighbour, or for threads placed by chance: `threads`, `vcpus`",
     )

@@ -15,6 +15,7 @@ from epochcost.statistics.ratio import Bounded, ratio
 from epochcost.statistics.shape import Modes, Outliers, drift, outliers, two_modes
 from epochcost.statistics.summary import Summary, summarise
 from epochcost.statistics.tails import LEVEL, quantiles, student_quantile, wilson_interval
+from epochcost.statistics.wander import chance_of_differing
 
 __all__ = [
     "LEVEL",
@@ -25,6 +26,7 @@ __all__ = [
     "Summary",
     "autocorrelation_time",
     "block_length",
+    "chance_of_differing",
     "drift",
     "mean_interval",
     "outliers",

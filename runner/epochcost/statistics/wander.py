@@ -71,6 +71,26 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     ``rounds`` are the counts of consecutive samples that each came from a process of its own.
     """
     choices = _choices(tuple(rounds))
+    weights, residual = _weights(times, choices)
+    kept = weights > _NEGLIGIBLE
+    degrees = len(choices.counts) - 1
+    spreads = np.sqrt(residual[kept] / degrees * choices.variance[kept])
+    return _mixture_quantile(weights[kept] / weights[kept].sum(), spreads, degrees, level)
+
+
+def chance_of_differing(samples: Sequence[float] | Series, rounds: Sequence[int]) -> float:
+    """The probability that fresh processes differ, given samples of rounds; one half beforehand.
+
+    A wander explains means apart as well, where rounds are not much longer than its memory, so a
+    few samples that depend on one another make no certainty.
+    """
+    weights, _ = _weights(np.asarray(samples, dtype=np.float64), _choices(tuple(rounds)))
+    by_between = weights.reshape(-1, len(_betweens(len(rounds)))).sum(axis=0)
+    return float(1 - by_between[0] / by_between.sum())
+
+
+def _weights(times: Series, choices: _Choices) -> tuple[Series, Series]:
+    """How well each choice explains the times, that of the best being 1; residuals' squares."""
     means = np.add.reduceat(times, choices.begins) / choices.counts
     degrees = len(means) - 1
     # Less their own mean, which whitening would take away as well, with more rounding.
@@ -79,10 +99,7 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     # Equal means fit every choice alike; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
     likelihood = choices.weight - degrees / 2 * np.log(residual)
-    weights = np.exp(likelihood - likelihood.max())
-    kept = weights > _NEGLIGIBLE
-    spreads = np.sqrt(residual[kept] / degrees * choices.variance[kept])
-    return _mixture_quantile(weights[kept] / weights[kept].sum(), spreads, degrees, level)
+    return np.exp(likelihood - likelihood.max()), residual
 
 
 def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
