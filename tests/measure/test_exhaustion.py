@@ -12,9 +12,10 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.measure.exhaustion import tells_of_memory
+from epochcost.measure.exhaustion import memory_kills, tells_of_memory
 from epochcost.measure.failures import OutOfMemory, TrialRefused
 from epochcost.measure.job import Job
+from epochcost.measure.kernel_files import ControlGroups
 from epochcost.measure.memory import available_memory_bytes, memory_limit_bytes
 from epochcost.measure.trial import run_trial
 
@@ -63,7 +64,26 @@ def test_other_failures_are_none_of_memory(words: str) -> None:
 def test_a_kill_is_taken_for_the_system_s() -> None:
     """The kernel's kill leaves no words at all; a termination is somebody's."""
     assert tells_of_memory("", status=-9)
+    assert tells_of_memory("", status=-9, for_memory=True)
+    assert not tells_of_memory("", status=-9, for_memory=False)
     assert not tells_of_memory("", status=-15)
+
+
+@pytest.mark.parametrize(
+    ("group", "file"),
+    [("0::/job", "job/memory.events"), ("4:memory:/job", "memory/job/memory.oom_control")],
+)
+def test_the_kernels_kills_are_those_of_the_group(tmp_path: Path, group: str, file: str) -> None:
+    """Another container's are in the machine's count alone, which counts where no group does."""
+    membership, machine = tmp_path / "cgroup", tmp_path / "vmstat"
+    membership.write_text(group)
+    groups = ControlGroups(membership, tmp_path)
+    assert memory_kills(groups, machine) is None
+    machine.write_text("pgfault 12\noom_kill 7\nswap_ra 1\n")
+    assert memory_kills(groups, machine) == 7
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text("oom 3\noom_kill 2\noom_group_kill 0\n")
+    assert memory_kills(groups, machine) == 2
 
 
 def huge_product(rows: int) -> onnx.ModelProto:

@@ -17,7 +17,7 @@ import pytest
 from onnx import helper
 
 from epochcost.measure import trial
-from epochcost.measure.failures import TrialFailed, TrialRefused
+from epochcost.measure.failures import OutOfMemory, TrialFailed, TrialRefused
 from epochcost.measure.job import Job, Progress, Sampling
 from epochcost.measure.trial import run_trial, started_worker
 
@@ -93,7 +93,7 @@ def left_behind() -> list[psutil.Process]:
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (signal.SIGKILL, "killed by SIGKILL, by someone or by the system because memory ran out"),
+        (signal.SIGKILL, "killed by SIGKILL, by someone"),
         (signal.SIGSEGV, "killed by SIGSEGV"),
         (signal.SIGTERM, "killed by SIGTERM"),
     ],
@@ -107,6 +107,31 @@ def test_a_killed_worker_is_a_failed_trial(
         run_trial(job, tmp_path, kill_worker_with(number))
     assert caught.value.exit_code == 3
     assert not left_behind()
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "words"),
+    [
+        ((3, 4), OutOfMemory, "by the system because memory ran out"),
+        ((3, 3), TrialFailed, "by someone: the system counted no kill for memory"),
+        ((None, None), OutOfMemory, "by someone or by the system because memory ran out"),
+    ],
+)
+def test_the_kernels_count_tells_who_killed_a_worker(
+    counting: Job,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    counts: tuple[int | None, ...],
+    error: type[TrialFailed],
+    words: str,
+) -> None:
+    """Only where it does not tell, a kill counts as the end of memory unproved."""
+    told = iter(counts)
+    monkeypatch.setattr(trial, "memory_kills", lambda: next(told))
+    job = counting.model_copy(update={"sampling": ENDLESS})
+    with pytest.raises(TrialFailed, match=words) as caught:
+        run_trial(job, tmp_path, kill_worker_with(signal.SIGKILL))
+    assert type(caught.value) is error
 
 
 def test_a_refused_job_fails_in_the_workers_words(counting: Job, tmp_path: Path) -> None:

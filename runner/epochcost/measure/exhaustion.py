@@ -12,11 +12,14 @@ import signal
 import sys
 from pathlib import Path
 
-from epochcost.measure.kernel_files import read_text
+from epochcost.measure.kernel_files import ControlGroups, read_text
 
 # Linux: what the kernel ends first when memory is short (proc_pid_oom_score_adj(5)).
 _FIRST_TO_GO = "1000"
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
+_MACHINE = Path("/proc/vmstat")
+_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+_GROUPS = ControlGroups()
 _STATUS = Path("/proc/self/status")
 _SIGNS = re.compile(
     "|".join(
@@ -43,12 +46,29 @@ _SIGNS = re.compile(
 )
 
 
-def tells_of_memory(words: str, status: int = 0) -> bool:
+def tells_of_memory(words: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process that ended so, with these last words, ran out of memory.
 
-    A SIGKILL counts: the kernel gives no other sign, and nobody else sends one by habit.
+    A SIGKILL counts unless the kernel says otherwise (``for_memory``): nobody sends one by habit.
     """
-    return status == -signal.SIGKILL or _SIGNS.search(words) is not None
+    killed = status == -signal.SIGKILL and for_memory is not False
+    return killed or _SIGNS.search(words) is not None
+
+
+def memory_kills(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
+    """How many processes the kernel has ended for memory; None where it does not tell.
+
+    Those of this control group where it counts them (admin-guide: cgroup-v2, ``memory.events``;
+    cgroup-v1, ``memory.oom_control``), else those of the machine (since Linux 4.13).
+    """
+    files = (*groups.files("memory.events", "memory", "memory.oom_control"), machine)
+    found = (_KILLS.search(read_text(file) or "") for file in files)
+    return next((int(count[1]) for count in found if count), None)
+
+
+def killed_for_memory(before: int | None, after: int | None) -> bool | None:
+    """What two of these counts say of a kill between them; None: nothing."""
+    return None if before is None or after is None else after > before
 
 
 def volunteer() -> None:

@@ -20,7 +20,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from epochcost.measure.exhaustion import tells_of_memory
+from epochcost.measure.exhaustion import killed_for_memory, memory_kills, tells_of_memory
 from epochcost.measure.failures import OutOfMemory, TrialFailed, TrialRefused
 from epochcost.measure.job import Job, Message, Progress
 from epochcost.measure.pinning import children_pinned
@@ -38,6 +38,12 @@ _READING_SECONDS = 1.0
 # What taking down a GPU's context may need after the last word.
 _ENDING_SECONDS = 60
 _LAST_LINES = 8
+# By whether the kernel counted a kill for memory meanwhile; None where it does not tell.
+_KILLERS = {
+    True: "by the system because memory ran out",
+    False: "by someone: the system counted no kill for memory",
+    None: "by someone or by the system because memory ran out",
+}
 _WORKER = "epochcost.measure.worker"
 _START = Path(__file__).with_name("start.py")
 _JOB, _MEASUREMENT, _LOG = "job.json", "measurement.json", "worker.log"
@@ -53,11 +59,13 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
 class Worker:
     """A process that has begun to load what it measures with, and waits for its job.
 
-    ``folder`` takes the job, the worker's log and the measurement.
+    ``folder`` takes the job, the worker's log and the measurement; ``memory_kills`` is how many
+    processes the kernel had ended for memory before.
     """
 
     process: subprocess.Popen[str]
     folder: Path
+    memory_kills: int | None
 
     def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
         """Hand the one job over, follow it to its end and read the measurement.
@@ -71,7 +79,9 @@ class Worker:
         status = _wait(self.process)
         log = self.folder / _LOG
         if status != 0 or failure is not None:
-            raise _failure(status, failure, _obituary(status, failure, log))
+            for_memory = killed_for_memory(self.memory_kills, memory_kills())
+            words = _obituary(status, failure, log, for_memory)
+            raise _failure(status, failure, words, for_memory)
         return _read(self.folder / _MEASUREMENT, log)
 
 
@@ -85,12 +95,13 @@ def started_worker(
     this process does, whatever the cause.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
+    kills = memory_kills()
     module = (_WORKER, str(folder / _JOB), str(folder / _MEASUREMENT))
     command = command_here(*module) if python is None else command_in(python, *module)
     # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
     with (folder / _LOG).open("wb") as errors, _started(command, errors, pinning) as process:
         try:
-            yield Worker(process, folder)
+            yield Worker(process, folder, kills)
         finally:
             process.kill()
 
@@ -115,10 +126,10 @@ def command_in(python: Path, module: str, *arguments: str) -> list[str]:
     return [str(python), "-I", str(_START), module, *arguments]
 
 
-def _failure(status: int, failure: str | None, words: str) -> TrialFailed:
+def _failure(status: int, failure: str | None, words: str, for_memory: bool | None) -> TrialFailed:
     """The error for how a worker ended; that this process ended it for a hang says no memory."""
     hung = failure is not None and status == -signal.SIGKILL
-    if not hung and tells_of_memory(words, status):
+    if not hung and tells_of_memory(words, status, for_memory):
         return OutOfMemory(words)
     return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(words)
 
@@ -208,16 +219,16 @@ def _read(path: Path, log: Path) -> Measurement:
         raise TrialFailed(_obituary(0, None, log)) from None
 
 
-def _obituary(status: int, failure: str | None, log: Path) -> str:
+def _obituary(status: int, failure: str | None, log: Path, for_memory: bool | None = None) -> str:
     """Say how the worker ended, in its own words where it left some."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
     words = f"; its last words:{last}" if last else "; it left no last words"
-    return f"worker: {_ending(status)}{words}"
+    return f"worker: {_ending(status, for_memory)}{words}"
 
 
-def _ending(status: int) -> str:
+def _ending(status: int, for_memory: bool | None) -> str:
     if status == 0:
         return "ended without a measurement"
     if status > 0:
@@ -227,7 +238,7 @@ def _ending(status: int) -> str:
     except ValueError:
         name = f"signal {-status}"
     if name == "SIGKILL":
-        return "killed by SIGKILL, by someone or by the system because memory ran out"
+        return f"killed by SIGKILL, {_KILLERS[for_memory]}"
     return f"killed by {name}"
 
 
