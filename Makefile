@@ -42,11 +42,13 @@ check: $(VENV)/dev.installed  ## lint, types, layers, specs, a strict build of t
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/epochcost check
+	$(BIN)/epochcost fmt --check
 	$(BIN)/epochcost build --strict --site-dir .cache/check-site
 
-format: $(VENV)/dev.installed  ## format the code
+format: $(VENV)/dev.installed  ## format the code and the specs
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/epochcost fmt
 
 # One resolution for all: the smaller locks are constrained to the versions of the largest.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \

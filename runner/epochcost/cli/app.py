@@ -23,6 +23,7 @@ from epochcost.cli import (
     check,
     diff,
     estimate,
+    fmt,
     plan,
     prices,
     quote,
@@ -64,6 +65,7 @@ app.command("cheapest")(cheapest.cheapest)
 app.command("check")(check.check)
 app.command("diff")(diff.diff)
 app.command("estimate")(estimate.estimate)
+app.command("fmt")(fmt.fmt)
 app.command("plan")(plan.plan)
 app.add_typer(prices.app, name="prices")
 app.command("quote")(quote.quote)

@@ -34,7 +34,12 @@ RESERVED = ("targets",)
 
 
 def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """The keys that the table at a path may hold; none where the path leads to no table.
+    """The keys that the table at a path may hold; none where the path leads to no table."""
+    return frozenset(ordered_keys_of(spec, path))
+
+
+def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
+    """The keys that the table at a path may hold, in the order in which a spec gives them.
 
     Positions in arrays do not matter. A part that is the name of a variant, such as an optimizer's,
     narrows the choice to that variant.
@@ -42,7 +47,7 @@ def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
     tables: Sequence[type[Spec]] = [spec]
     for part in path:
         tables = _within(tables, part) if isinstance(part, str) else tables
-    return frozenset(key for table in tables for key in table.model_fields)
+    return tuple(dict.fromkeys(key for table in tables for key in table.model_fields))
 
 
 def _within(tables: Sequence[type[Spec]], part: str) -> Sequence[type[Spec]]:

@@ -1,0 +1,215 @@
+"""The layout of a spec's text: keys in the order of its model, one spacing, every comment kept.
+
+    lines before the first key                stay on top
+    keys of a table                           in the model's order, inline tables too
+    [tables] and [[items of arrays]]          in the model's order, after an empty line
+    comments                                  stay above or behind what they stood at
+    empty lines between keys                  stay with the key below them, one at most
+
+Lines of an array over several lines, numbers, texts and keys are left as they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import tomli
+from tree_sitter import Node
+
+from epochcost.specs.base import NamedSpec
+from epochcost.specs.kinds import ordered_keys_of
+from epochcost.specs.positions import key_parts, syntax_tree
+
+_HEADERS = ("table", "table_array_element")
+_Path = tuple[str, ...]
+
+
+@dataclass(eq=False)
+class _Line:
+    """A key with its value, the comments and empty lines above it, the comment behind it."""
+
+    node: Node
+    above: list[str]
+    behind: str = ""
+
+
+@dataclass(eq=False)
+class _Section:
+    """A header, none at the top of the file, with its keys and the comments after the last."""
+
+    path: _Path = ()
+    header: str = ""
+    above: list[str] = field(default_factory=list)
+    lines: list[_Line] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
+
+
+def laid_out(kind: type[NamedSpec], text: str) -> str:
+    """The text in canonical layout; the values are those of ``text``, and so are the comments.
+
+    Raises ValueError, with the demand, where the text is no TOML, or is written in a way in which
+    keys cannot change places.
+    """
+    text = text.replace("\r\n", "\n")
+    values = tomli.loads(text, parse_float=str)
+    root = syntax_tree(text.encode())
+    reader = _Reader()
+    reader.read(root)
+    blocks = [_block(kind, section) for section in _arranged(kind, reader.sections, 0)]
+    whole = "\n\n".join(block for block in blocks if block)
+    result = "".join(f"{line}\n" for line in reader.preamble) + whole + "\n"
+    if root.has_error or tomli.loads(result, parse_float=str) != values:
+        raise ValueError("should be written so that its keys can change places")
+    return result
+
+
+class _Reader:
+    """Goes through a text once and gives every comment to the key or header that it is about."""
+
+    def __init__(self) -> None:
+        self.preamble: list[str] = []
+        self.sections = [_Section()]
+        self._above: list[str] = []
+        # The first row that nothing has been read of.
+        self._row = 0
+        self._begun = False
+
+    def read(self, root: Node) -> None:
+        """Read a document: the lines above all else, then its sections in their order."""
+        for node in _statements(root):
+            if node.type == "comment" and node.start_point.row < self._row:
+                self._put_behind(f" {_text(node).rstrip()}")
+                continue
+            if node.start_point.row > self._row and (self._row or self._above):
+                self._above.append("")
+            self._row = _last_row(node) + 1
+            if node.type == "comment":
+                self._above.append(_text(node).rstrip())
+            else:
+                self._take(node)
+        self.sections[-1].below += self._above
+
+    def _put_behind(self, comment: str) -> None:
+        section = self.sections[-1]
+        if section.lines:
+            section.lines[-1].behind = comment
+        else:
+            section.header += comment
+
+    def _take(self, node: Node) -> None:
+        if not self._begun:
+            self.preamble, self._above, self._begun = self._above, [], True
+        above, self._above = self._above, []
+        if node.type == "pair":
+            self.sections[-1].lines.append(_Line(node, above))
+            return
+        last = max((number for number, line in enumerate(above) if not line), default=-1)
+        self.sections[-1].below += above[: last + 1]
+        self.sections.append(_Section(key_parts(node), _header(node), above[last + 1 :]))
+
+
+def _statements(node: Node) -> Iterator[Node]:
+    """Headers, pairs and comments of a whole text, in its order; a pair before its comment."""
+    for child in node.named_children:
+        if child.type in (*_HEADERS, "pair", "comment"):
+            yield child
+            yield from _statements(child)
+
+
+def _last_row(node: Node) -> int:
+    if node.type in _HEADERS:
+        return node.start_point.row
+    return node.end_point.row
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+def _header(node: Node) -> str:
+    key = _text(next(child for child in node.named_children if child.type.endswith("_key")))
+    return f"[{key}]" if node.type == "table" else f"[[{key}]]"
+
+
+def _arranged(kind: type[NamedSpec], sections: Sequence[_Section], depth: int) -> list[_Section]:
+    """Tables in the model's order, each with the tables below it; items of arrays as they come."""
+    if len(sections) < 2:
+        return [*sections]
+    arranged: list[_Section] = []
+    for own, below in _runs(sections, depth):
+        arranged += own
+        if below:
+            order = _order(kind, below[0].path[:depth])
+            ordered = sorted(below, key=lambda section: order(section.path[depth:]))
+            for _, group in groupby(ordered, key=lambda section: section.path[depth]):
+                arranged += _arranged(kind, [*group], depth + 1)
+    return arranged
+
+
+def _runs(
+    sections: Sequence[_Section], depth: int
+) -> Iterator[tuple[list[_Section], list[_Section]]]:
+    """Each table of a depth with the deeper ones that belong to it.
+
+    Of several, which are items of an array, those that follow; of one, all: a table may stand after
+    the tables below it.
+    """
+    starts = [number for number, section in enumerate(sections) if len(section.path) == depth]
+    if len(starts) < 2:
+        own = [sections[start] for start in starts]
+        yield own, [section for section in sections if section not in own]
+        return
+    for start, end in zip(starts, [*starts[1:], len(sections)], strict=True):
+        yield [sections[start]], [*sections[start + 1 : end]]
+
+
+def _block(kind: type[NamedSpec], section: _Section) -> str:
+    """The lines of a table, from the comments above its header to those after its last key."""
+    names = [_name(line.node) for line in section.lines if key_parts(line.node) == ("name",)]
+    order = _order(kind, (*section.path, *names[:1]))
+    lines = [*section.above, section.header] if section.header else []
+    ordered = sorted(section.lines, key=lambda line: order(key_parts(line.node)))
+    for number, line in enumerate(ordered):
+        lines += line.above[1:] if number == 0 and line.above[:1] == [""] else line.above
+        lines.append(_pair(kind, line.node, section.path) + line.behind)
+    return "\n".join((*lines, *section.below)).rstrip("\n")
+
+
+def _name(pair: Node) -> str:
+    """The value of a key ``name``, which tells variants of a table apart."""
+    return str(tomli.loads(_text(pair))["name"])
+
+
+def _order(kind: type[NamedSpec], path: Sequence[str]) -> Callable[[Sequence[str]], int]:
+    """Where a key stands in the table at a path; unknown ones, as in mappings, come last."""
+    places = {key: place for place, key in enumerate(ordered_keys_of(kind, tuple(path)))}
+    return lambda key: places.get(key[0], len(places))
+
+
+def _pair(kind: type[NamedSpec], node: Node, path: Sequence[str]) -> str:
+    key, value = node.named_children[:2]
+    return f"{_text(key)} = {_value(kind, value, (*path, *key_parts(node)))}"
+
+
+def _value(kind: type[NamedSpec], node: Node, path: Sequence[str]) -> str:
+    """A value on one line with one spacing; one over several as it is, without loose ends."""
+    if node.start_point.row != node.end_point.row:
+        return _over_lines(node)
+    if node.type == "array":
+        return f"[{', '.join(_value(kind, item, path) for item in node.named_children)}]"
+    if node.type != "inline_table":
+        return _text(node)
+    pairs = node.named_children
+    names = [_name(pair) for pair in pairs if key_parts(pair) == ("name",)]
+    order = _order(kind, (*path, *names[:1]))
+    ordered = sorted(pairs, key=lambda pair: order(key_parts(pair)))
+    return f"{{ {', '.join(_pair(kind, pair, path) for pair in ordered)} }}" if pairs else "{}"
+
+
+def _over_lines(node: Node) -> str:
+    text = _text(node)
+    if node.type != "array" or any(quotes in text for quotes in ('"""', "'''")):
+        return text
+    return "\n".join(line.rstrip() for line in text.split("\n"))
