@@ -4,6 +4,8 @@
 training mode; ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only.
 """
 
+from epochcost.autodiff.loss_scaling import LossScaling
+from epochcost.autodiff.mixed import Precision
 from epochcost.autodiff.optimizers import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
 from epochcost.autodiff.step import (
     Accumulation,
@@ -21,7 +23,9 @@ __all__ = [
     "Adagrad",
     "Adam",
     "Carried",
+    "LossScaling",
     "Momentum",
+    "Precision",
     "RmsProp",
     "Sgd",
     "Term",

@@ -17,6 +17,7 @@ from onnx import helper, numpy_helper
 
 from epochcost.autodiff.builder import Builder, Provider, Value
 from epochcost.autodiff.expand import expanded
+from epochcost.autodiff.mixed import Mixed
 from epochcost.autodiff.prune import live_nodes, relabelled, used_names
 from epochcost.autodiff.spelling import respelled
 from epochcost.errors import ModelError
@@ -53,16 +54,19 @@ def open_model(
     model: onnx.ModelProto,
     dimensions: Mapping[str, int] | None = None,
     provider: Provider | None = None,
+    mixed: Mixed | None = None,
 ) -> Forward:
     """A copy of the model with static shapes inside a Builder.
 
     ``dimensions`` gives symbolic dimensions their sizes, ``provider`` says where the graph will
-    run. Raises ModelError when a dimension stays unbound, or when an opset before 13 cannot be
-    brought up to it.
+    run, ``mixed`` computes in half precision. Raises ModelError when a dimension stays unbound, or
+    when an opset before 13 cannot be brought up to it.
     """
     bound = bind_dimensions(expanded(respelled(model)), dimensions or {})
+    bound = mixed.rewritten(bound) if mixed else bound
     graph = bound.graph
-    op = Builder(bound.opset_import, min(bound.ir_version, NEWEST_IR_VERSION), provider)
+    built = mixed.builder if mixed else Builder
+    op = built(bound.opset_import, min(bound.ir_version, NEWEST_IR_VERSION), provider)
     for tensor in graph.initializer:
         op.add_initializer(tensor)
     held = {tensor.name for tensor in graph.initializer}

@@ -17,7 +17,9 @@ from epochcost.autodiff.batch_statistics import train_on_batches
 from epochcost.autodiff.builder import Provider, Value
 from epochcost.autodiff.choices import chosen, matching, unknown
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
+from epochcost.autodiff.loss_scaling import LossScaling, Scale, all_finite, scale_of
 from epochcost.autodiff.losses import LossFunction
+from epochcost.autodiff.mixed import Precision, mixed_of
 from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
 from epochcost.autodiff.spelling import respelled
 from epochcost.autodiff.terms import Objective, Term, objective, terms_of
@@ -32,7 +34,7 @@ class Accumulation:
     """A graph for the micro-batches before the last: it adds to the gradient sums.
 
     Running statistics move too. Its inputs are those of the step without learning rate and
-    optimizer state.
+    optimizer state; the scale of the loss, where there is one, it reads and leaves as it is.
     """
 
     model: onnx.ModelProto
@@ -80,6 +82,7 @@ class _Pulled:
     """A model inside one Builder with its loss and the gradient of each trained parameter.
 
     ``standing`` are the moves that no gradient makes: running statistics, recurrent state.
+    Gradients are of the loss itself, whatever ``scale`` it was differentiated at.
     """
 
     forward: Forward
@@ -87,6 +90,7 @@ class _Pulled:
     loss: Value
     gradients: Mapping[str, Value]
     standing: tuple[Move, ...]
+    scale: Scale | None
 
     @property
     def compared(self) -> list[Value]:
@@ -114,6 +118,8 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     micro_batches: int = 1,
     provider: Provider | None = None,
     carry: Mapping[str, str] | None = None,
+    precision: Precision = "fp32",
+    loss_scaling: LossScaling | None = None,
 ) -> TrainingStep:
     """Differentiate a model into a training step.
 
@@ -126,8 +132,11 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     gradients of so many runs are averaged before each update. ``provider`` allows forms that only
     that execution provider runs; without it any can. ``carry`` maps inputs to the outputs that
     they are in the next step, such as a recurrent state, which starts at zeros; no gradient flows
-    from one step to another. A parameter that does not reach the output is not trained. Raises
-    ModelError for unknown names and for what cannot be differentiated.
+    from one step to another. ``precision`` fp16 or bf16 computes in half precision what
+    ``graphs.autocast`` does not keep in float32; weights, loss, gradients' sums and update are
+    float32, and the loss of fp16 is scaled as ``loss_scaling`` says (default: as PyTorch's
+    GradScaler does). A parameter that does not reach the output is not trained. Raises ModelError
+    for unknown names and for what cannot be differentiated.
     """
     terms, mover = terms_of(loss, output), _mover(optimizer)
     everything = [parameter.name for parameter in parameters(model)]
@@ -135,15 +144,19 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     frozen = matching("freeze", freeze, [*everything, *held])
     undecayed = matching("no_weight_decay", no_weight_decay, everything)
     trainable = [name for name in everything if name not in frozen]
-    forward = open_model(in_training_mode(respelled(model), seed), dimensions, provider)
+    mixed = mixed_of(precision, [*everything, *held])
+    forward = open_model(in_training_mode(respelled(model), seed), dimensions, provider, mixed)
     op = forward.op
     batched = train_on_batches(op, held, frozen)
     standing = (*batched.moves, *_recurrent(forward, carry or {}))
-    pulled = _pull(forward, batched.nodes, standing, terms, trainable, micro_batches)
+    scale = scale_of(op, precision, loss_scaling)
+    pulled = _pull(forward, batched.nodes, standing, terms, trainable, micro_batches, scale)
     sums = summed(op, pulled.gradients) if micro_batches > 1 else {}
     gradients = {name: move.after for name, move in sums.items()} or pulled.gradients
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
-    moves = list(updates(op, mover, clipped(op, gradients, clip_norm), rate, undecayed))
+    finite = all_finite(op, gradients) if scale else None
+    moves = list(updates(op, mover, clipped(op, gradients, clip_norm), rate, undecayed, finite))
+    moves += scale.moves(finite) if scale and finite else ()
     moves += [*(emptied(op, total) for total in sums.values()), *standing]
     data = {data.name for data in data_inputs(model)}
     return TrainingStep(
@@ -193,17 +206,20 @@ def _pull(
     terms: Sequence[Term],
     trainable: Sequence[str],
     micro_batches: int,
+    scale: Scale | None,
 ) -> _Pulled:
     """The loss and its gradients; a micro-batch counts for its share of the update."""
     op = forward.op
     built = objective(forward, terms)
-    found = pull_back(op, nodes, _shares(built, micro_batches), trainable)
+    shares = _shares(built, micro_batches)
+    found = pull_back(op, nodes, scale.scaled(shares) if scale else shares, trainable)
     gradients = {name: found[name] for name in trainable if name in found}
     if not gradients:
         outputs = ", ".join(map(repr, built.cotangents))
         raise ModelError(f"no trainable parameter reaches the output {outputs}")
     loss = op.rename(built.value, "loss")
-    return _Pulled(forward, built.targets, loss, gradients, standing)
+    gradients = scale.unscaled(gradients) if scale else gradients
+    return _Pulled(forward, built.targets, loss, gradients, standing, scale)
 
 
 def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
@@ -238,6 +254,7 @@ def _closed(
 
 def _accumulation(pulled: _Pulled, sums: Sequence[Move]) -> Accumulation:
     trained = [pulled.forward.value(name) for name in pulled.gradients]
+    trained += [pulled.scale.before] if pulled.scale else []
     return Accumulation(
         model=_closed(pulled, trained, sums, "accumulation"),
         loss=pulled.loss.name,

@@ -61,32 +61,41 @@ def updates(
     gradients: Mapping[str, Value],
     rate: Value,
     undecayed: Collection[str] = (),
+    finite: Value | None = None,
 ) -> Iterator[Move]:
     """The moves of each parameter and its states, and of the step count where it is asked for.
 
-    The weights of ``undecayed`` parameters are not decayed.
+    The weights of ``undecayed`` parameters are not decayed. Where ``finite`` is given, a bool
+    scalar, and false, everything stays as it was.
     """
     count = None
     if optimizer.counts_steps:
         before = op.input("step_count", (), TensorProto.DOUBLE)
         count = before + 1.0
-        yield Move(before, op.rename(count, "step_count.next"), "state")
+        counted = _if_finite(finite, count, before)
+        yield Move(before, op.rename(counted, "step_count.next"), "state")
     for name, gradient in gradients.items():
         w = op.values[name]
         typed = rate if w.elem_type == rate.elem_type else op.Cast(rate, to=w.elem_type)
         rule = optimizer.undecayed() if name in undecayed else optimizer
-        yield from _moves(op, rule, w, gradient, Pace(typed, count))
+        for before, after, role, first in _changes(op, rule, w, gradient, Pace(typed, count)):
+            kept = op.rename(_if_finite(finite, after, before), f"{before.name}.next")
+            yield Move(before, kept, role, first)
 
 
-def _moves(
+def _changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
-) -> Iterator[Move]:
+) -> Iterator[tuple[Value, Value, Role, First]]:
+    """Each value before and after the update, its role and its first value."""
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
-    yield Move(w, op.rename(update.parameter, f"{w.name}.next"), "parameter", "model")
+    yield w, update.parameter, "parameter", "model"
     for state, after in zip(states, update.states, strict=True):
-        moved = op.rename(after, f"{state.name}.next")
-        yield Move(state, moved, "state", optimizer.initial_state)
+        yield state, after, "state", optimizer.initial_state
+
+
+def _if_finite(finite: Value | None, after: Value, before: Value) -> Value:
+    return after if finite is None else after.op.Where(finite, after, before)
 
 
 def clipped(

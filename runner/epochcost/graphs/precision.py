@@ -1,14 +1,14 @@
 """The same graph in half precision: parameters and what lies between inputs and outputs.
 
-Inputs and outputs keep their types, as a user would feed and read them, with a Cast behind and
-before them; everything else that is fp32 becomes fp16 or bf16. A node stays in fp32, between
-casts, where the operator's schema knows no half type or its arithmetic leaves the range of fp16.
-What a provider has kernels for is left to ``measure``.
+For inference parameters are half from the start; for training they stay fp32, the masters, and are
+cast once in each step. Inputs and outputs keep their types, as a user would feed and read them,
+with a Cast behind and before them; everything else that is fp32 becomes fp16 or bf16, but for what
+``autocast`` keeps in fp32. What a provider has kernels for is left to ``measure``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,28 +17,19 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from epochcost.errors import ModelError
+from epochcost.graphs.autocast import WIDE, WIDE_IN_TRAINING, allowed_inputs, allowed_outputs
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.parameters import parameters, state
 from epochcost.graphs.tensors import declared_values
 
 _FLOAT = TensorProto.FLOAT
-_TYPE_WORDS: dict[int, str] = {
-    TensorProto.FLOAT16: "tensor(float16)",
-    TensorProto.BFLOAT16: "tensor(bfloat16)",
-}
 # IEEE 754 binary16; bfloat16 has 8 bits of significand and the exponents of fp32.
 _LARGEST: dict[int, float] = {
     TensorProto.FLOAT16: 65504.0,
     TensorProto.BFLOAT16: (2 - 2.0**-7) * 2.0**127,
 }
-# Sums of many terms, powers and exponentials soon pass the 65504 of fp16, and coordinates want more
-# than its 11 bits: autocasting frameworks keep their like in fp32 as well.
-_WIDE = frozenset(
-    {
-        "CumSum", "Exp", "GridSample", "MeanVarianceNormalization", "Pow", "Range", "ReduceL2",
-        "ReduceLogSumExp", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize", "Upsample",
-    }
-)  # fmt: skip
+# What is read of a master row by row is read in fp32: casting the whole table would cost more.
+_LOOKUPS = frozenset({"Gather"})
 # How an attribute says that a node makes floats: by their type, or by a tensor of them.
 _TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "output_dtype"})
 _MADE_OF_TENSOR = frozenset({"Constant", "ConstantOfShape"})
@@ -51,7 +42,23 @@ def in_half_precision(model: onnx.ModelProto, elem_type: int) -> onnx.ModelProto
     data inputs, carried state and outputs stay fp32. Numbers beyond the range become the largest
     that there is. Raises ModelError for a graph with branches or loops.
     """
-    rewriting = _Rewriting(model, elem_type)
+    held = {tensor.name for tensor in (*parameters(model), *state(model))}
+    return _rewritten(model, _Rewriting(model, elem_type, WIDE, halved=held))
+
+
+def in_mixed_precision(
+    model: onnx.ModelProto, elem_type: int, masters: Collection[str]
+) -> onnx.ModelProto:
+    """A bound model to be trained with ``TensorProto.FLOAT16`` or ``BFLOAT16`` inside.
+
+    ``masters`` are the weights and statistics, listed or stored: they stay fp32, and each is cast
+    once. More stays in fp32 than for inference (``autocast.WIDE_IN_TRAINING``). Raises ModelError
+    for a graph with branches or loops.
+    """
+    return _rewritten(model, _Rewriting(model, elem_type, WIDE_IN_TRAINING, masters=masters))
+
+
+def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto:
     half = onnx.ModelProto()
     half.CopyFrom(model)
     graph = half.graph
@@ -68,31 +75,43 @@ def in_half_precision(model: onnx.ModelProto, elem_type: int) -> onnx.ModelProto
 class _Rewriting:
     """The new nodes, and which floats exist in which of the two types by now.
 
-    ``_names`` has the name of each float in each type in which it exists.
+    ``_names`` has the name of each float in each type in which it exists. Operators of ``wide``
+    stay fp32, and so do ``masters``; inputs of ``halved`` become half.
     """
 
-    def __init__(self, model: onnx.ModelProto, elem_type: int) -> None:
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        elem_type: int,
+        wide: Collection[str],
+        *,
+        halved: Collection[str] = (),
+        masters: Collection[str] = (),
+    ) -> None:
+        self._wide, self._halved, self._masters = wide, halved, masters
         self.nodes: list[onnx.NodeProto] = []
         self._half = elem_type
         self._suffix = "_" + TensorProto.DataType.Name(elem_type).lower()
         self._model = model
         self._versions = {opset.domain: opset.version for opset in model.opset_import}
-        self._stored = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
+        floats = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
+        self._stored = {name: floats[name] for name in floats if name not in masters}
         self._outputs = {output.name for output in model.graph.output}
-        self._floats = set(self._stored) | {
+        self._floats = set(floats) | {
             value.name
             for value in declared_values(model.graph)
             if value.type.tensor_type.elem_type == _FLOAT
         }
-        self._names: dict[str, dict[int, str]] = {}
+        self._names: dict[str, dict[int, str]] = {
+            name: {_FLOAT: name} for name in floats if name in masters
+        }
         self._used: dict[str, onnx.TensorProto] = {}
 
     def declare_inputs(self, graph: onnx.GraphProto) -> None:
-        """Parameters become half; the other inputs stay what they are."""
-        held = {tensor.name for tensor in (*parameters(self._model), *state(self._model))}
+        """What is to be half becomes so; the other inputs stay what they are."""
         for value in graph.input:
             if value.name in self._floats:
-                kind = self._half if value.name in held else _FLOAT
+                kind = self._half if value.name in self._halved else _FLOAT
                 value.type.tensor_type.elem_type = kind
                 self._names[value.name] = {kind: value.name}
 
@@ -103,21 +122,20 @@ class _Rewriting:
                 f"half precision: demanded a graph without branches and loops; got {node.op_type!r}"
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
-        schema = self._schema(node)
-        kept = schema is None or node.op_type in _WIDE or _typed_by_attribute(node)
-        takes = _allowing(schema.inputs, schema, self._half) if schema and not kept else []
-        gives = _allowing(schema.outputs, schema, self._half) if schema and not kept else []
+        schema, kept = self._schema(node), self._keeps(node)
+        takes = [not kept and allowed for allowed in allowed_inputs(node, schema, self._half)]
+        gives = [not kept and allowed for allowed in allowed_outputs(node, schema, self._half)]
         new = onnx.NodeProto()
         new.CopyFrom(node)
         new.input[:] = [
-            self._read(name, self._half if _at(takes, place) else _FLOAT)
-            for place, name in enumerate(node.input)
+            self._read(name, self._half if halved else _FLOAT)
+            for name, halved in zip(node.input, takes, strict=True)
         ]
         if not kept:
             _retype(new, self._half)
         new.output[:] = [
-            self._write(name, self._half if _at(gives, place) else _FLOAT)
-            for place, name in enumerate(node.output)
+            self._write(name, self._half if halved else _FLOAT)
+            for name, halved in zip(node.output, gives, strict=True)
         ]
         self.nodes.append(new)
 
@@ -134,6 +152,11 @@ class _Rewriting:
         for tensor in self._model.graph.initializer:
             if tensor.name not in self._stored:
                 yield tensor
+
+    def _keeps(self, node: onnx.NodeProto) -> bool:
+        """Whether the node stays fp32 whatever its schema allows."""
+        looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
+        return node.op_type in self._wide or looks_up or _typed_by_attribute(node)
 
     def _schema(self, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
         version = self._versions.get(node.domain, self._versions.get("ai.onnx", 0))
@@ -169,19 +192,6 @@ class _Rewriting:
 
     def _cast(self, source: str, target: str, kind: int) -> None:
         self.nodes.append(helper.make_node("Cast", [source], [target], name=target, to=kind))
-
-
-def _allowing(
-    formals: Sequence[onnx.defs.OpSchema.FormalParameter], schema: onnx.defs.OpSchema, half: int
-) -> list[bool]:
-    """Which formal inputs or outputs may be of the half type; the last stands for all after it."""
-    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    word = _TYPE_WORDS[half]
-    return [word in allowed.get(formal.type_str, [formal.type_str]) for formal in formals]
-
-
-def _at(flags: list[bool], place: int) -> bool:
-    return bool(flags) and flags[min(place, len(flags) - 1)]
 
 
 def _typed_by_attribute(node: onnx.NodeProto) -> bool:

@@ -1,0 +1,108 @@
+"""Taking training steps on onnx's reference evaluator, which computes in every type of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from epochcost.autodiff import Accumulation, Carried, TrainingStep
+from epochcost.graphs.parameters import materialise
+from graph_text import model_of_text
+
+Array = NDArray[Any]
+# bfloat16 is in every operator's schema from here on.
+OPSET = 22
+_CLASSES = 4
+_PERCEPTRON = """g (float[16,12] x) => (float[16,4] logits)
+    { h = Gemm(x, w, b) r = Relu(h) logits = Gemm(r, v, c) }"""
+_NORMALIZED = """g (float[16,1,6,6] x) => (float[16,4] logits) {
+    a = Conv<pads=[1,1,1,1]>(x, k, kb)
+    n = BatchNormalization(a, scale, shift, mean, variance)
+    r = Relu(n)
+    p = MaxPool<kernel_shape=[2,2],strides=[2,2]>(r)
+    d = Conv(p, l)
+    e = Relu(d)
+    f = Flatten(e)
+    logits = Gemm(f, v, c)
+}"""
+
+
+def perceptron(batch_size: int = 16) -> onnx.ModelProto:
+    """Two dense layers, from x [batch_size, 12] to logits [batch_size, 4]."""
+    text = _PERCEPTRON.replace("[16,", f"[{batch_size},")
+    return _with_weights(text, OPSET, w=(12, 32), b=(32,), v=(32, 4), c=(4,))
+
+
+def convolutional(opset: int = OPSET) -> onnx.ModelProto:
+    """Two convolutions, one with BatchNormalization, from x [16, 1, 6, 6] to logits [16, 4]."""
+    weights = {"k": (4, 1, 3, 3), "kb": (4,), "scale": (4,), "shift": (4,), "mean": (4,)}
+    weights |= {"variance": (4,), "l": (8, 4, 3, 3), "v": (8, 4), "c": (4,)}
+    return _with_weights(_NORMALIZED, opset, **weights)
+
+
+def _with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.ModelProto:
+    """A model of that text whose other inputs are stored: vectors as norms start, others drawn."""
+    rng = np.random.default_rng(0)
+    stored = ", ".join(f"float{list(shape)} {name}" for name, shape in shapes.items())
+    model = model_of_text(text.replace("x)", f"x, {stored})", 1), opset)
+    del model.graph.input[1:]
+    for name, shape in shapes.items():
+        fan_in = np.prod(shape) / (shape[0] if len(shape) == 4 else shape[-1])
+        drawn = rng.standard_normal(shape) * np.sqrt(1 / fan_in)
+        first = np.full(shape, float(name in ("scale", "variance")))
+        values = drawn if len(shape) > 1 else first
+        model.graph.initializer.append(numpy_helper.from_array(values.astype("f4"), name))
+    return model
+
+
+def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]:
+    """Examples of four classes without end: a pattern of its own for each, and noise."""
+    rng = np.random.default_rng(seed)
+    shape = [size.dim_value for size in model.graph.input[0].type.tensor_type.shape.dim]
+    patterns = rng.standard_normal((_CLASSES, *shape[1:]))
+    while True:
+        target = rng.integers(0, _CLASSES, shape[0])
+        x = patterns[target] + rng.standard_normal(shape)
+        yield {"x": x.astype("f4"), "target": target}
+
+
+class Stepping:
+    """A step that is fed with its own outputs; ``carried`` has what lives on."""
+
+    def __init__(self, step: TrainingStep, model: onnx.ModelProto, rate: float = 0.05) -> None:
+        self._step, self._rate = step, np.array(rate, np.float32)
+        self._evaluator = ReferenceEvaluator(step.model)
+        drawn = materialise(model)
+        self.carried = {c.input: drawn.get(c.input, _filled(c)) for c in step.carried}
+
+    def __call__(self, batch: Mapping[str, Array]) -> float:
+        """Take one step and return its loss."""
+        feeds = {**batch, self._step.learning_rate: self._rate, **self.carried}
+        got = run(self._evaluator, feeds)
+        self.carried = {c.input: got[c.output] for c in self._step.carried}
+        return float(got[self._step.loss])
+
+    def accumulate(self, accumulation: Accumulation, batch: Mapping[str, Array]) -> None:
+        """Add the gradients of a micro-batch to their sums."""
+        evaluator = ReferenceEvaluator(accumulation.model)
+        known = {**batch, **self.carried}
+        got = run(evaluator, {name: known[name] for name in evaluator.input_names})
+        self.carried |= {c.input: got[c.output] for c in accumulation.carried}
+
+
+def run(evaluator: ReferenceEvaluator, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """Every output by name; numpy's complaints of overflow are not heard."""
+    with np.errstate(all="ignore"):
+        answers = evaluator.run(None, dict(feeds))
+    return dict(zip(evaluator.output_names, map(np.asarray, answers), strict=True))
+
+
+def _filled(carried: Carried) -> Array:
+    dtype = helper.tensor_dtype_to_np_dtype(carried.elem_type)
+    return np.full(carried.shape, carried.fill, dtype)
