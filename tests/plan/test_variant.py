@@ -53,7 +53,8 @@ def test_pinning_is_of_the_cpu_provider() -> None:
     ("variant", "mode", "provider", "reason"),
     [
         (Variant("tf32"), "inference", "cpu", "TF32"),
-        (Variant("fp16"), "training", "cuda", "inference"),
+        (Variant("fp16"), "training", "cuda", None),
+        (Variant("bf16"), "training", "cpu", None),
         (Variant("int8"), "training", "cpu", "inference"),
         (Variant(runtime="onnxruntime==1.20.1"), "inference", "cuda", "built for the CPU alone"),
         (Variant(runtime="onnxruntime==1.20.1"), "inference", "cpu", None),

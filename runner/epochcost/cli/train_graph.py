@@ -53,6 +53,10 @@ def train_graph(
     seed: Annotated[
         int | None, typer.Option(help="Makes Dropout and first values repeatable.")
     ] = None,
+    precision: Annotated[
+        Literal["fp32", "fp16", "bf16"],
+        typer.Option(help="What it computes in; weights, loss and update stay fp32."),
+    ] = "fp32",
     form: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
 ) -> None:
     """Write the training step of a model as one ONNX graph, and its first values beside it.
@@ -77,6 +81,7 @@ def train_graph(
         clip_norm=clip_norm,
         provider=provider,
         carry=_pairs("--carry", carry or ()),
+        precision=precision,
     )
     forward = evaluation_graph(loaded, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)

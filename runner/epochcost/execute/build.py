@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from epochcost.autodiff import TrainingStep, evaluation_graph
+from epochcost.autodiff import Precision, TrainingStep, evaluation_graph
 from epochcost.errors import ModelError
 from epochcost.execute.arrays import (
     save_arrays,
@@ -24,7 +24,12 @@ from epochcost.execute.arrays import (
 )
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.losses import loss_terms
-from epochcost.execute.precision import graph_in_precision, precision_fields
+from epochcost.execute.precision import (
+    graph_in_precision,
+    precision_fields,
+    require_half,
+    step_precision,
+)
 from epochcost.execute.running import running
 from epochcost.execute.runtimes import require_read
 from epochcost.execute.serving import serving_job
@@ -108,7 +113,8 @@ def _inference_job(work: _Work) -> Job:
 def _training_job(work: _Work, training: Training) -> Job:
     trial, folder = work.trial, work.folder
     fields = example_fields(work.graph, work.model, trial.batch_size)
-    step = step_of(work.graph, work.model, training, trial.provider, trial.seed)
+    step = _step(work, training, step_precision(trial))
+    require_half(step.model, trial)
     targets = step_targets(step, work.graph, work.model, training, trial.batch_size)
     teacher = Teacher(fields, targets, trial.seed)
     graph = save_graph(step.model, folder / "step.onnx")
@@ -117,7 +123,7 @@ def _training_job(work: _Work, training: Training) -> Job:
     return Job(
         mode="training",
         **running(trial),
-        **precision_fields(trial, step.model, graph, batches),
+        **precision_fields(trial, step.model, _plain_step(work, training, graph), batches),
         graph=graph,
         batches=batches,
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
@@ -126,6 +132,18 @@ def _training_job(work: _Work, training: Training) -> Job:
         evaluation=_evaluation(work, training, teacher),
         **_rates(work, training, step),
     )
+
+
+def _step(work: _Work, training: Training, precision: Precision) -> TrainingStep:
+    trial = work.trial
+    return step_of(work.graph, work.model, training, trial.provider, trial.seed, precision)
+
+
+def _plain_step(work: _Work, training: Training, graph: Path) -> Path:
+    """The file of the same step in fp32, which that of a trial in another is compared with."""
+    if step_precision(work.trial) == "fp32":
+        return graph
+    return save_graph(_step(work, training, "fp32").model, work.folder / "step-fp32.onnx")
 
 
 def _rates(work: _Work, training: Training, step: TrainingStep) -> dict[str, Any]:

@@ -14,15 +14,23 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 
+from epochcost import autodiff
+from epochcost.errors import CapabilityError
 from epochcost.execute.arrays import save_graph
 from epochcost.graphs.precision import in_half_precision
+from epochcost.graphs.tensors import declared_values
 from epochcost.measure.job import Reference
+from epochcost.measure.placement import HEAVY_OPERATORS
 from epochcost.measure.quantise import Quantising, quantised, suggested
 from epochcost.plan.trial import Trial
 from epochcost.specs.study import Precision
 
 _HALVES: Mapping[Precision, int] = MappingProxyType(
     {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+)
+# What the step graph of each precision computes in: TF32 is the provider's and not the graph's.
+_OF_STEPS: Mapping[Precision, autodiff.Precision] = MappingProxyType(
+    {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 )
 
 
@@ -47,6 +55,36 @@ def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batche
             )
         )
     return plain
+
+
+def step_precision(trial: Trial) -> autodiff.Precision:
+    """What the graph of a training step computes in."""
+    return _OF_STEPS[trial.precision]
+
+
+def require_half(step: onnx.ModelProto, trial: Trial) -> None:
+    """Raise CapabilityError where heavy nodes of a step stay fp32 in half precision.
+
+    They do where ONNX's schema of the operator, at the opset of the graph, knows no such type.
+    """
+    if trial.precision not in _HALVES:
+        return
+    types = {v.name: v.type.tensor_type.elem_type for v in declared_values(step.graph)}
+    wide = sorted(
+        {
+            node.op_type
+            for node in step.graph.node
+            if node.op_type in HEAVY_OPERATORS
+            and any(types.get(name) == TensorProto.FLOAT for name in node.output)
+        }
+    )
+    if wide:
+        opset = max(entry.version for entry in step.opset_import if not entry.domain)
+        raise CapabilityError(
+            f"{trial.precision}: ONNX has no {trial.precision} form of {', '.join(wide)} at opset "
+            f"{opset}: demanded one of every heavy operator; export {trial.model} at a newer opset "
+            "(22 knows most), or measure it in another precision"
+        )
 
 
 def precision_fields(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from epochcost.autodiff import TrainingStep, training_step
+from epochcost.autodiff import Precision, TrainingStep, training_step
 from epochcost.execute.losses import loss_terms
 from epochcost.execute.optimizers import update_rule
 from epochcost.specs.model import Model, Training
@@ -17,6 +17,7 @@ def step_of(
     training: Training,
     provider: Provider,
     seed: int | None = None,
+    precision: Precision = "fp32",
 ) -> TrainingStep:
     """Differentiate as the spec says; ``seed`` makes Dropout repeatable.
 
@@ -32,4 +33,5 @@ def step_of(
         clip_norm=None if training.clip_norm is None else float(training.clip_norm),
         provider=provider,
         carry={carried.input: carried.output for carried in model.carried},
+        precision=precision,
     )

@@ -37,15 +37,20 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """Every output of a first step in fp32 that is not carried to the next."""
+    """Every output of a first step in fp32 that is not carried to the next.
+
+    What only the trial's graph carries, such as the scale of a loss, the reference lacks.
+    """
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
     in_fp32 = job.model_copy(update=same)
     session = open_session(reference.graph, job.provider, plain)
     inputs = graph_inputs(in_fp32, initial_parameters(in_fp32), session.get_inputs())
-    step = Stepper(session, job.provider, job.mode, inputs, job.carried, plain)
+    known = {info.name for info in session.get_inputs()}
+    both = [each for each in job.carried if each.input in known]
+    step = Stepper(session, job.provider, job.mode, inputs, both, plain)
     step()
-    carried = {each.output for each in job.carried}
+    carried = {each.output for each in both}
     names = [info.name for info in session.get_outputs() if info.name not in carried]
     return {name: step.output(name) for name in names}
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from onnx import TensorProto
 
 from epochcost.errors import CapabilityError
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.tensors import declared_values
 from epochcost.measure.failures import JobError
 from epochcost.measure.placement import HEAVY_OPERATORS, ExecutedNode
 from epochcost.specs.study import Precision, Provider
@@ -27,24 +32,47 @@ _PRODUCTS_OF_TWO = frozenset(
     {"Einsum", "FusedGemm", "FusedMatMul", "Gemm", "MatMul", "MultiHeadAttention"}
 )
 _HALVES: dict[Precision, str] = {"fp16": "float16", "bf16": "bfloat16"}
+_TYPES: dict[Precision, int] = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 _NAMES: dict[Provider, str] = {"cpu": "CPU provider", "cuda": "CUDA provider"}
 _MISSING_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(")
 _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
+def declared_in_half(graph: Path, precision: Precision) -> frozenset[str]:
+    """The names of the nodes that a graph has read numbers of a half type, casts apart.
+
+    Empty in other precisions. The graph declares the types of what lies between its nodes.
+    """
+    if precision not in _TYPES:
+        return frozenset()
+    model = load_model(graph).graph
+    half = {
+        value.name
+        for value in declared_values(model)
+        if value.type.tensor_type.elem_type == _TYPES[precision]
+    }
+    return frozenset(
+        node.name for node in model.node if node.op_type != "Cast" and half.intersection(node.input)
+    )
+
+
 def prove_arithmetic(
-    nodes: Iterable[ExecutedNode], precision: Precision, provider: Provider
+    nodes: Iterable[ExecutedNode],
+    precision: Precision,
+    provider: Provider,
+    declared: Collection[str] = (),
 ) -> None:
     """Raise CapabilityError where an fp32 figure would go under another precision's name.
 
-    Half precision: every heavy node read a number of that type; in a graph without heavy nodes,
-    every node that reads floats did, casts apart. int8: integer kernels ran, and no heavy node
+    Half precision: every heavy node read a number of that type, and so did every node of the names
+    in ``declared``; in a graph without heavy nodes, every node that reads floats did, casts apart.
+    int8: integer kernels ran, and no heavy node
     multiplied weights in another type; a product of two activations, as in attention, may.
     Nothing is proved of TF32, whose numbers are fp32 wherever they can be seen.
     """
     every = tuple(nodes)
     if precision in _HALVES:
-        _prove_half(every, precision, provider)
+        _prove_half(every, precision, provider, declared)
     elif precision == "int8":
         _prove_int8(every, provider)
 
@@ -64,10 +92,20 @@ def demanding_kernels(precision: Precision, provider: Provider) -> Iterator[None
         ) from None
 
 
-def _prove_half(nodes: tuple[ExecutedNode, ...], precision: Precision, provider: Provider) -> None:
+def _prove_half(
+    nodes: tuple[ExecutedNode, ...],
+    precision: Precision,
+    provider: Provider,
+    declared: Collection[str],
+) -> None:
     heavy = [node for node in nodes if node.operator in _FLOATING]
     judged = heavy or [n for n in nodes if n.operator != "Cast" and _FLOATS & set(n.input_types)]
-    wrong = [node for node in judged if _HALVES[precision] not in node.input_types]
+    named = [node for node in nodes if node.name in declared and node.operator != "Cast"]
+    word = _HALVES[precision]
+    # The heavy ones alone where there are some: around them ONNX Runtime moves its casts at will.
+    wrong = [n for n in judged if word not in n.input_types] or [
+        n for n in named if word not in n.input_types
+    ]
     if wrong or not judged:
         raise CapabilityError(
             f"{precision}: the {_NAMES[provider]} has no {precision} kernel for "

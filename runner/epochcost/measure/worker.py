@@ -23,7 +23,7 @@ import onnxruntime as ort
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement
-from epochcost.measure.arithmetic import demanding_kernels, prove_arithmetic
+from epochcost.measure.arithmetic import declared_in_half, demanding_kernels, prove_arithmetic
 from epochcost.measure.epochs import run_epochs
 from epochcost.measure.evaluation import held_out_loss, require_finite
 from epochcost.measure.exhaustion import limit_memory, volunteer
@@ -130,7 +130,8 @@ def _proved(
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
     nodes = _profiled(session, stepper)
     placement = prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
-    prove_arithmetic(nodes, job.precision, job.provider)
+    halves = declared_in_half(job.graph, job.precision) if job.mode == "training" else ()
+    prove_arithmetic(nodes, job.precision, job.provider, halves)
     compared = job.outputs if job.reference else ()
     first = {name: stepper.output(name).copy() for name in compared}
     if not job.session.cuda_graph:

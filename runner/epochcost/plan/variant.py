@@ -14,7 +14,7 @@ from typing import Any
 from epochcost.specs.study import GraphOptimization, Mode, Precision, Provider, Study
 
 _BYTES_A_GIB = 2**30
-_TRAINED_IN: tuple[Precision, ...] = ("fp32", "tf32")
+_TRAINED_IN: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
     if provider == "cuda" and variant.runtime is not None and not _knows_cuda(variant.runtime):
         return f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA"
     if mode == "training" and variant.precision not in _TRAINED_IN:
-        return f"training steps are in fp32 or tf32; {variant.precision} is of inference"
+        return (
+            f"training steps are in {', '.join(_TRAINED_IN)}; {variant.precision} is of inference"
+        )
     return None
 
 
