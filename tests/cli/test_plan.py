@@ -39,6 +39,18 @@ def test_the_trials_are_listed_in_order() -> None:
     ]
 
 
+def test_the_rounds_of_each_trial_are_told(tmp_path: Path) -> None:
+    """As the study asks, beside the budget of all of them together; a quick run has one."""
+    study = next((tmp_path / "project/specs/studies").glob("*.toml"))
+    study.write_text(f"rounds = 3\n{study.read_text()}")
+    lines = plan("--provider", "cpu").splitlines()
+    assert lines[1].split() == ["trial", "id", "rounds", "budget"]
+    assert {line.split()[-3] for line in lines[2:]} == {"3"}
+    for arguments, rounds in (((), 3), (("--quick",), 1)):
+        document = json.loads(plan("--provider", "cpu", "--format", "json", *arguments))
+        assert {trial["rounds"] for trial in document["trials"]} == {rounds}
+
+
 def test_json_holds_everything_that_defines_a_trial() -> None:
     """A machine reads the same trials, with the digests of their work."""
     document = json.loads(plan("--provider", "cpu", "--format", "json"))

@@ -197,9 +197,13 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
 
     return {
         "hardware": hardware,
-        "trials": [{"id": trial.id} | trial.model_dump(mode="json") for trial in plan.trials],
+        "trials": [
+            {"id": trial.id, "rounds": plan.rounds.get(trial.id, 1)} | trial.model_dump(mode="json")
+            for trial in plan.trials
+        ],
         "sweeps": [
             {"id": sweep.id, "largest": sweep.largest, "bound": sweep.bound}
+            | {"rounds": sweep.rounds}
             | {"smallest": sweep.trial.model_dump(mode="json")}
             for sweep in plan.sweeps
         ],
@@ -228,12 +232,16 @@ def _show(plan: Plan, hardware: str) -> None:
     show_gpus()
     if plan.trials:
         print_table(
-            ("trial", "id", "budget"),
-            [(trial.title, trial.id, f"{trial.expected_seconds} s") for trial in plan.trials],
+            ("trial", "id", "rounds", "budget"),
+            [
+                (one.title, one.id, str(plan.rounds.get(one.id, 1)), f"{one.expected_seconds} s")
+                for one in plan.trials
+            ],
         )
     for sweep in plan.sweeps:
         budget = seconds(float(sweep.trial.expected_seconds))
-        typer.echo(f"sweep {sweep.id}, {budget} a size: {sweep.title}")
+        rounds = f" in {sweep.rounds} rounds" if sweep.rounds > 1 else ""
+        typer.echo(f"sweep {sweep.id}, {budget} a size{rounds}: {sweep.title}")
     for reason in dict.fromkeys(left.reason for left in plan.left_out):
         what = [left.what for left in plan.left_out if left.reason == reason]
         typer.echo("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
