@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from epochcost.errors import InputError
+from epochcost.report.collection import without_collection
 from epochcost.report.graph_facts import GraphFacts, read_graph_facts
 from epochcost.report.ratios import StepRatios, read_ratios
 from epochcost.results.limits import BatchLimit, load_limits
@@ -48,7 +49,8 @@ class Inputs:
 def read_inputs(catalogue: Catalogue, results: Sequence[Path], docs: Path) -> Inputs:
     """Join the catalogue with the results of all folders and the ratios under ``docs``."""
     problems: list[str] = []
-    stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
+    with without_collection():
+        stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
     ratios = _or(StepRatios(), lambda: read_ratios(docs / RATIOS_FILE), problems)
     graphs: Mapping[str, GraphFacts] = _or(
         {}, lambda: read_graph_facts(catalogue.models_folder), problems

@@ -20,6 +20,7 @@ from epochcost.cost import (
     million_inferences,
     training_costs,
 )
+from epochcost.report.collection import without_collection
 from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe
 from epochcost.specs.catalogue import Catalogue
@@ -86,7 +87,8 @@ class Row:
 
 def join(inputs: Inputs) -> tuple[Row, ...]:
     """All rows, those of one subject and mode together, cheapest first, the unpriced last."""
-    return priced(inputs.catalogue, observe(inputs))
+    with without_collection():
+        return priced(inputs.catalogue, observe(inputs))
 
 
 def priced(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:

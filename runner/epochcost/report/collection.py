@@ -1,0 +1,23 @@
+"""Python's search for cycles, put off while many records are made.
+
+Records form no cycles, and each search walks over all that there are: of 10,000 results it takes a
+tenth of the time, and more than in proportion of more.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Free by counting references alone until the end of the block."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
