@@ -9,11 +9,17 @@ import pytest
 from epochcost.report.collection import without_collection
 
 
-def test_the_search_goes_on_after_a_fault_too() -> None:
-    """It is off inside the block alone, whatever ends it, and an inner block changes nothing."""
-    with pytest.raises(KeyError), without_collection():
+def test_an_inner_block_changes_nothing() -> None:
+    """The search is off until the outermost block ends, and on again then."""
+    with without_collection():
         with without_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_search_goes_on_after_a_fault() -> None:
+    """Whatever ends the block."""
+    with pytest.raises(KeyError), without_collection():
         raise KeyError
     assert gc.isenabled()
