@@ -80,9 +80,11 @@ def _groups(names: Sequence[str], size: int) -> Iterator[list[str]]:
 
 def _note_machine(records: Records, threads: Sequence[int]) -> None:
     records.all["machine"] = machine.described()
+    ceilings = records.all["ceilings"]
     for count in threads:
-        if str(count) not in records.all["ceilings"]:
-            records.all["ceilings"][str(count)] = measure_ceilings(count)
+        known = ceilings.get(str(count), {})
+        found = measure_ceilings(count)
+        ceilings[str(count)] = {name: max(v, known.get(name, 0)) for name, v in found.items()}
     records.save()
 
 
@@ -93,6 +95,8 @@ def _compare(
     record = records.case(case.key)
     pythons = {name: interpreter(name, CACHE / "environments") for name in (OURS, *contenders)}
     compared = losses.compared(ROOT, CACHE, case, pythons, options.start)
+    if compared[OURS].reason:
+        sys.exit(f"{case.key}: {OURS}: {compared[OURS].reason}")
     unlike = {name: one.reason for name, one in compared.items() if one.reason}
     pythons = {name: python for name, python in pythons.items() if name not in unlike}
     folder = prepared(ROOT, CACHE, case)
@@ -105,6 +109,7 @@ def _compare(
         return
     record["failed"] |= unlike | failed
     record["losses"] |= {name: one.losses for name, one in compared.items()}
+    record["notes"] |= {name: one.note for name, one in compared.items() if one.note}
     if timed is not None:
         session = machine.session(ROOT, timed)
         record["sessions"].append(session)

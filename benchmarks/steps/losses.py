@@ -21,10 +21,14 @@ TOLERANCE = 2e-3
 
 @dataclass(frozen=True)
 class Compared:
-    """The first losses of a contender, and why they are not ours; None where they are."""
+    """The first losses of a contender, and why they are not ours; None where they are.
+
+    ``note`` says how its optimizer differs: then only the first loss, before any update, counts.
+    """
 
     losses: tuple[float, ...]
     reason: str | None = None
+    note: str | None = None
 
 
 def compared(
@@ -36,27 +40,31 @@ def compared(
     """
     smaller = dataclasses.replace(case, batch_size=min(case.subject.batch_sizes), threads=2)
     folder = prepared(root, cache, smaller, dropout=False)
-    ours = _first(pythons[OURS], OURS, folder, smaller, start).losses
+    ours = _first(pythons[OURS], OURS, folder, smaller, start)
     others = (name for name in pythons if name not in {OURS, "compile"})
     found = {name: _first(pythons[name], name, folder, smaller, start) for name in others}
-    return {OURS: Compared(ours), **{name: _judged(one, ours) for name, one in found.items()}}
+    return {OURS: ours, **{name: judged(one, ours.losses) for name, one in found.items()}}
 
 
 def _first(python: Path, contender: str, folder: Path, case: Case, start: float) -> Compared:
     kept = folder / f"losses-{contender}.json"
     if not kept.is_file():
         try:
-            said = rounds.losses(python, contender, folder, case.threads, _COUNT, start)
+            said = rounds.first_losses(python, contender, folder, case.threads, _COUNT, start)
         except rounds.StartError as error:
             return Compared((), f"did not run: {error}")
         kept.write_text(json.dumps(said), "ascii")
-    return Compared(tuple(json.loads(kept.read_text("ascii"))))
+    said = json.loads(kept.read_text("ascii"))
+    return Compared(tuple(said["losses"]), note=said["note"])
 
 
-def _judged(one: Compared, ours: Sequence[float]) -> Compared:
-    if one.reason or alike(one.losses, ours):
+def judged(one: Compared, ours: Sequence[float]) -> Compared:
+    """With the reason where its losses are not ours."""
+    count = 1 if one.note else len(ours)
+    if one.reason or alike(one.losses[:count], ours[:count]):
         return one
-    return Compared(one.losses, f"demanded our losses {list(ours)}; got {list(one.losses)}")
+    reason = f"demanded our losses {list(ours)}; got {list(one.losses)}"
+    return dataclasses.replace(one, reason=reason)
 
 
 def alike(theirs: Sequence[float], ours: Sequence[float]) -> bool:

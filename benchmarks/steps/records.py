@@ -28,7 +28,7 @@ class Records:
     def case(self, key: str) -> Record:
         """The record of a case, an empty one where there is none."""
         cases: dict[str, Record] = self.all["cases"]
-        return cases.setdefault(key, {"sessions": [], "failed": {}, "losses": {}})
+        return cases.setdefault(key, {"sessions": [], "failed": {}, "losses": {}, "notes": {}})
 
     def missing(self, key: str, contenders: Sequence[str]) -> list[str]:
         """The contenders that were neither measured nor found unable."""

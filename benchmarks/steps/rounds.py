@@ -90,7 +90,7 @@ class Process:
         lines = [line for line in self._log.read_text("utf-8").splitlines() if line.strip()]
         self._process.wait()
         said = lines[-1].strip() if lines else "nothing was said"
-        return f"{said[:_LAST_WORDS]} (exit {self._process.returncode})"
+        return f"{said[-_LAST_WORDS:]} (exit {self._process.returncode})"
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -160,13 +160,15 @@ def _rounds(running: Sequence[Process], most_seconds: float) -> dict[str, list[f
     return seconds
 
 
-def losses(
+def first_losses(
     python: Path, contender: str, folder: Path, threads: int, count: int, start: float
-) -> list[float]:
-    """The first losses of a contender on a case without dropout; raises StartError."""
+) -> dict[str, Any]:
+    """The first ``losses`` of a contender, and its ``note`` if its optimizer is another.
+
+    Raises StartError.
+    """
     process = Process(python, contender, folder, threads, "--losses", str(count))
     try:
-        found: list[float] = process.answer(start)["losses"]
+        return process.answer(start)
     finally:
         process.stop()
-    return found

@@ -49,7 +49,8 @@ def main() -> None:
     )
     if options.losses:
         contender.start()
-        _say(answers, losses=[_stepped(contender) for _ in range(options.losses)])
+        losses = [_stepped(contender) for _ in range(options.losses)]
+        _say(answers, losses=losses, note=getattr(contender, "note", None))
         return
     _serve(contender, answers)
 
