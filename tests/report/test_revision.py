@@ -93,7 +93,7 @@ def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
     write_spec(project, "prices/bad", "id = 1")
     commit(project)
     with pytest.raises(InputError, match=r"HEAD \(\w+\): specs/prices/bad\.toml:1:1: "):
-        at_commit(project, "HEAD", made(tmp_path / "a"))
+        _ = at_commit(project, "HEAD", made(tmp_path / "a")).catalogue
 
 
 def test_a_link_in_a_commit_is_not_followed(project: Path, tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ revisions; here two bills are taken apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Literal
 
 from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced, billed_cost, prorated_cost
@@ -81,19 +81,29 @@ def parts(before: Basis, after: Basis, timed: Cause = "time") -> tuple[Part, ...
     return tuple(part for part in _one_by_one(before, after, timed) if part.amount)
 
 
-def _one_by_one(before: Basis, after: Basis, timed: Cause) -> Iterator[Part]:
+def _one_by_one(before: Basis, after: Basis, timed: Cause) -> tuple[Part, ...]:
     assert isinstance(before.cost, Estimate), "what is no amount has no parts"
     assert isinstance(after.cost, Estimate), "what is no amount has no parts"
     assert before.price is not None, "what has a cost has a price"
-    at_new_step = _bill(before, _with_step_of(before, after), before.price)
-    at_new_work = _bill(after, after.time.mean, before.price)
-    if at_new_step is None or at_new_work is None:  # the old price cannot bill the new work
-        return
-    amounts = (before.cost.mean, at_new_step, at_new_work, after.cost.mean)
     causes: tuple[Cause, ...] = (timed, "spec", "price")
+    at_new_step = at_new_work = before.cost.mean
+    if not _same_work(before, after):
+        stepped = _bill(before, _with_step_of(before, after), before.price)
+        worked = _bill(after, after.time.mean, before.price)
+        if stepped is None or worked is None:  # the old price cannot bill the new work
+            return ()
+        at_new_step, at_new_work = stepped, worked
+    amounts = (before.cost.mean, at_new_step, at_new_work, after.cost.mean)
     with exact_arithmetic():
-        for cause, one, next_one in zip(causes, amounts, amounts[1:], strict=False):
-            yield Part(cause, next_one - one)
+        return tuple(
+            Part(cause, later - earlier)
+            for cause, (earlier, later) in zip(causes, pairwise(amounts), strict=True)
+        )
+
+
+def _same_work(before: Basis, after: Basis) -> bool:
+    work = ("time", "step", "vcpus", "accelerated", "shared")
+    return all(getattr(before, name) == getattr(after, name) for name in work)
 
 
 def _with_step_of(before: Basis, after: Basis) -> Decimal:

@@ -7,7 +7,7 @@ git's ids. Both sides are computed by this version of epochcost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.cost import Cost
@@ -121,6 +121,10 @@ class Difference:
 
 def difference(before: Snapshot, after: Snapshot) -> Difference:
     """Compare two snapshots: costs of the same job on the same host, and what is cheapest."""
+    if before.blobs == after.blobs:
+        return Difference(before.label, after.label, (), (), ResultChanges(), 0, ())
+    if before.declared == after.declared:
+        before = replace(before, load=lambda: after.catalogue)
     one, other = both_sides(before, after)
     compared = [
         _compared(pair, one.catalogue, other.catalogue) for pair in _pairs(one.work, other.work)
@@ -241,7 +245,7 @@ def _spec_words(before: PricedWork, after: PricedWork, earlier: Catalogue, later
     words = []
     if job.subject in earlier.models and job.subject in later.models:
         old, new = earlier.models[job.subject].training, later.models[job.subject].training
-        if job.mode == "training" and old and new:
+        if job.mode == "training" and old and new and old != new:
             words = [changed_keys(old, new, within=key) for key in _LENGTH_OF_TRAINING]
     if (one.vcpus, one.accelerated) != (other.vcpus, other.accelerated):
         machines = earlier.hardware[job.hardware], later.hardware[job.hardware]

@@ -33,13 +33,24 @@ class Snapshot:
     """The files of a project by path, each with git's id of its content.
 
     ``label`` is what a reader calls the revision. ``blobs`` holds specs, ONNX files and results;
-    equal ids are equal contents. ``contents`` gives the bytes of some of the paths.
+    equal ids are equal contents. ``contents`` gives the bytes of some of the paths, ``load`` the
+    catalogue.
     """
 
     label: str
-    catalogue: Catalogue
     blobs: Mapping[str, str]
     contents: Callable[[Iterable[str]], Iterator[tuple[str, bytes]]]
+    load: Callable[[], Catalogue]
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The specs; raises InputError where they have faults."""
+        return self.load()
+
+    @cached_property
+    def declared(self) -> Mapping[str, str]:
+        """Specs and models, from which the catalogue follows."""
+        return {path: blob for path, blob in self.blobs.items() if not _is_result(path)}
 
     @cached_property
     def results(self) -> Mapping[str, str]:
@@ -53,10 +64,10 @@ class Snapshot:
 
 
 def at_commit(project: Path, revision: str, folder: Path) -> Snapshot:
-    """The project at a commit; specs and models are written below ``folder``, which is empty.
+    """The project at a commit.
 
-    Raises InputError where the revision is none or its specs have faults, and CapabilityError
-    without git.
+    Once its catalogue is asked for, specs and models are written below ``folder``, which should be
+    empty and remain. Raises InputError where the revision is none, and CapabilityError without git.
     """
     commit = _commit(project, revision)
     blobs = dict(_tree(project, commit))
@@ -64,13 +75,15 @@ def at_commit(project: Path, revision: str, folder: Path) -> Snapshot:
     def contents(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         return _contents(project, {path: blobs[path] for path in paths})
 
-    declared = [path for path in blobs if not _is_result(path)]
-    for path, data in contents(declared):
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+    def load() -> Catalogue:
+        for path, data in contents(path for path in blobs if not _is_result(path)):
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        return _catalogue(folder, label)
+
     label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
-    return Snapshot(label, _catalogue(folder, label), blobs, contents)
+    return Snapshot(label, blobs, contents, load)
 
 
 def in_working_tree(project: Path) -> Snapshot:
@@ -88,7 +101,7 @@ def in_working_tree(project: Path) -> Snapshot:
         return ((path, (project / path).read_bytes()) for path in paths)
 
     blobs = dict(zip(present, hashed, strict=True))
-    return Snapshot(WORKING_TREE, load_catalogue(project), blobs, contents)
+    return Snapshot(WORKING_TREE, blobs, contents, lambda: load_catalogue(project))
 
 
 def _commit(project: Path, revision: str) -> str:

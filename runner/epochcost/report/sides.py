@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
 from epochcost.report.inputs import Inputs, Stored, unknown
@@ -30,7 +29,7 @@ from epochcost.specs.catalogue import Catalogue
 class Side:
     """One revision: its priced work that may differ, and all rows of the workloads concerned.
 
-    ``rows`` are by workload, of plain trials alone; ``stored`` by the result file's path.
+    ``rows`` are all of plain trials, by workload; ``stored`` are by the result file's path.
     """
 
     catalogue: Catalogue
@@ -55,8 +54,13 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     old, new = (_read(snapshot, scope, results) for snapshot in (before, after))
     common = _common(old, new)
     shared = _observed(after.catalogue, (new.newest[uri] for uri in common))
+    repriced = [one for one in shared if one.machine.hardware in scope.hardware]
+    same = [one for one in shared if one.machine.hardware not in scope.hardware]
+    rows = priced(after.catalogue, same)
     one, other = (
-        _side(found, scope, (*shared, *_observed(found.catalogue, found.newest_but(common))))
+        _side(
+            found, scope, (*repriced, *_observed(found.catalogue, found.newest_but(common))), rows
+        )
         for found in (old, new)
     )
     return one, other
@@ -189,7 +193,10 @@ def _inputs(catalogue: Catalogue, stored: Iterable[Stored]) -> Inputs:
     return Inputs(catalogue, tuple(stored), StepRatios(), {}, ())
 
 
-def _side(found: _Found, scope: Scope, measured: Sequence[Observation]) -> Side:
+def _side(
+    found: _Found, scope: Scope, measured: Sequence[Observation], same: Iterable[Row]
+) -> Side:
+    """``same`` are rows of both sides: they may be the cheapest, and do not differ."""
     published = observe(_inputs(found.catalogue, ()))
     concerned = [one for one in published if one.subject.id in scope.subjects]
     rows = priced(found.catalogue, [*measured, *concerned])
@@ -201,14 +208,16 @@ def _side(found: _Found, scope: Scope, measured: Sequence[Observation]) -> Side:
             *priced_work(rows, stored, sources_of(published)),
             *served_work(_inputs(found.catalogue, served)),
         ),
-        rows=dict(_by_subject(rows)),
+        rows=_by_subject((*same, *rows)),
         stored=found.stored,
         problems=found.problems,
     )
 
 
-def _by_subject(rows: Iterable[Row]) -> Iterator[tuple[str, tuple[Row, ...]]]:
-    """Rows come ordered by workload."""
-    plain = (row for row in rows if not row.observed.variant)
-    for subject, group in groupby(plain, key=lambda row: row.observed.subject.id):
-        yield subject, tuple(group)
+def _by_subject(rows: Iterable[Row]) -> Mapping[str, tuple[Row, ...]]:
+    """Rows of plain trials; variants are never the cheapest."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if not row.observed.variant:
+            found.setdefault(row.observed.subject.id, []).append(row)
+    return {subject: tuple(rows) for subject, rows in found.items()}
