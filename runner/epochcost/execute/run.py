@@ -6,82 +6,19 @@ later trial could be kept. What is finished, a round or a trial, is stored befor
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import itertools
-import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
 
-from epochcost.errors import CapabilityError, EpochcostError, ResultError
-from epochcost.execute.build import build_job
-from epochcost.execute.epochs import EpochsAsked, whole_epochs
-from epochcost.execute.events import (
-    Advanced,
-    Exhausted,
-    Failed,
-    Finished,
-    OnEvent,
-    Outcome,
-    RoundKept,
-    Scheduled,
-    Skipped,
-    Started,
-    Swept,
-)
-from epochcost.execute.plausibility import contradictions
-from epochcost.execute.running import pinning
-from epochcost.execute.runtimes import interpreter
-from epochcost.execute.scratch import scratch_folder
-from epochcost.execute.sweep import (
-    explore,
-    failed_before,
-    fitting,
-    is_out_of_memory,
-    trial_room_bytes,
-)
+from epochcost.execute.assignment import Assignment, Run
+from epochcost.execute.events import OnEvent, Outcome, RoundKept, Scheduled, Started
+from epochcost.execute.sweeping import swept
+from epochcost.execute.visit import visited
 from epochcost.measure.environment import detect
-from epochcost.measure.failures import OutOfMemory, TrialFailed
-from epochcost.measure.job import Job
-from epochcost.measure.memory import available_memory_bytes
-from epochcost.measure.trial import started_worker
-from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
-from epochcost.plan.sweep import Sweep, ladder
 from epochcost.plan.trial import Trial
 from epochcost.results.atomic import remove_leftovers, require_writable
-from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.limits import BatchLimit, find_limit, write_limit
 from epochcost.results.lock import exclusive
-from epochcost.results.records import Environment, Measurement, Result
-from epochcost.results.rounds import rounds_in, with_round
-from epochcost.results.store import ResultStore
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.study import MOST_SAMPLES
 
-_OURS = Path(__file__).parents[1]
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """What to run and where to keep it: trials of the catalogue's models, measured as ``hardware``.
-
-    ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
-    id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
-    ``memory_bytes`` is what a trial of them may take of this host, None: what it has available.
-    ``epochs`` are whole ones to run after each training.
-    """
-
-    catalogue: Catalogue
-    trials: Sequence[Trial]
-    hardware: str
-    store: ResultStore
-    resume: bool = False
-    rounds: Mapping[str, int] = field(default_factory=dict)
-    sweeps: Sequence[Sweep] = ()
-    memory_bytes: int | None = None
-    epochs: EpochsAsked | None = None
+__all__ = ["Assignment", "run_trials"]
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
@@ -95,49 +32,11 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     require_writable(folder)
     with exclusive(folder):
         remove_leftovers(folder)
-        outcomes = _outcomes(_Run(assignment, on_event, detect().fingerprint))
+        outcomes = _outcomes(Run(assignment, on_event, detect().fingerprint))
     return tuple(outcomes.values())
 
 
-@dataclass(frozen=True)
-class _Run:
-    """An assignment on this host, which ``fingerprint`` names, and who listens.
-
-    ``memory_bytes`` is what a trial may take of the host, None: it is not bounded.
-    """
-
-    assignment: Assignment
-    on_event: OnEvent
-    fingerprint: str
-    memory_bytes: int | None = None
-
-    def stored(self, trial: Trial) -> Result | None:
-        """What is kept of a trial; raises ResultError where it is not ours to replace."""
-        store, hardware = self.assignment.store, self.assignment.hardware
-        return store.find(trial, hardware, self.fingerprint)
-
-    def stored_limit(self, sweep: Sweep) -> BatchLimit | None:
-        """How the sweep ended in the run that is resumed."""
-        folder, hardware = self.assignment.store.folder, self.assignment.hardware
-        found = find_limit(folder, sweep.id, hardware, self.fingerprint)
-        return found if self.assignment.resume else None
-
-    def path_of(self, trial: Trial) -> Path:
-        """Where the trial's result is kept."""
-        assignment = self.assignment
-        return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
-
-    def rounds_done(self, trial: Trial) -> int:
-        """How many rounds need not be measured again; a file that is not ours is judged later."""
-        if not self.assignment.resume:
-            return 0
-        with contextlib.suppress(ResultError):
-            found = self.stored(trial)
-            return 0 if found is None else rounds_in(found.measurement)
-        return 0
-
-
-def _outcomes(run: _Run) -> dict[str, Outcome]:
+def _outcomes(run: Run) -> dict[str, Outcome]:
     """What became of each trial, by id in their order; one that failed is not visited again.
 
     Sweeps come first: what ran in them is visited again in later rounds, as are the others.
@@ -146,9 +45,9 @@ def _outcomes(run: _Run) -> dict[str, Outcome]:
     found: dict[str, Trial] = {}
     rounds = dict(run.assignment.rounds)
     for sweep in run.assignment.sweeps:
-        swept = _swept(run, sweep, outcomes)
-        found |= {trial.id: trial for trial in swept}
-        rounds |= {trial.id: sweep.rounds for trial in swept}
+        ran = swept(run, sweep, outcomes)
+        found |= {trial.id: trial for trial in ran}
+        rounds |= {trial.id: sweep.rounds for trial in ran}
     listed = {trial.id: trial for trial in run.assignment.trials} | found
     trials = [trial for trial in listed.values() if trial.id not in outcomes]
 
@@ -160,202 +59,13 @@ def _outcomes(run: _Run) -> dict[str, Outcome]:
     return {identifier: outcomes[identifier] for identifier in order}
 
 
-def _visit_all(run: _Run, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
+def _visit_all(run: Run, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
     run.on_event(Scheduled(tuple(schedule)))
     for number, visit in enumerate(schedule, start=1):
         if visit.trial.id in outcomes:
             continue
         run.on_event(Started(visit.trial, number, len(schedule), visit.number, visit.rounds))
-        happened = _visited(run, visit)
+        happened = visited(run, visit)
         run.on_event(happened)
         if not isinstance(happened, RoundKept):
             outcomes[visit.trial.id] = happened
-
-
-def _swept(run: _Run, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Do a sweep's first round, store its end, and return the trials that ran.
-
-    ``outcomes`` takes those that are finished by then, and a failure that ended the sweep.
-    """
-    assignment = run.assignment
-    room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
-    host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
-    bounded = replace(run, memory_bytes=host_bytes)
-    known = failed_before(run.stored_limit(sweep), room)
-    numbers = itertools.count(1)
-
-    def attempt(trial: Trial) -> Result | EpochcostError:
-        if trial.batch_size in known:
-            return OutOfMemory(known[trial.batch_size])
-        _announce(run, sweep, trial, next(numbers))
-        happened = _first_visit(bounded, Visit(trial, 1, sweep.rounds))
-        run.on_event(happened)
-        if isinstance(happened, Finished | Skipped | Failed):
-            outcomes[trial.id] = happened
-        return happened.error if isinstance(happened, Failed | Exhausted) else happened.result
-
-    fits = fitting(assignment.catalogue, sweep, room)
-    explored = explore(sweep, assignment.hardware, room, fits, attempt)
-    path = write_limit(assignment.store.folder, explored.limit)
-    run.on_event(Swept(explored.limit, path))
-    return tuple(result.trial for result in explored.results)
-
-
-def _announce(run: _Run, sweep: Sweep, trial: Trial, number: int) -> None:
-    """A size begins; those above it may follow."""
-    above = (sweep.at(size) for size in ladder(sweep) if size > trial.batch_size)
-    schedule = tuple(Visit(each, 1, sweep.rounds) for each in (trial, *above))
-    run.on_event(Scheduled(schedule))
-    run.on_event(Started(trial, number, number + len(schedule) - 1, 1, sweep.rounds))
-
-
-def _first_visit(run: _Run, visit: Visit) -> RoundKept | Exhausted | Outcome:
-    """The first round of a size, unless it is kept from the run that is resumed."""
-    if done := run.rounds_done(visit.trial):
-        kept = run.stored(visit.trial)
-        assert kept is not None, "what has rounds is stored"
-        if done >= visit.rounds:
-            return Skipped(visit.trial, kept)
-        return RoundKept(visit.trial, kept, run.path_of(visit.trial))
-    happened = _visited(run, visit)
-    if isinstance(happened, Failed) and is_out_of_memory(happened.error):
-        return Exhausted(visit.trial, happened.error)
-    return happened
-
-
-def _visited(run: _Run, visit: Visit) -> RoundKept | Outcome:
-    kept: Result | None = None
-    try:
-        kept = _kept(run, visit)
-        if kept is not None and rounds_in(kept.measurement) >= visit.rounds:
-            return Skipped(visit.trial, kept)
-        result = _measured(run, visit, kept)
-    except EpochcostError as error:
-        return Failed(visit.trial, error, _rounds_in(kept))
-    except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
-        words = f"the trial's graph and batches: demanded memory for them; got MemoryError: {error}"
-        return Failed(visit.trial, OutOfMemory(words), _rounds_in(kept))
-    except Exception as error:  # a slip of ours in one trial must not cost the others
-        return Failed(visit.trial, _unexpected(error), _rounds_in(kept))
-    path = run.assignment.store.write(result)
-    if not visit.last:
-        return RoundKept(visit.trial, result, path)
-    return Finished(visit.trial, _with_epochs(run, result), path)
-
-
-def _with_epochs(run: _Run, result: Result) -> Result:
-    """The finished result with whole epochs, where they are asked for; it is stored already."""
-    asked, trial = run.assignment.epochs, result.trial
-    if asked is None:
-        return result
-    with scratch_folder(run.assignment.store.folder / run.assignment.hardware) as folder:
-        epochs = whole_epochs(
-            asked,
-            trial,
-            result.measurement,
-            run.assignment.catalogue,
-            folder,
-            lambda progress: run.on_event(Advanced(trial, progress)),
-        )
-    measurement = result.measurement.model_copy(update={"epochs": epochs})
-    validated = result.model_copy(update={"measurement": measurement})
-    run.assignment.store.write(validated)
-    return validated
-
-
-def _rounds_in(kept: Result | None) -> int:
-    return 0 if kept is None else rounds_in(kept.measurement)
-
-
-def _kept(run: _Run, visit: Visit) -> Result | None:
-    """The earlier rounds to keep: those of this run and, when resuming, of the one before."""
-    found = run.stored(visit.trial)
-    return found if run.assignment.resume or visit.number > 1 else None
-
-
-def _unexpected(error: Exception) -> TrialFailed:
-    """The words for an error that nothing foresaw, with the last place of ours on its way."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = next(frame for frame in reversed(frames) if Path(frame.filename).is_relative_to(_OURS))
-    return TrialFailed(
-        f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}; if memory "
-        "is not short, this is a fault of epochcost: please report it with this line"
-    )
-
-
-def _measured(run: _Run, visit: Visit, earlier: Result | None) -> Result:
-    assignment, trial, environment = run.assignment, visit.trial, detect()
-    with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
-        measurement = _timed(run, visit, folder)
-    environment, measurement = _with_software(environment, measurement)
-    if visit.rounds > 1:
-        known = None if earlier is None else earlier.measurement
-        measurement = with_round(known, measurement, float(trial.relative_half_width))
-    return Result(
-        format_version=FORMAT_VERSION,
-        trial_id=trial.id,
-        trial=trial,
-        hardware=assignment.hardware,
-        measurement=measurement,
-        environment=environment,
-        contradictions=contradictions(
-            assignment.catalogue.machine(assignment.hardware), environment
-        ),
-        spec_files=_spec_files(assignment, trial),
-    )
-
-
-def _with_software(
-    environment: Environment, measurement: Measurement
-) -> tuple[Environment, Measurement]:
-    """What the worker ran with in the place of what this program does."""
-    if measurement.software is None:
-        return environment, measurement
-    return (
-        environment.model_copy(update=dict(measurement.software)),
-        measurement.model_copy(update={"software": None}),
-    )
-
-
-def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
-    """SHA-256 of the files that declare the model and the machine; no entry: in no file."""
-    files = assignment.catalogue.files
-    named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
-    return {
-        name: hashlib.sha256(files[name].read_bytes()).hexdigest()
-        for name in named
-        if name in files
-    }
-
-
-def _timed(run: _Run, visit: Visit, folder: Path) -> Measurement:
-    catalogue, trial = run.assignment.catalogue, visit.trial
-    model = catalogue.model(trial.model)
-    try:
-        # The worker loads its libraries while the job is made.
-        with started_worker(folder, interpreter(trial), pinning(trial)) as worker:
-            host_bytes = run.memory_bytes
-            job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
-            job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
-            with Watch(trial.provider, pinning=job.pinning, device=trial.device) as watch:
-                heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
-                return watch.completed(worker.measure(job, heard))
-    except OSError as error:
-        raise CapabilityError(
-            f"{folder}: demanded room for the trial's temporary files and memory for its worker; "
-            f"got {error.strerror or error}: free some, or name another place with TMPDIR"
-        ) from error
-
-
-def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None) -> Job:
-    """The job with the part of the trial's budget and precision that one round has."""
-    bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
-    if visit.rounds == 1:
-        return bounded
-    share = {
-        "relative_half_width": float(visit.relative_half_width),
-        "minimum_samples": visit.minimum_samples,
-        "most_samples": max(visit.minimum_samples, MOST_SAMPLES // visit.rounds),
-        "budget_seconds": float(visit.expected_seconds),
-    }
-    return bounded.model_copy(update={"sampling": job.sampling.model_copy(update=share)})

@@ -1,7 +1,7 @@
 """Doing a sweep of batch sizes: size after size until it ends, and the record of its end.
 
-Which size comes next is decided in ``plan.sweep``; how one is measured is ``execute.run``'s, which
-passes it in. A size that runs out of memory is a point of the sweep and no failure of the run.
+Which size comes next is decided in ``plan.sweep``; how one is measured is ``execute.visit``'s and
+passed in. A size that runs out of memory is a point of the sweep and no failure of the run.
 """
 
 from __future__ import annotations

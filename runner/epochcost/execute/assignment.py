@@ -1,0 +1,78 @@
+"""What a run is asked to do, and what it knows meanwhile: where results are kept and found."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from epochcost.errors import ResultError
+from epochcost.execute.epochs import EpochsAsked
+from epochcost.execute.events import OnEvent
+from epochcost.plan.sweep import Sweep
+from epochcost.plan.trial import Trial
+from epochcost.results.limits import BatchLimit, find_limit
+from epochcost.results.records import Result
+from epochcost.results.rounds import rounds_in
+from epochcost.results.store import ResultStore
+from epochcost.specs.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What to run and where to keep it: trials of the catalogue's models, measured as ``hardware``.
+
+    ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
+    id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
+    ``memory_bytes`` is what a trial of them may take of this host, None: what it has available.
+    ``epochs`` are whole ones to run after each training.
+    """
+
+    catalogue: Catalogue
+    trials: Sequence[Trial]
+    hardware: str
+    store: ResultStore
+    resume: bool = False
+    rounds: Mapping[str, int] = field(default_factory=dict)
+    sweeps: Sequence[Sweep] = ()
+    memory_bytes: int | None = None
+    epochs: EpochsAsked | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """An assignment on this host, which ``fingerprint`` names, and who listens.
+
+    ``memory_bytes`` is what a trial may take of the host, None: it is not bounded.
+    """
+
+    assignment: Assignment
+    on_event: OnEvent
+    fingerprint: str
+    memory_bytes: int | None = None
+
+    def stored(self, trial: Trial) -> Result | None:
+        """What is kept of a trial; raises ResultError where it is not ours to replace."""
+        store, hardware = self.assignment.store, self.assignment.hardware
+        return store.find(trial, hardware, self.fingerprint)
+
+    def stored_limit(self, sweep: Sweep) -> BatchLimit | None:
+        """How the sweep ended in the run that is resumed."""
+        folder, hardware = self.assignment.store.folder, self.assignment.hardware
+        found = find_limit(folder, sweep.id, hardware, self.fingerprint)
+        return found if self.assignment.resume else None
+
+    def path_of(self, trial: Trial) -> Path:
+        """Where the trial's result is kept."""
+        assignment = self.assignment
+        return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
+
+    def rounds_done(self, trial: Trial) -> int:
+        """How many rounds need not be measured again; a file that is not ours is judged later."""
+        if not self.assignment.resume:
+            return 0
+        with contextlib.suppress(ResultError):
+            found = self.stored(trial)
+            return 0 if found is None else rounds_in(found.measurement)
+        return 0
