@@ -271,3 +271,46 @@ def test_the_site_opens_from_the_disk(site: Site) -> None:
     page.locator("#how-it-was-measured").wait_for()  # the address changes before the content
     page.locator(".ec-plot").first.scroll_into_view_if_needed()
     page.wait_for_function(f"{_INTERACTIVE} > 0")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_calculator_answers_and_its_address_keeps_the_question(site: Site, width: int) -> None:
+    """Twice the epochs, asked for by an address, cost more; the address follows the form."""
+    page = site.tab(width)
+    page.goto(site.address + "calculator.html")
+    page.locator(".ec-verdict strong").wait_for()
+    first = page.locator(".ec-calculated tbody strong").all_inner_texts()
+    size = page.locator("[name=size]")
+    size.fill(str(float(size.input_value()) * 2))
+    assert page.locator(".ec-calculated tbody strong").all_inner_texts() != first
+    asked = page.evaluate("location.href")
+    doubled = page.locator(".ec-calculated").inner_text()
+    other = site.tab(width)
+    other.goto(asked)
+    other.locator(".ec-verdict strong").wait_for()
+    assert other.locator(".ec-calculated").inner_text() == doubled
+    assert overflow(page) <= 0
+    page.locator(".ec-calculator [type=reset]").click()
+    page.wait_for_function("location.hash === ''")
+    assert page.locator(".ec-calculated tbody strong").all_inner_texts() == first
+
+
+def test_the_calculator_says_what_misses_a_demand(site: Site) -> None:
+    """A deadline that nothing meets leaves the list, marked, and no verdict."""
+    page = site.tab()
+    page.goto(site.address + "calculator.html")
+    page.locator(".ec-verdict").wait_for()
+    page.locator("[name=deadline]").fill("0.0000001")
+    page.locator(".ec-calculated", has_text="No machine and plan meets your demands").wait_for()
+    rows = page.locator(".ec-calculated tbody tr")
+    assert rows.count() == page.locator(".ec-calculated tr.ec-missed").count() > 0
+
+
+def test_the_calculator_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:
+    """Without a server it computes; without JavaScript it names what answers instead."""
+    page = site.tab()
+    page.goto((site.folder / "calculator.html").as_uri())
+    page.locator(".ec-verdict strong").wait_for()
+    plain = site.browser.new_context(java_script_enabled=False).new_page()
+    plain.goto(site.address + "calculator.html")
+    assert "epochcost cheapest" in plain.locator(".md-content noscript").inner_text()

@@ -6,11 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from epochcost.report import calculator as calculating
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset import dataset
 from epochcost.report.inputs import Inputs
-from epochcost.report.pages import data, home, machines, prices, rent_or_buy, sources, workloads
+from epochcost.report.pages import (
+    calculator,
+    data,
+    home,
+    machines,
+    prices,
+    rent_or_buy,
+    sources,
+    workloads,
+)
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
@@ -21,6 +31,7 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Models": workloads.pages,
     "Machines": machines.pages,
     "Prices": prices.pages,
+    "Calculator": calculator.pages,
     "Rent or buy": rent_or_buy.pages,
     "Sources": sources.pages,
     "Data": data.pages,
@@ -80,6 +91,7 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
     yield from _table_files("data/figures", dataset(report.rows))
+    yield calculating.URI, calculating.script(report.rows)
     for figure in figures.values():
         yield from _table_files(f"data/figures/{figure.id}", figure.table)
 

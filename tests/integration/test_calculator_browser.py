@@ -1,0 +1,147 @@
+"""The browser's bills against the cost engine's, in a real Chromium, on every kind of plan."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+import price_plans as plans
+from epochcost.cost import Quote, Usage, quote, share
+from epochcost.cost.program import run
+from epochcost.cost.program_spot import RATE
+from epochcost.cost.program_terms import bill_program, share_program
+from epochcost.errors import InputError
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.price import Price
+
+ROOT = Path(__file__).parents[2]
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+_DRAWS = 300
+# Doubles have 16 digits; sums of differences lose some.
+_TOLERANCE = Decimal("1e-7")
+
+
+@pytest.fixture(scope="module", name="page")
+def page_fixture() -> Iterator[Page]:
+    """An empty page that knows how to bill."""
+    program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
+    if program is None:
+        pytest.fail("demanded Chromium; got none. Install it: sudo apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.add_script_tag(path=ROOT / "site_templates/assets/bill.js")
+        yield page
+        browser.close()
+
+
+def billed(page: Page, cases: list[tuple[Any, dict[str, Decimal]]]) -> list[dict[str, Any]]:
+    """What the browser makes of programs and usages, through the JSON that is published."""
+    asked = [
+        [program, {key: float(value) for key, value in usage.items()}] for program, usage in cases
+    ]
+    script = "text => JSON.parse(text).map(one => window.epochcostBill.run(one[0], one[1]))"
+    found: list[dict[str, Any]] = page.evaluate(script, json.dumps(asked))
+    return found
+
+
+def agree(said: dict[str, Any], engine: Quote) -> None:
+    """Hold the browser's total and time to the engine's."""
+    for name, meant in (("total", engine.total), ("elapsed_seconds", engine.elapsed_seconds)):
+        got = Decimal(repr(said[name]))
+        assert abs(got - meant) <= _TOLERANCE * max(abs(meant), Decimal("1e-6")), (
+            name,
+            said,
+            engine,
+        )
+
+
+def drawn_plan(draw: random.Random) -> Price:
+    """A rented plan with some of everything: starts, lifetimes, interruptions, parts, steps."""
+    save = Decimal(draw.choice((0, 10, 45)))
+    pauses = {
+        "rate_per_hour": Decimal(draw.choice(("0", "0.02", "0.3", "1.5"))),
+        "notice_seconds": Decimal(draw.choice((0, 30, 120))),
+        "checkpoint_seconds": save,
+        "checkpoint_interval_seconds": draw.choice((None, Decimal(600), Decimal(3600))),
+        "restart_seconds": Decimal(draw.choice((0, 90))),
+        "interrupted_period_free": draw.random() < 0.5,
+    }
+    return plans.plan(
+        plan="spot",
+        amount=Decimal(draw.randint(1, 90_000)) / 1000,
+        components=[{"label": "disk", "amount": Decimal("0.1"), "count": 40, "per": "gb-month"}],
+        billing=draw.choice(("prorated", "per-second", "whole-hour", "ten-minutes")),
+        start={"seconds": Decimal(draw.choice((0, 45))), "billed": draw.random() < 0.5,
+               "failure_probability": Decimal(draw.choice(("0", "0.1"))), "failure_charge": 1},
+        interruptions=pauses,
+        maximum_lifetime_seconds=draw.choice((None, Decimal(14_400), Decimal(86_400))),
+    )  # fmt: skip
+
+
+def test_drawn_plans_bill_as_the_engine_bills(page: Page) -> None:
+    """Hundreds of plans and times give the same bill in the browser as in the engine."""
+    draw = random.Random(20161101)
+    cases, engines = [], []
+    while len(cases) < _DRAWS:
+        price, seconds = drawn_plan(draw), Decimal(draw.randint(1, 4_000_000)) / 10
+        try:
+            engines.append(quote(price, Usage(seconds), credit=Decimal(0)))
+        except InputError:  # interruptions that never let it end
+            continue
+        cases.append((bill_program(price).json, {"seconds": seconds}))
+    for said, engine in zip(billed(page, cases), engines, strict=True):
+        agree(said, engine)
+
+
+def test_every_price_of_the_catalogue_bills_as_the_engine_bills(page: Page) -> None:
+    """Each plan that there is, as a job by itself and as a share of a longer one."""
+    cases, engines = [], []
+    for price in load_catalogue(ROOT).prices.values():
+        usage = Usage(Decimal(123_456), count=2, vcpus=4)
+        asked = {"seconds": Decimal(123_456), "count": Decimal(2), "vcpus": Decimal(4)}
+        for make, engine in ((bill_program, quote), (share_program, share)):
+            try:
+                engines.append(
+                    quote(price, usage, credit=Decimal(0))
+                    if engine is quote
+                    else share(price, usage)
+                )
+            except InputError:
+                continue
+            cases.append((make(price).json, asked))
+    for said, engine in zip(billed(page, cases), engines, strict=True):
+        agree(said, engine)
+
+
+def test_both_interpreters_agree_on_what_a_reader_changes(page: Page) -> None:
+    """Other electricity, use and interruptions give the same in the browser as in Python."""
+    draw = random.Random(1)
+    owned = bill_program(plans.owned(idle_watts="3")).json
+    spot = bill_program(
+        plans.plan(plan="spot", amount=Decimal(1), interruptions={"rate_per_hour": Decimal("0.1")})
+    ).json
+    cases: list[tuple[Any, dict[str, Decimal]]] = []
+    for _ in range(50):
+        seconds = Decimal(draw.randint(1, 10_000_000))
+        share_used = Decimal(draw.randint(1, 100)) / 100
+        cases.append((owned, {"seconds": seconds, "owned.utilisation": share_used}))
+        cases.append((spot, {"seconds": seconds, RATE: Decimal(draw.randint(0, 5)) / 100}))
+    for said, (program, usage) in zip(billed(page, cases), cases, strict=True):
+        meant = run(program, usage).total
+        assert abs(Decimal(repr(said["total"])) - meant) <= _TOLERANCE * meant
+
+
+def test_a_name_that_a_program_lacks_is_an_error(page: Page) -> None:
+    """A damaged program gives an error that says what is missing, and no figure."""
+    program = bill_program(plans.rented()).json | {"values": {}}
+    with pytest.raises(Exception, match="no value is called"):
+        billed(page, [(program, {"seconds": Decimal(1)})])
