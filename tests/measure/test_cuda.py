@@ -30,7 +30,7 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper
 from epochcost.measure.trial import run_trial
 from epochcost.measure.values import graph_inputs, initial_parameters
-from epochcost.measure.watch import Watch
+from epochcost.measure.watching.watch import Watch
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]

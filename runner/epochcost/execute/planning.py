@@ -13,7 +13,7 @@ from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.room import with_room
 from epochcost.execute.runtimes import missing
 from epochcost.measure.environment import detect, runtime_name, shown_gpus
-from epochcost.measure.loadgen import missing_loadgen
+from epochcost.measure.load.loadgen import missing_loadgen
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
 from epochcost.measure.session import require_provider
 from epochcost.plan.digests import graph_digests

@@ -22,7 +22,7 @@ from epochcost.measure.environment import detect
 from epochcost.measure.failures import OutOfMemory, TrialFailed
 from epochcost.measure.job import Job
 from epochcost.measure.trial import started_worker
-from epochcost.measure.watch import Watch
+from epochcost.measure.watching.watch import Watch
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION

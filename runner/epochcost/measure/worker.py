@@ -28,6 +28,8 @@ from epochcost.measure.epochs import run_epochs
 from epochcost.measure.evaluation import held_out_loss, require_finite
 from epochcost.measure.exhaustion import limit_memory, volunteer
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
+from epochcost.measure.load.scenario import run_scenario, warmed_up
+from epochcost.measure.load.serving import ServedModel
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
@@ -38,8 +40,6 @@ from epochcost.measure.placement import (
 )
 from epochcost.measure.runtime import require_runtime, software
 from epochcost.measure.sampling import Clock, Report, Samples, nothing, sample, warm_up
-from epochcost.measure.scenario import run_scenario, warmed_up
-from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters

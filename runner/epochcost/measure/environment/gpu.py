@@ -6,9 +6,9 @@ import os
 
 import pynvml
 
-from epochcost.measure.devices import pci_address
-from epochcost.measure.nvml import Handle, Library, answer, opened, text
-from epochcost.measure.visible import VISIBLE_DEVICES, VisibleGpu, visible_gpus
+from epochcost.measure.watching.devices import pci_address
+from epochcost.measure.watching.nvml import Handle, Library, answer, opened, text
+from epochcost.measure.watching.visible import VISIBLE_DEVICES, VisibleGpu, visible_gpus
 from epochcost.results.records import Gpu
 
 _HERTZ_PER_MEGAHERTZ = 1_000_000

@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.measure.failures import JobError
 from epochcost.measure.job import Carried, Job
-from epochcost.measure.serving import ServedModel
+from epochcost.measure.load.serving import ServedModel
 from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 
 

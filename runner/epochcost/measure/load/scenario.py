@@ -15,14 +15,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from epochcost.measure.answering import answering_at_once, answering_from_queue
 from epochcost.measure.failures import JobError
 from epochcost.measure.job import Job
-from epochcost.measure.loadgen import Asked, Issue, loadgen_version, run_loadgen
-from epochcost.measure.loadgen_log import Logged, loadgen_run
-from epochcost.measure.peak_rate import highest_rate
+from epochcost.measure.load.answering import answering_at_once, answering_from_queue
+from epochcost.measure.load.loadgen import Asked, Issue, loadgen_version, run_loadgen
+from epochcost.measure.load.loadgen_log import Logged, loadgen_run
+from epochcost.measure.load.peak_rate import highest_rate
+from epochcost.measure.load.serving import ServedModel
 from epochcost.measure.sampling import Clock, Report, warm_up
-from epochcost.measure.serving import ServedModel
 from epochcost.plan.load import COMPLIANT_SECONDS, Load, LoadScenario
 from epochcost.results.served import LoadGenRun, Purpose, Served
 from epochcost.specs.study import MOST_SAMPLES

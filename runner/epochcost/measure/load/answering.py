@@ -10,8 +10,8 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from epochcost.measure.batching import BatchQueue
-from epochcost.measure.loadgen import Issue, Sample, complete
+from epochcost.measure.load.batching import BatchQueue
+from epochcost.measure.load.loadgen import Issue, Sample, complete
 
 # Answers the examples of these indices.
 Answer = Callable[[Sequence[int]], None]

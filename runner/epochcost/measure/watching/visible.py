@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from epochcost.measure.nvml import Handle, Library, answer, text
+from epochcost.measure.watching.nvml import Handle, Library, answer, text
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 

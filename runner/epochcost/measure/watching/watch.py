@@ -16,13 +16,13 @@ from typing import Self
 
 import pynvml
 
-from epochcost.measure.devices import Device, DeviceWatch, devices_in_use, present_devices
-from epochcost.measure.host import own_processes
 from epochcost.measure.job import Progress
-from epochcost.measure.nvml import Library, opened
-from epochcost.measure.phase import NO_DEVICE, Phase
-from epochcost.measure.power import POWERCAP, Meter, gpu_meter, rapl_meters, why_no_rapl
-from epochcost.measure.visible import VISIBLE_DEVICES, VisibleGpu, visible_gpus
+from epochcost.measure.watching.devices import Device, DeviceWatch, devices_in_use, present_devices
+from epochcost.measure.watching.host import own_processes
+from epochcost.measure.watching.nvml import Library, opened
+from epochcost.measure.watching.phase import NO_DEVICE, Phase
+from epochcost.measure.watching.power import POWERCAP, Meter, gpu_meter, rapl_meters, why_no_rapl
+from epochcost.measure.watching.visible import VISIBLE_DEVICES, VisibleGpu, visible_gpus
 from epochcost.results.pinning import Pinning
 from epochcost.results.records import Conditions, Energy, Measurement
 from epochcost.specs.study import Provider

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from epochcost.measure.nvml import Library, answer, text
-from epochcost.measure.visible import VisibleGpu
+from epochcost.measure.watching.nvml import Library, answer, text
+from epochcost.measure.watching.visible import VisibleGpu
 from epochcost.results.records import Throttle
 
 # nvml.h, nvmlClocksEventReasons. Idle clocks and clocks that a person has set are no throttling.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.loadgen_log import Logged, read_logs
+from epochcost.measure.load.loadgen_log import Logged, read_logs
 from epochcost.plan.load import LoadScenario
 
 _MODULE = "mlperf_loadgen"

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import psutil
 
-from epochcost.measure.devices import DeviceWatch
-from epochcost.measure.host import HostChange, HostCounters, change, read_host, unknown_of
 from epochcost.measure.kernel_files import ControlGroups, read_number
-from epochcost.measure.power import Meter, energy_of
+from epochcost.measure.watching.devices import DeviceWatch
+from epochcost.measure.watching.host import HostChange, HostCounters, change, read_host, unknown_of
+from epochcost.measure.watching.power import Meter, energy_of
 from epochcost.results.records import Conditions, Energy, Throttle
 
 NO_DEVICE = "NVML shows no device in use by the worker"
