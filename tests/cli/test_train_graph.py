@@ -55,6 +55,20 @@ def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: 
     assert losses[-1] < losses[0] / 2
 
 
+def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: Path) -> None:
+    """The first values have the scale of the loss beside the weights, all in fp32."""
+    out = tmp_path / "step.onnx"
+    done = train_graph(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
+    assert done.returncode == 0, done.stderr
+    first = np.load(tmp_path / "step.initial.npz")
+    assert first["loss_scale"] == 65536
+    assert {first[name].dtype for name in first.files} == {np.dtype(np.float32)}
+    half = [
+        value for value in onnx.load(out).graph.value_info if value.type.tensor_type.elem_type == 10
+    ]
+    assert "logits_float16" in {value.name for value in half}
+
+
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
     """The text form counts parameters and state and says how to go on."""
     done = train_graph(

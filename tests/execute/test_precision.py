@@ -15,9 +15,13 @@ from onnx import TensorProto, helper, numpy_helper
 from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import Request, plan_here
+from epochcost.measure.agreement import agreement
 from epochcost.measure.arithmetic import INTEGER_OPERATORS
 from epochcost.measure.job import Job
 from epochcost.measure.providers import usable_providers
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Stepper
+from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
 from epochcost.results.records import Measurement
 from epochcost.specs.loader import load_catalogue
@@ -205,22 +209,93 @@ def test_under_load_the_largest_batch_is_compared(
     assert found.agreement.outputs[0].relative_to_norm < 0.1
 
 
+@pytest.fixture(name="training_in")
+def training_in_fixture(tmp_path: Path) -> Callable[..., Job]:
+    """The job of training a model in a precision, as a study asks for it; tf32 on the CPU too."""
+
+    def training_in(graph: onnx.ModelProto, precision: str, provider: Provider = "cpu") -> Job:
+        root = write_tiny_project(tmp_path / "project")
+        onnx.save(graph, root / "models" / "tiny.onnx")
+        study = root / "specs" / "studies" / "brief.toml"
+        planned = "fp32" if precision == "tf32" else precision
+        asked = f'precisions = ["{planned}"]\nmodes = ["training"]\n[sampling]'
+        study.write_text(study.read_text().replace("[sampling]", asked))
+        catalogue = load_catalogue(root)
+        model = catalogue.model("tiny")
+        trial = plan_here(catalogue, Request(providers=(provider,))).trials[0]
+        trial = trial.model_copy(update={"precision": precision})
+        (tmp_path / "job").mkdir()
+        return build_job(trial, model, catalogue.graph_path(model), tmp_path / "job")
+
+    return training_in
+
+
 def test_a_training_step_is_compared_by_its_loss(
-    job_in: Callable[..., Job], tmp_path: Path
+    training_in: Callable[..., Job], tmp_path: Path
 ) -> None:
     """As for TF32 on a GPU: on the CPU the option changes nothing, and the first losses agree."""
-    job_in(perceptron(), "fp32")
-    catalogue = load_catalogue(tmp_path / "project")
-    model = catalogue.model("tiny")
-    study = tmp_path / "project" / "specs" / "studies" / "brief.toml"
-    study.write_text(study.read_text().replace('modes = ["inference"]', 'modes = ["training"]'))
-    trials = plan_here(load_catalogue(tmp_path / "project"), Request(providers=("cpu",))).trials
-    tf32 = trials[0].model_copy(update={"precision": "tf32"})
-    job = build_job(tf32, model, catalogue.graph_path(model), tmp_path / "job")
-    found = measure(job, tmp_path, lambda _: None).agreement
+    found = measure(training_in(perceptron(), "tf32"), tmp_path, lambda _: None).agreement
     assert found is not None
     (loss,) = found.outputs
     assert (loss.maximum_absolute, loss.relative_to_norm, loss.largest_changed) == (0, 0, None)
+
+
+def test_a_step_in_half_precision_carries_the_scale_of_its_loss(
+    training_in: Callable[..., Job],
+) -> None:
+    """Masters and the scale are fp32 state; the fp32 step to compare with lies beside the other."""
+    job = training_in(perceptron(), "fp16")
+    fills = {carried.input: carried.fill for carried in job.carried}
+    assert (fills["loss_scale"], fills["loss_scale.good_steps"]) == (65536, 0)
+    assert job.reference is not None
+    plain = {value.name for value in onnx.load(job.reference.graph).graph.input}
+    assert {*fills} - plain == {"loss_scale", "loss_scale.good_steps"}
+
+
+def test_the_first_loss_in_half_is_compared_with_that_of_the_fp32_step(
+    training_in: Callable[..., Job],
+) -> None:
+    """ONNX Runtime with casts of its own is no fp16 to time, but its first loss is near fp32's."""
+    job = training_in(attending(), "fp16")
+    session = open_session(job.graph, "cpu")
+    inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
+    step = Stepper(session, "cpu", "training", inputs, job.carried)
+    step()
+    found = agreement(job, {"loss": step.output("loss")})
+    assert found is not None
+    assert 0 < found.outputs[0].maximum_absolute < 0.01
+
+
+@needs_x86
+@pytest.mark.parametrize("name", MODELS)
+def test_training_in_fp16_without_kernels_is_refused(
+    training_in: Callable[..., Job], tmp_path: Path, name: str
+) -> None:
+    """The casts that ONNX Runtime puts around its fp32 kernels are no training in fp16."""
+    job = training_in(MODELS[name](), "fp16")
+    with pytest.raises(
+        CapabilityError, match=r"fp16: the CPU provider has no fp16 kernel for .*Ge"
+    ):
+        measure(job, tmp_path, lambda _: None)
+
+
+@needs_x86
+@pytest.mark.parametrize("name", ["perceptron", "attending"])
+def test_training_in_bf16_without_kernels_is_refused(
+    training_in: Callable[..., Job], tmp_path: Path, name: str
+) -> None:
+    """No session opens, and the line names the operator."""
+    job = training_in(MODELS[name](), "bf16")
+    with pytest.raises(CapabilityError, match=r"bf16: the CPU provider has no bf16 kernel for \w+"):
+        measure(job, tmp_path, lambda _: None)
+
+
+def test_what_onnx_has_no_half_form_of_is_refused_beforehand(
+    training_in: Callable[..., Job],
+) -> None:
+    """Convolution in bfloat16 begins at opset 22; a step with it in fp32 would be no bf16."""
+    with pytest.raises(CapabilityError, match=r"ONNX has no bf16 form of Conv.* at opset 18"):
+        training_in(convolutional(), "bf16")
 
 
 @pytest.mark.cuda
@@ -233,3 +308,18 @@ def test_a_gpu_computes_in_it(job_in: Callable[..., Job], tmp_path: Path, precis
     assert found is not None
     assert found.outputs[0].relative_to_norm is not None
     assert found.outputs[0].relative_to_norm < 0.05
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+@pytest.mark.parametrize("name", ["perceptron", "attending"])
+def test_a_gpu_trains_in_it(
+    training_in: Callable[..., Job], tmp_path: Path, name: str, precision: str
+) -> None:
+    """Every node that the step has in half runs in half, and the first loss stays near fp32."""
+    job = training_in(MODELS[name](), precision, "cuda")
+    found = measure(job, tmp_path, lambda _: None).agreement
+    assert found is not None
+    assert found.outputs[0].relative_to_norm is not None
+    assert found.outputs[0].relative_to_norm < 0.02

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.arithmetic import demanding_kernels, prove_arithmetic
+from epochcost.measure.arithmetic import declared_in_half, demanding_kernels, prove_arithmetic
 from epochcost.measure.failures import JobError
 from epochcost.measure.placement import ExecutedNode
 from epochcost.specs.study import Precision
@@ -30,6 +34,33 @@ def test_one_heavy_node_in_fp32_is_refused_by_name() -> None:
     nodes = (node("Gemm", "float16", "float16"), node("Conv", "float", "float"))
     with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Conv: it"):
         prove_arithmetic(nodes, "fp16", "cuda")
+
+
+def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
+    """By name, casts apart; what the graph itself has in fp32 is not asked."""
+    nodes = (node("Gemm", "float16", "float16"), node("Cast", "float"), node("Relu", "float"))
+    prove_arithmetic(nodes, "fp16", "cuda", declared=("Gemm", "Cast"))
+    with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Relu: it"):
+        prove_arithmetic(nodes, "fp16", "cuda", declared=("Gemm", "Cast", "Relu"))
+
+
+def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
+    """Those that read half numbers, by name; none in fp32."""
+    info, half = helper.make_tensor_value_info, TensorProto.FLOAT16
+    nodes = [
+        helper.make_node("Cast", ["x"], ["h"], name="first", to=half),
+        helper.make_node("Abs", ["h"], ["a"], name="second"),
+        helper.make_node("Cast", ["a"], ["f"], name="third", to=TensorProto.FLOAT),
+        helper.make_node("Neg", ["f"], ["y"], name="fourth"),
+    ]
+    ends = [info("x", 1, [2])], [info("y", 1, [2])]
+    between = [info("h", half, [2]), info("a", half, [2]), info("f", 1, [2])]
+    graph = helper.make_graph(nodes, "g", *ends, value_info=between)
+    opsets = [helper.make_opsetid("", 18)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "g.onnx")
+    assert declared_in_half(tmp_path / "g.onnx", "fp16") == {"second"}
+    assert declared_in_half(tmp_path / "g.onnx", "bf16") == set()
+    assert declared_in_half(tmp_path / "g.onnx", "fp32") == set()
 
 
 def test_one_half_is_not_the_other() -> None:
