@@ -24,6 +24,7 @@ from epochcost.cli import (
     diff,
     estimate,
     fmt,
+    new,
     plan,
     prices,
     quote,
@@ -66,6 +67,7 @@ app.command("check")(check.check)
 app.command("diff")(diff.diff)
 app.command("estimate")(estimate.estimate)
 app.command("fmt")(fmt.fmt)
+app.add_typer(new.app, name="new")
 app.command("plan")(plan.plan)
 app.add_typer(prices.app, name="prices")
 app.command("quote")(quote.quote)

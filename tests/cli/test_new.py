@@ -1,0 +1,202 @@
+"""`epochcost new`: specs from flags, from answers, from the machine and from a graph."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import CliRunner, Result
+
+from epochcost.cli.app import app, main
+from epochcost.errors import EpochcostError
+from epochcost.specs.layout import laid_out
+from epochcost.specs.loader import check_paths, load_catalogue
+from epochcost.specs.model import Model
+from tiny_project import write_tiny_project
+
+SOURCE = ("--source", "the provider's list")
+TRADE = ("new", "price", "--hardware", "giant", "--amount", "3.10", *SOURCE)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small project as the current folder."""
+    write_tiny_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, catch_exceptions=True)
+
+
+def _refusal(*arguments: str) -> EpochcostError:
+    error = _run(*arguments).exception
+    assert isinstance(error, EpochcostError), error
+    return error
+
+
+def test_a_price_by_flags(project: Path) -> None:
+    """The file names itself, its machine's provider and today, and is valid at once."""
+    done = _run(*TRADE, "--as-of", "2026-11-20")
+    assert done.exit_code == 0, done.output
+    path = project / "specs/prices/giant-on-demand-2026-11.toml"
+    assert "giant-on-demand-2026-11.toml is new" in done.output
+    assert path.read_text("utf-8").startswith("#:schema ../../docs/schemas/price.json\n")
+    price = load_catalogue(project).price("giant-on-demand-2026-11")
+    assert (price.amount, price.provider) == (Decimal("3.10"), "nobody")
+    assert not check_paths([path]).faults
+
+
+def test_what_else_it_may_say_stands_in_comments(project: Path) -> None:
+    """Keys that were not given are hints, each with an example, and without effect."""
+    _run(*TRADE, "--as-of", "2026-11-20", "--region", "eu-west-1")
+    text = (project / "specs/prices/giant-on-demand-2026-11.toml").read_text("utf-8")
+    assert "\n# sku = " in text
+    assert "\n# region = " not in text
+
+
+def test_nothing_is_overwritten(project: Path) -> None:
+    """A second price of the same name is refused, and the first stays."""
+    _run(*TRADE, "--as-of", "2026-11-20")
+    path = project / "specs/prices/giant-on-demand-2026-11.toml"
+    before = path.read_bytes()
+    assert "demanded the name of a new file" in str(_refusal(*TRADE, "--as-of", "2026-11-20"))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("price", "--hardware", "giant", "--amount", "free", *SOURCE), "amount: should be a num"),
+        (("price", "--hardware", "gaint", "--amount", "1", *SOURCE), 'did you mean "giant"?'),
+        (("price", "--hardware", "giant", *SOURCE), "--amount: demanded where nobody can be"),
+        (
+            ("hardware", "--id", "../x", "--name", "n", "--provider", "p", *SOURCE),
+            "should be an id",
+        ),
+        (("study", "--model", "tinny", "--id", "s", "--name", "S"), 'did you mean "tiny"?'),
+    ],
+)
+def test_what_is_wrong_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
+    """A wrong value, a wrong reference and a missing option are named, and no file is left."""
+    before = sorted(project.rglob("*"))
+    assert message in str(_refusal("new", *arguments))
+    assert sorted(project.rglob("*")) == before
+
+
+def test_an_owned_machine(project: Path) -> None:
+    """What an owned machine costs is given key by key."""
+    keys = ("purchase=3000", "years=4", "utilisation=0.3", "power_watts=350")
+    options = [word for key in (*keys, "electricity_per_kwh=0.15") for word in ("--owned", key)]
+    done = _run("new", "price", "--hardware", "giant", "--plan", "owned", *options, *SOURCE)
+    assert done.exit_code == 0, done.exception
+    prices = load_catalogue(project).prices_of("giant")
+    assert [price.owned.years for price in prices if price.owned] == [4]
+
+
+def test_the_machine_at_hand(project: Path) -> None:
+    """With --detect the machine describes itself; flags say more."""
+    done = _run("new", "hardware", "--detect", "--id", "mine", "--provider", "Us")
+    assert done.exit_code == 0, done.exception
+    machine = load_catalogue(project).machine("mine")
+    assert machine.provider == "Us"
+    assert machine.vcpus == len(os.sched_getaffinity(0))
+    assert machine.memory_gib is not None
+
+
+def test_a_machine_with_gpus(project: Path) -> None:
+    """GPUs make a table."""
+    options = (
+        "--id",
+        "dgx",
+        "--name",
+        "DGX",
+        "--provider",
+        "NVIDIA",
+        "--gpu",
+        "V100",
+        "--gpus",
+        "8",
+    )
+    assert _run("new", "hardware", *options, *SOURCE).exit_code == 0
+    (gpu,) = load_catalogue(project).machine("dgx").accelerators
+    assert (gpu.name, gpu.count) == ("V100", 8)
+
+
+def test_a_study(project: Path) -> None:
+    """A study names its models and is planned like any other."""
+    assert _run("new", "study", "--model", "tiny", "--id", "s", "--name", "S").exit_code == 0
+    assert load_catalogue(project).study("s").models == ("tiny",)
+
+
+@pytest.fixture
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph with token indices, a symbolic length and weights of its own."""
+    made = helper.make_graph(
+        [
+            helper.make_node("Gather", ["table", "tokens"], ["vectors"]),
+            helper.make_node("ReduceMean", ["vectors", "axes"], ["mean"], keepdims=0),
+            helper.make_node("MatMul", ["mean", "weight"], ["logits"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("tokens", TensorProto.INT64, ["batch", "length"])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 3])],
+        [
+            helper.make_tensor("table", TensorProto.FLOAT, [5, 4], [0.1] * 20),
+            helper.make_tensor("axes", TensorProto.INT64, [1], [1]),
+            helper.make_tensor("weight", TensorProto.FLOAT, [4, 3], [0.1] * 12),
+        ],
+    )
+    path = tmp_path_factory.mktemp("graph") / "word_bag.onnx"
+    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)]), path)
+    return path
+
+
+def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
+    """Inputs, the length and the classes come from the graph; the file is copied into models/."""
+    words = ("--task", "tests", "--example", "a few words", *SOURCE)
+    sizes = ("--dim", "length=7", "--vocabulary", "tokens=5", "--loss", "softmax_cross_entropy")
+    done = _run("new", "model", "--graph", str(graph), *words, *sizes)
+    assert done.exit_code == 0, done.exception
+    model = load_catalogue(project).model("word-bag")
+    assert model.inputs[0].vocabulary == 5
+    assert model.dimensions == {"length": 7}
+    assert model.training is not None
+    assert model.training.target is not None
+    assert model.training.target.classes == 3
+    assert (project / "models/word_bag.onnx").read_bytes() == graph.read_bytes()
+    text = (project / "specs/models/word-bag.toml").read_text("utf-8")
+    assert laid_out(Model, text) == text
+
+
+def test_a_model_that_is_refused_leaves_no_graph(project: Path, graph: Path) -> None:
+    """Without the size of its vocabulary nothing is written and nothing copied."""
+    words = ("--task", "tests", "--example", "a few words", *SOURCE, "--dim", "length=7")
+    message = str(_refusal("new", "model", "--graph", str(graph), *words))
+    assert message.startswith("--vocabulary: demanded")
+    assert not (project / "models/word_bag.onnx").exists()
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a terminal")
+def test_a_person_is_asked(project: Path) -> None:
+    """At a terminal what is missing is asked, with the words of the reference."""
+    ours, theirs = pty.openpty()
+    program = f"from {main.__module__} import main; main()"
+    command = [sys.executable, "-c", program, "new", "study", "--model", "tiny"]
+    done = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, cwd=project, text=True)
+    os.write(ours, b"asked\nWhat was asked\n")
+    output, _ = done.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 0
+    assert "What the study is about." in output
+    assert load_catalogue(project).study("asked").name == "What was asked"
