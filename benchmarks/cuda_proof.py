@@ -8,7 +8,9 @@ and a large batch: where the nodes of a training step ran; how far its gradients
 (the same step graph on both, Dropout off, plain SGD with rate 1, so that an update is a gradient;
 the largest difference of any parameter over the largest gradient of that parameter); and the mean
 step as every trial times it, without the copy of the batch, as a CUDA graph, and as one without the
-copy. ± is half the 95 % interval. Then: a step under a memory limit that it cannot keep.
+copy. ± is half the 95 % interval. Then, for each model at the large batch, the step in fp32, TF32,
+fp16 and bf16: its mean, and how far its first loss is from that of the fp32 step. Last: a step
+under a memory limit that it cannot keep.
 
 `--provider cpu` rehearses it on a machine without a GPU; its figures mean nothing. Without a usable
 GPU the script says in one line what is missing and ends with exit code 3.
@@ -45,13 +47,14 @@ from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.optimizer import Sgd
-from epochcost.specs.study import Provider
+from epochcost.specs.study import Precision, Provider
 from epochcost.units import seconds
 
 ROOT = Path(__file__).parents[1]
 MODELS = ("mnist-mlp", "mnist-cnn", "cifar10-resnet44", "nanogpt-characters")
 BATCHES = (8, 128)
 LIMIT_BYTES = 2**20
+PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
 HEADERS = ("model", "batch", "nodes", "gradient", "step", "no copy", "graph", "graph, no copy")
 
 
@@ -64,11 +67,20 @@ class Proof:
     device: int
     budget_seconds: float
 
-    def job(self, name: str, batch_size: int, folder: Path, *, plain: bool = False) -> Job:
+    def job(
+        self,
+        name: str,
+        batch_size: int,
+        folder: Path,
+        *,
+        plain: bool = False,
+        precision: Precision = "fp32",
+    ) -> Job:
         """A training step of a model of the catalogue; ``plain``: its update is its gradient."""
         plan = plan_here(self.catalogue, Request(models=(name,), providers=("cpu",), quick=True))
         drawn = next(trial for trial in plan.trials if trial.mode == "training")
         changes = {"batch_size": batch_size, "provider": self.provider, "device": self.device}
+        changes["precision"] = precision
         trial, model = drawn.model_copy(update=changes), self.catalogue.model(name)
         if plain:
             changed = {"optimizer": Sgd(name="sgd", learning_rate=Decimal(1)), "clip_norm": None}
@@ -158,6 +170,26 @@ def row(proof: Proof, name: str, batch_size: int) -> tuple[str, ...]:
         )
 
 
+def precise(proof: Proof, name: str, precision: Precision) -> str:
+    """The step of a model in a precision and its first loss, or why there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            measured = proof.timed(proof.job(name, BATCHES[-1], Path(folder), precision=precision))
+        except EpochcostError as error:
+            return f"refused: {str(error).splitlines()[0][:160]} | "
+    if measured.agreement is None:
+        return f"{mean_step(measured)} | "
+    return f"{mean_step(measured)} | {measured.agreement.outputs[0].relative_to_norm or 0.0:.1e}"
+
+
+def precisions(proof: Proof, models: list[str]) -> None:
+    """Print the steps of each model in each precision."""
+    print(f"\n| model | precision | step | first loss off by |\n|{' --- |' * 4}")
+    for name in models:
+        for precision in PRECISIONS:
+            print(f"| {name} | {precision} | {precise(proof, name, precision)} |", flush=True)
+
+
 def limited(proof: Proof) -> str:
     """What happens to a step that has too little memory on the device."""
     with tempfile.TemporaryDirectory() as folder:
@@ -171,12 +203,13 @@ def limited(proof: Proof) -> str:
 
 
 def table(proof: Proof, models: list[str]) -> None:
-    """Print the table row by row, then the memory limit."""
+    """Print the table row by row, then other precisions and the memory limit."""
     print(f"| {' | '.join(HEADERS)} |\n|{' --- |' * len(HEADERS)}")
     for name in models:
         for batch_size in BATCHES:
             cells = row(proof, name, batch_size)
             print(f"| {' | '.join((*cells, *[''] * (len(HEADERS) - len(cells))))} |", flush=True)
+    precisions(proof, models)
     print(f"\nArena of {LIMIT_BYTES} bytes: {limited(proof)}")
 
 

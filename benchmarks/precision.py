@@ -1,8 +1,10 @@
 """Which models of the catalogue run in which precision on this machine, and how far from fp32.
 
-    python benchmarks/precision.py [--models gpt2,mnist-mlp] [--precisions fp16,bf16,int8]
+    python benchmarks/precision.py [--mode training] [--models gpt2,mnist-mlp]
+                                   [--precisions fp16,bf16,int8]
 
 One row for each model and precision, as Markdown; times are rough, for they take a second each.
+Training compares the first losses and knows no int8.
 Run it in the folder that holds specs/ and models/. The whole catalogue takes half an hour.
 """
 
@@ -23,17 +25,18 @@ from epochcost.plan.trial import Trial
 from epochcost.results.records import Agreement, Measurement
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
 
 BATCH_SIZE = 4
 
 
-def trial_of(catalogue: Catalogue, name: str, precision: str, provider: str) -> Trial:
-    """Inference of a small batch, for a second."""
+def trial_of(catalogue: Catalogue, name: str, mode: str, precision: str, provider: str) -> Trial:
+    """Inference of a small batch, or training on it, for a second."""
     graph = catalogue.graph_path(catalogue.model(name)).read_bytes()
     return Trial.model_validate(
         {
             "model": name,
-            "mode": "inference",
+            "mode": mode,
             "provider": provider,
             "precision": precision,
             "batch_size": BATCH_SIZE,
@@ -78,20 +81,27 @@ def far(agreement: Agreement | None) -> str:
     return f"{relative} | {agreement.quantization or ''}"
 
 
+def does(model: Model, mode: str) -> bool:
+    """Whether the model has a graph, and is trained or serves as asked."""
+    return model.graph is not None and (mode == "inference" or model.training is not None)
+
+
 def main() -> None:
     """Print the table, a line as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", default="")
-    parser.add_argument("--precisions", default="fp32,fp16,bf16,int8")
+    parser.add_argument("--mode", choices=("inference", "training"), default="inference")
+    parser.add_argument("--precisions", default="")
     parser.add_argument("--provider", default="cpu")
     asked = parser.parse_args()
     catalogue = load_catalogue(Path())
-    every = [model.id for model in catalogue.models.values() if model.graph is not None]
+    known = "fp32,fp16,bf16" if asked.mode == "training" else "fp32,fp16,bf16,int8"
+    every = [model.id for model in catalogue.models.values() if does(model, asked.mode)]
     print("| model | precision | batch of 4 | relative to fp32 | int8 is |")
     print("| --- | --- | --- | --- | --- |")
     for name in asked.models.split(",") if asked.models else sorted(every):
-        for precision in asked.precisions.split(","):
-            trial = trial_of(catalogue, name, precision, asked.provider)
+        for precision in (asked.precisions or known).split(","):
+            trial = trial_of(catalogue, name, asked.mode, precision, asked.provider)
             print(row(catalogue, trial), flush=True)
 
 

@@ -1,0 +1,57 @@
+"""Which operators may be half: by the tables, and by what ONNX's schemas allow."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import TensorProto, helper
+
+from epochcost.graphs.autocast import (
+    WIDE,
+    WIDE_IN_TRAINING,
+    allowed_inputs,
+    allowed_outputs,
+)
+
+FP16, BF16 = TensorProto.FLOAT16, TensorProto.BFLOAT16
+
+
+def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
+    """ONNX's schema of an operator at an opset."""
+    return onnx.defs.get_schema(operator, opset, "")
+
+
+def test_the_tables_name_operators_of_onnx() -> None:
+    """A misspelt name would let an operator compute in half; training keeps more than inference."""
+    known = {entry.name for entry in onnx.defs.get_all_schemas()}
+    assert known >= WIDE_IN_TRAINING > WIDE
+
+
+def test_products_are_in_neither_table() -> None:
+    """What a GPU's tensor cores are for computes in half."""
+    assert WIDE_IN_TRAINING.isdisjoint(
+        {"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "Einsum"}
+    )
+
+
+def test_the_schema_of_the_opset_decides() -> None:
+    """Convolution knows bfloat16 from opset 22 on, fp16 always."""
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
+    assert allowed_inputs(node, schema("Conv", 18), FP16) == [True] * 3
+    assert allowed_inputs(node, schema("Conv", 18), BF16) == [False] * 3
+    assert allowed_outputs(node, schema("Conv", 22), BF16) == [True]
+
+
+def test_the_last_formal_input_stands_for_all_after_it() -> None:
+    """Concat has one formal input for any number; of Resize the scales are float32 always."""
+    many = helper.make_node("Concat", ["a", "b", "c"], ["y"], axis=0)
+    assert allowed_inputs(many, schema("Concat", 18), FP16) == [True] * 3
+    resize = helper.make_node("Resize", ["x", "", "scales"], ["y"])
+    assert allowed_inputs(resize, schema("Resize", 18), FP16) == [True, True, False]
+
+
+def test_of_contributed_operators_products_alone_are_half() -> None:
+    """Onnx has no schema of them; ONNX Runtime's documents allow half types in its products."""
+    product = helper.make_node("FusedMatMul", ["a", "b"], ["y"], domain="com.microsoft")
+    gelu = helper.make_node("BiasGelu", ["a", "b"], ["y"], domain="com.microsoft")
+    assert allowed_inputs(product, None, BF16) == [True, True]
+    assert allowed_inputs(gelu, None, BF16) == [False, False]
