@@ -39,9 +39,11 @@ def test_valid_specs(project: Path) -> None:
 def test_faults_as_lines(project: Path) -> None:
     """Each fault is a line on standard output, and the exit code 1."""
     price = project / "specs/prices/p2.xlarge-on-demand-2016-11.toml"
-    price.write_text(price.read_text(encoding="utf-8").replace("amount", "amuont"), "utf-8")
+    text = price.read_text(encoding="utf-8")
+    price.write_text(text.replace("amount", "amuont"), "utf-8")
     done = check(project, "specs/prices")
-    place = "specs/prices/p2.xlarge-on-demand-2016-11.toml:7:1"
+    line = text.count("\n", 0, text.index("\namount")) + 2
+    place = f"specs/prices/p2.xlarge-on-demand-2016-11.toml:{line}:1"
     assert done.returncode == 1
     assert done.stdout == f'{place}: amuont: unknown key; did you mean "amount"?\n'
     assert done.stderr.endswith("files checked, 1 fault\n")

@@ -1,17 +1,22 @@
-"""`epochcost check`: every fault of the specs, one line each, for people, editors and CI."""
+"""`epochcost check`: every fault of specs or results, one line each, for people, editors and CI."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from epochcost.errors import UsageError
 
 if TYPE_CHECKING:
     from epochcost.errors import Fault
     from epochcost.specs.loader import Checked
+
+RESULTS = Path("docs/data/results")
 
 
 class CheckFormat(StrEnum):
@@ -24,32 +29,62 @@ class CheckFormat(StrEnum):
 def check(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", help="Spec files or folders; specs/ here when left out."),
+        typer.Argument(
+            metavar="PATH",
+            help="Spec files or folders, result files with --results; all here when left out.",
+        ),
     ] = None,
+    results: Annotated[
+        bool,
+        typer.Option("--results", help="Check stored results; a named file as a submission."),
+    ] = False,
+    budgets: Annotated[
+        bool, typer.Option("--budgets", help="Hold the studies' budgets: exit 1 where one is not.")
+    ] = False,
     output: Annotated[
         CheckFormat, typer.Option("--format", help="Lines for people, or JSON.")
     ] = CheckFormat.TEXT,
 ) -> None:
-    """Validate specs: a line path:line:col: message for each fault."""
+    """Validate specs, results or budgets: a line path:line:col: message for each fault.
+
+    Example: epochcost check --results docs/data/results/p3.2xlarge
+    """
+    if budgets and (paths or results):
+        raise UsageError("--budgets: demanded it by itself; got paths or --results as well")
+    if budgets:
+        from epochcost.cli.check_budgets import check_budgets
+
+        check_budgets(RESULTS, as_json=output is CheckFormat.JSON)
+    elif results:
+        from epochcost.cli.check_results import check_submissions
+
+        check_submissions(RESULTS, paths or [], as_json=output is CheckFormat.JSON)
+    else:
+        _check_specs(paths or [Path("specs")], output)
+
+
+def _check_specs(paths: list[Path], output: CheckFormat) -> None:
     from epochcost.specs.loader import check_paths
 
-    checked = check_paths(paths or [Path("specs")])
-    typer.echo(_json(checked) if output is CheckFormat.JSON else _text(checked), nl=False)
+    checked = check_paths(paths)
+    if output is CheckFormat.JSON:
+        typer.echo(
+            json.dumps({"files": len(checked.files), **faults_as_json(checked.faults)}, indent=2)
+        )
+    else:
+        typer.echo("".join(f"{fault}\n" for fault in checked.faults), nl=False)
     typer.echo(_summary(checked), err=True)
     if checked.faults:
         raise typer.Exit(1)
 
 
-def _text(checked: Checked) -> str:
-    return "".join(f"{fault}\n" for fault in checked.faults)
+def faults_as_json(faults: Iterable[Fault]) -> dict[str, list[dict[str, Any]]]:
+    """The faults as objects, under their key."""
+    return {"faults": [fault_as_json(fault) for fault in faults]}
 
 
-def _json(checked: Checked) -> str:
-    faults = [_fields(fault) for fault in checked.faults]
-    return json.dumps({"files": len(checked.files), "faults": faults}, indent=2) + "\n"
-
-
-def _fields(fault: Fault) -> dict[str, str | int]:
+def fault_as_json(fault: Fault) -> dict[str, Any]:
+    """A place and what is said of it."""
     return {
         "path": fault.path.as_posix(),
         "line": fault.line,
@@ -60,8 +95,9 @@ def _fields(fault: Fault) -> dict[str, str | int]:
 
 def _summary(checked: Checked) -> str:
     files, faults = len(checked.files), len(checked.faults)
-    return f"{_counted(files, 'file')} checked, {_counted(faults, 'fault')}"
+    return f"{counted(files, 'file')} checked, {counted(faults, 'fault')}"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """A number with its noun."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

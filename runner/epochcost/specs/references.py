@@ -22,6 +22,7 @@ from epochcost.specs.wording import KeyPath, nearest, shown
 # Stands for every item of an array in a pattern of keys.
 _EACH = "*"
 _EACH_FORMULA = ("timings", _EACH, "claims", _EACH, "formula")
+_EACH_LIMIT = ("budget", "limits", _EACH)
 
 
 class _Reference(NamedTuple):
@@ -35,6 +36,9 @@ _REFERENCES = (
     _Reference("models", ("dataset",), "datasets"),
     _Reference("studies", ("models", _EACH), "models"),
     _Reference("studies", ("hardware", _EACH), "hardware"),
+    _Reference("studies", (*_EACH_LIMIT, "model"), "models"),
+    _Reference("studies", (*_EACH_LIMIT, "hardware"), "hardware"),
+    _Reference("studies", (*_EACH_LIMIT, "price"), "prices"),
     _Reference("published", ("model",), "models"),
     _Reference("published", ("timings", _EACH, "hardware"), "hardware"),
     _Reference("published", ("timings", _EACH, "price"), "prices"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -18,7 +18,9 @@ from epochcost.specs.base import (
     Spec,
     Text,
 )
+from epochcost.specs.budget import Budget
 from epochcost.specs.model import BatchSizes
+from epochcost.specs.wording import nearest, shown
 
 # Raw samples are stored, about 11 bytes each: half a megabyte is as much as one result may weigh.
 MOST_SAMPLES = 50_000
@@ -239,4 +241,15 @@ class Study(NamedSpec):
         0, description="What all random numbers come from.", examples=[20161101]
     )
     sampling: Sampling = Sampling()
+    budget: Budget | None = None
     notes: Notes | None = None
+
+    @field_validator("budget")
+    @classmethod
+    def _of_its_models(cls, budget: Budget | None, info: ValidationInfo) -> Budget | None:
+        models: tuple[str, ...] = info.data.get("models", ())
+        for limit in budget.limits if budget else ():
+            if models and limit.model not in models:
+                got = f"got {shown(limit.model)}{nearest(limit.model, models)}"
+                raise ValueError(f"should be of models of this study, {got}")
+        return budget

@@ -8,7 +8,6 @@ is left to ``watch`` and ``power``.
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import os
 import platform
@@ -24,11 +23,11 @@ from epochcost.measure.environment.gpu import gpus, shown_gpus
 from epochcost.measure.environment.software import code_revision
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import package_versions, runtime_name
-from epochcost.results.records import Environment, Gpu
+from epochcost.results.fingerprint import fingerprint
+from epochcost.results.records import Environment
 
 __all__ = ["detect", "fingerprint", "runtime_name", "shown_gpus", "timer_step_seconds"]
 
-_GIB = 2**30
 _TIMER_READINGS = 2000
 _NO_GOVERNOR = "no cpufreq here: the firmware or the host sets the clock"
 _NO_TURBO = "neither cpufreq/boost nor intel_pstate/no_turbo is here"
@@ -72,23 +71,6 @@ def detect() -> Environment:
             }
         ),
     )
-
-
-def fingerprint(
-    cpu: str | None,
-    physical_cores: int | None,
-    logical_cpus: int,
-    memory_bytes: int,
-    gpus: tuple[Gpu, ...],
-) -> str:
-    """Hash what makes two hosts alike: CPU, cores, memory to the GiB, GPUs; 16 hex digits.
-
-    Drivers and kernels may differ: they are versions, not machines. Memory is rounded because
-    what a kernel keeps for itself varies from boot to boot.
-    """
-    parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
-    parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]
-    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float | None:

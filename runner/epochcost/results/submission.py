@@ -1,0 +1,143 @@
+"""A result file from somebody else: read as if it were hostile, refused with one line.
+
+Stricter than the store, which reads what this project wrote: duplicate keys, numbers that are none,
+texts that a terminal would obey, and names that are not the store's are faults here. Whether the
+figures can be true is asked of ``submission_figures``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from epochcost.errors import Fault
+from epochcost.results.format import DamagedResultError, parse_result
+from epochcost.results.records import Result
+from epochcost.results.store import ResultStore
+
+# Fifty thousand samples take half a megabyte, and a log of LoadGen as much again.
+MOST_BYTES = 5_000_000
+_MOST_DEPTH = 20
+_LARGEST_INTEGER = 2**63
+_LONGEST_TEXT = 20_000
+# LoadGen's own log, compressed: never unpacked here.
+_LONG_TEXTS = frozenset({"detail_log"})
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_submission(path: Path, root: Path) -> Result:
+    """The result in a file below the results folder ``root``.
+
+    Raises DamagedResultError, with one fault in one line, for everything that a file of ours is
+    not: another place, name, size, encoding, form or content.
+    """
+    data = _bytes(path, root)
+    _require_plain(_document(data, path), path)
+    result = parse_result(data, path)
+    expected = ResultStore(root).path_of(
+        result.trial, result.hardware, result.environment.fingerprint
+    )
+    if path.parent.name != result.hardware:
+        raise _refused(path, f"demanded hardware {path.parent.name!r}; got {result.hardware!r}")
+    if path.name != expected.name:
+        raise _refused(path, f"demanded the name {expected.name}; got {path.name!r:.120}")
+    return result
+
+
+def _bytes(path: Path, root: Path) -> bytes:
+    try:
+        status = path.lstat()
+        if any(place.is_symlink() for place in (path, path.parent)):
+            raise _refused(path, "demanded a file of its own; got a link")
+        if not stat.S_ISREG(status.st_mode):
+            raise _refused(path, "demanded a regular file; got something else")
+        if not path.resolve().is_relative_to(root.resolve()):
+            raise _refused(path, f"demanded a file below {root}; got one outside")
+        if status.st_size > MOST_BYTES:
+            raise _refused(path, f"demanded at most {MOST_BYTES:,} bytes; got {status.st_size:,}")
+        return path.read_bytes()
+    except OSError as error:
+        raise _refused(path, f"demanded a readable file; got {error.strerror}") from None
+
+
+class _RefusedError(ValueError):
+    """A reason found while JSON is decoded."""
+
+
+def _document(data: bytes, path: Path) -> Any:
+    if data.startswith(_BYTE_ORDER_MARK):
+        raise _refused(path, "demanded UTF-8 without a byte order mark; got one")
+    try:
+        return json.loads(
+            data.decode(),
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_no_constant,
+            parse_int=_bounded_integer,
+        )
+    except UnicodeDecodeError as error:
+        raise _refused(path, f"demanded UTF-8; got another byte at {error.start}") from None
+    except json.JSONDecodeError as error:
+        message = f"demanded a whole JSON document; got a fault here: {error.msg}"
+        raise DamagedResultError(Fault(path, error.lineno, error.colno, message)) from None
+    except RecursionError:
+        raise _refused(path, f"demanded at most {_MOST_DEPTH} levels; got too many") from None
+    except _RefusedError as error:
+        raise _refused(path, str(error)) from None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice = max(Counter(key for key, _ in pairs).items(), key=itemgetter(1))[0]
+        raise _RefusedError(f"demanded each key once; got {twice!r:.80} twice")
+    return table
+
+
+def _no_constant(name: str) -> float:
+    raise _RefusedError(f"demanded finite numbers; got {name}")
+
+
+def _bounded_integer(digits: str) -> int:
+    if len(digits) > len(str(_LARGEST_INTEGER)) or abs(int(digits)) >= _LARGEST_INTEGER:
+        raise _RefusedError(f"demanded whole numbers below 2^63; got {digits[:20]}…")
+    return int(digits)
+
+
+def _require_plain(document: Any, path: Path) -> None:
+    for message in _hostile(document):
+        raise _refused(path, message)
+
+
+def _hostile(document: Any) -> Iterator[str]:
+    """Depth, texts and numbers that no result of ours has."""
+    pending: list[tuple[str, Any, int]] = [("", document, 1)]
+    while pending:
+        key, value, depth = pending.pop()
+        if depth > _MOST_DEPTH:
+            yield f"demanded at most {_MOST_DEPTH} levels; got more, at {key!r:.80}"
+        elif isinstance(value, dict):
+            yield from (m for name in value for m in _hostile_text("a key", name))
+            pending.extend((name, item, depth + 1) for name, item in value.items())
+        elif isinstance(value, list):
+            pending.extend((key, item, depth + 1) for item in value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield f"{key:.80}: demanded finite numbers; got one that is too large"
+        elif isinstance(value, str) and key not in _LONG_TEXTS:
+            yield from _hostile_text(key, value)
+
+
+def _hostile_text(key: str, text: str) -> Iterator[str]:
+    if len(text) > _LONGEST_TEXT:
+        yield f"{key:.80}: demanded at most {_LONGEST_TEXT:,} characters; got {len(text):,}"
+    elif not text.replace("\n", "").replace("\t", "").isprintable():
+        yield f"{key!r:.80}: demanded printable text; got control characters"
+
+
+def _refused(path: Path, message: str) -> DamagedResultError:
+    return DamagedResultError(Fault(path, 1, 1, message))
