@@ -17,8 +17,8 @@ from onnx import TensorProto
 from epochcost import autodiff
 from epochcost.errors import CapabilityError
 from epochcost.execute.arrays import save_graph
+from epochcost.graphs.autocast import allowed_outputs
 from epochcost.graphs.precision import in_half_precision
-from epochcost.graphs.tensors import declared_values
 from epochcost.measure.job import Reference
 from epochcost.measure.placement import HEAVY_OPERATORS
 from epochcost.measure.quantise import Quantising, quantised, suggested
@@ -63,27 +63,25 @@ def step_precision(trial: Trial) -> autodiff.Precision:
 
 
 def require_half(step: onnx.ModelProto, trial: Trial) -> None:
-    """Raise CapabilityError where heavy nodes of a step stay fp32 in half precision.
+    """Raise CapabilityError where ONNX knows no half form of a heavy operator of the step.
 
-    They do where ONNX's schema of the operator, at the opset of the graph, knows no such type.
+    At the opset of the graph, that is: such a node stays fp32, and its gradients with it.
     """
     if trial.precision not in _HALVES:
         return
-    types = {v.name: v.type.tensor_type.elem_type for v in declared_values(step.graph)}
-    wide = sorted(
-        {
-            node.op_type
-            for node in step.graph.node
-            if node.op_type in HEAVY_OPERATORS
-            and any(types.get(name) == TensorProto.FLOAT for name in node.output)
-        }
+    half = _HALVES[trial.precision]
+    opset = max(entry.version for entry in step.opset_import if not entry.domain)
+    heavy = {n.op_type: n for n in step.graph.node if n.op_type in HEAVY_OPERATORS and not n.domain}
+    without = sorted(
+        name
+        for name, node in heavy.items()
+        if not any(allowed_outputs(node, onnx.defs.get_schema(name, opset, ""), half))
     )
-    if wide:
-        opset = max(entry.version for entry in step.opset_import if not entry.domain)
+    if without:
         raise CapabilityError(
-            f"{trial.precision}: ONNX has no {trial.precision} form of {', '.join(wide)} at opset "
-            f"{opset}: demanded one of every heavy operator; export {trial.model} at a newer opset "
-            "(22 knows most), or measure it in another precision"
+            f"{trial.precision}: demanded a half form of every heavy operator; ONNX has none of "
+            f"{', '.join(without)} at opset {opset}: export {trial.model} at a newer one (22 knows "
+            "most), or measure it in another precision"
         )
 
 
