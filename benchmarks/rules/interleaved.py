@@ -14,20 +14,24 @@ from numpy.typing import NDArray
 ROUNDS = 25
 
 
-def session_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
-    """A session on the CPU provider that says nothing but errors."""
+def session_of(model: onnx.ModelProto, threads: int = 0) -> onnxruntime.InferenceSession:
+    """A session on the CPU provider that says nothing but errors; 0 threads: one for each core."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
 
 
 def median_seconds(
-    models: Mapping[str, onnx.ModelProto], feeds: Mapping[str, NDArray[Any]]
+    models: Mapping[str, onnx.ModelProto], feeds: Mapping[str, NDArray[Any]], threads: int = 0
 ) -> dict[str, float]:
-    """The median time of each model's run; every round takes all of them in turn."""
-    sessions = {name: session_of(model) for name, model in models.items()}
+    """The median time of each model's run; every round takes all of them in turn.
+
+    ``threads`` 0 is one for each core.
+    """
+    sessions = {name: session_of(model, threads) for name, model in models.items()}
     seconds: dict[str, list[float]] = {name: [] for name in sessions}
     for _ in range(ROUNDS):
         for name, session in sessions.items():

@@ -84,7 +84,18 @@ class Value:
         return self.op.Neg(self)
 
     def _operand(self, other: Value | float) -> Value:
-        return other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
+        """The other operand; a lone number has the rank of a tensor that ends in an axis of one.
+
+        ONNX Runtime's CPU kernels take such a tensor one element at a time beside a number of rank
+        0: benchmarks/rules/scalar.py.
+        """
+        value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
+        if value.rank or self.shape[-1:] != (1,) or self.size == 1:
+            return value
+        if isinstance(other, Value):
+            return self.op.Reshape(other, self.op.integers(*[1] * self.rank))
+        dtype = helper.tensor_dtype_to_np_dtype(self.elem_type)
+        return self.op.constant(np.full([1] * self.rank, other, dtype))
 
 
 class Builder:

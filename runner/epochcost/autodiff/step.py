@@ -14,6 +14,7 @@ import onnx
 from epochcost.autodiff import rules  # noqa: F401 - fills the registry
 from epochcost.autodiff.backward import pull_back
 from epochcost.autodiff.batch_statistics import train_on_batches
+from epochcost.autodiff.blocked import run_in_blocks
 from epochcost.autodiff.builder import Provider, Value
 from epochcost.autodiff.choices import chosen, matching, unknown
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
@@ -148,6 +149,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     forward = open_model(in_training_mode(respelled(model), seed), dimensions, provider, mixed)
     op = forward.op
     batched = train_on_batches(op, held, frozen)
+    run_in_blocks(op)
     standing = (*batched.moves, *_recurrent(forward, carry or {}))
     scale = scale_of(op, precision, loss_scaling)
     pulled = _pull(forward, batched.nodes, standing, terms, trainable, micro_batches, scale)

@@ -24,6 +24,8 @@ Count = Callable[[onnx.NodeProto, Shapes], int]
 
 # Attention's tensors of rank 3 have all heads side by side in the last axis.
 _HEADS_IN_LAST_AXIS = 3
+# ONNX Runtime's operators on its blocked layout; their shapes are declared as those of plain ones.
+BLOCKED = "com.microsoft.nchwc"
 _NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 # Which input of attention holds past keys: by default the fifth.
@@ -262,4 +264,5 @@ _COUNTS: Mapping[tuple[str, str], Count] = {
             "Attention": _projecting_attention,
         }.items()
     },
+    (BLOCKED, "Conv"): _conv,
 }

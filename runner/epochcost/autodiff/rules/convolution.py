@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
+from epochcost.autodiff import blocked
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, refused
@@ -28,8 +29,8 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
     group = _group(node)
-    dx = back(dy, w, view, x.shape[2:], group) if node.wants(0) else None
-    dw = _weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
+    dx = input_cotangent(x, w, dy, view, group) if node.wants(0) else None
+    dw = weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
     return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
 
 
@@ -43,7 +44,7 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     view = transposed_window(node, w.shape[2:])
     group = _group(node)
     dx = through(dy, w, view, x.shape[2:], group) if node.wants(0) else None
-    dw = _weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
+    dw = weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
     return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
 
 
@@ -59,15 +60,58 @@ def _bias_cotangent(op: Builder, dy: Value) -> Value:
     return op.reduce("ReduceSum", dy, [0, *range(2, dy.rank)], keepdims=False)
 
 
-def _weight_cotangent(
-    op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int
-) -> Value:
-    """By patches, which is faster, unless cutting them out takes too large a constant."""
+def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
+    """In blocks where they pay; one tap at single steps is a product; else transposed."""
+    if group == 1:
+        dx = blocked.adjoint(dy, w, view, x.shape[2:])
+        if dx is not None:
+            return dx
+        if _is_product(view):
+            return dy.op.Conv(dy, dy.op.Transpose(w, perm=[1, 0, *range(2, w.rank)]))
+    return back(dy, w, view, x.shape[2:], group)
+
+
+def _is_product(view: Window) -> bool:
+    """Whether each position is multiplied by one matrix of weights."""
+    return math.prod(view.kernel) == 1 and view.is_partition
+
+
+def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
+    """As a product, in blocks or by patches, the first that the shapes allow.
+
+    Unless cutting the patches out takes too large a constant.
+    """
+    if group == 1:
+        dw = blocked.weight_cotangent(x, dy, view)
+        if dw is not None:
+            return dw
+        if _is_product(view):
+            return _by_positions(op, x, w, dy)
     small = x.shape[1] * math.prod(view.kernel) ** 2 <= _LARGEST_CONSTANT
-    return (_by_patches if small else _by_exchange)(op, x, w, dy, view, group)
+    return (by_patches if small else by_exchange)(op, x, w, dy, view, group)
 
 
-def _by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
+def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
+    """dY Xᵀ, summed over the batch: after the products, or by them where these would be larger.
+
+    For one product over batch and positions, dY and X are transposed to have channels first.
+    """  # noqa: D403 - a formula
+    batch, channels, *space = x.shape
+    wide, positions = dy.shape[1], math.prod(space)
+    if channels * wide < (channels + wide) * positions:
+        rows = op.Reshape(dy, op.integers(batch, wide, positions))
+        columns = op.Reshape(x, op.integers(batch, channels, positions))
+        products = op.MatMul(rows, op.Transpose(columns, perm=[0, 2, 1]))
+        dw = op.ReduceSum(products, op.integers(0), keepdims=0)
+    else:
+        first = [1, 0, *range(2, x.rank)]
+        rows = op.Reshape(op.Transpose(dy, perm=first), op.integers(wide, batch * positions))
+        columns = op.Reshape(op.Transpose(x, perm=first), op.integers(channels, batch * positions))
+        dw = op.Gemm(rows, columns, transB=1)
+    return op.Reshape(dw, op.integers(*w.shape))
+
+
+def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Sum dYₙ Pₙᵀ over the batch, P [N, group, C/group · taps, positions] being the patches of X.
 
     A depthwise convolution with one-hot kernels cuts the patches out; runtimes do it well.
@@ -82,7 +126,7 @@ def _by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group:
     return op.Reshape(op.ReduceSum(products, op.integers(0), keepdims=0), op.integers(*w.shape))
 
 
-def _by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
+def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
     """X convolved with dY, batch and channels, strides and dilations having changed places.
 
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].

@@ -1,0 +1,121 @@
+"""Ways to convolve, and to write a convolution's gradients, on the CPU provider.
+
+    python benchmarks/rules/convolution.py [--threads 1]
+
+For each shape the forward pass, the gradient of the images and that of the weights, on the plain
+layout and in blocks (`epochcost.autodiff.blocked`), whose reorderings are counted in: medians of
+interleaved runs. `epochcost.autodiff.rules.convolution` chooses by them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+from interleaved import median_seconds
+from onnx import TensorProto, helper
+
+from epochcost.autodiff import blocked
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.forward import Forward, close_model
+from epochcost.autodiff.rules import convolution
+from epochcost.autodiff.windows import Window, back, through
+
+
+class Case(NamedTuple):
+    """A square convolution with pads of half the kernel."""
+
+    batch: int
+    channels: int
+    size: int
+    maps: int
+    kernel: int
+    stride: int = 1
+
+    @property
+    def view(self) -> Window:
+        """Its window."""
+        kernel, stride, pad = self.kernel, self.stride, self.kernel // 2
+        end = (self.size // stride - 1) * stride + kernel - pad - self.size
+        pads = (pad, pad), (end, end)
+        return Window((kernel, kernel), (stride, stride), (1, 1), *pads)
+
+    @property
+    def out(self) -> tuple[int, int]:
+        """The positions."""
+        return (self.size // self.stride,) * 2
+
+
+# The layers of ResNet-44 at 64 images, those of ResNet-50 at 4.
+CASES = [
+    Case(64, 16, 32, 16, 3),
+    Case(64, 32, 16, 32, 3),
+    Case(64, 64, 8, 64, 3),
+    Case(64, 16, 32, 32, 3, 2),
+    Case(4, 64, 56, 64, 3),
+    Case(4, 256, 14, 256, 3),
+    Case(4, 512, 7, 512, 3),
+    Case(4, 256, 56, 64, 1),
+    Case(4, 2048, 7, 512, 1),
+]
+Rule = Callable[[Case, Value, Value, Value], Value | None]
+RULES: dict[str, dict[str, Rule]] = {
+    "forward": {
+        "plain": lambda case, x, w, _: through(x, w, case.view, case.out, 1),
+        "blocks": lambda case, x, w, _: blocked.convolved(x, w, case.view),
+    },
+    "dx": {
+        "transposed": lambda case, x, w, dy: back(dy, w, case.view, x.shape[2:], 1),
+        "blocks": lambda case, x, w, dy: blocked.adjoint(dy, w, case.view, x.shape[2:]),
+        "chosen": lambda case, x, w, dy: convolution.input_cotangent(x, w, dy, case.view, 1),
+    },
+    "dw": {
+        "patches": lambda case, x, w, dy: convolution.by_patches(dy.op, x, w, dy, case.view, 1),
+        "exchange": lambda case, x, w, dy: convolution.by_exchange(dy.op, x, w, dy, case.view, 1),
+        "blocks": lambda case, x, _, dy: blocked.weight_cotangent(x, dy, case.view),
+        "chosen": lambda case, x, w, dy: convolution.weight_cotangent(
+            dy.op, x, w, dy, case.view, 1
+        ),
+    },
+}
+
+
+def model_of(rule: Rule, case: Case) -> onnx.ModelProto | None:
+    """The candidate alone; None where it does not take the shape."""
+    op = Builder([helper.make_opsetid("", 18)], 10, "cpu")
+    shapes = {
+        "x": (case.batch, case.channels, case.size, case.size),
+        "w": (case.maps, case.channels, case.kernel, case.kernel),
+        "dy": (case.batch, case.maps, *case.out),
+    }
+    x, w, dy = (op.input(name, shape, TensorProto.FLOAT) for name, shape in shapes.items())
+    y = rule(case, x, w, dy)
+    return None if y is None else close_model(Forward(op, (), (), {}), [x, w, dy], [y], "candidate")
+
+
+def main() -> None:
+    """Time the candidates in turns and print the medians, a line for each shape and purpose."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1)
+    threads = parser.parse_args().threads
+    rng = np.random.default_rng(0)
+    for case in CASES:
+        for purpose, rules in RULES.items():
+            built = {name: model_of(rule, case) for name, rule in rules.items()}
+            models = {name: model for name, model in built.items() if model is not None}
+            feeds = {
+                info.name: rng.standard_normal(
+                    [dim.dim_value for dim in info.type.tensor_type.shape.dim], dtype=np.float32
+                )
+                for info in next(iter(models.values())).graph.input
+            }
+            middles = median_seconds(models, feeds, threads)
+            line = ", ".join(f"{name} {middle * 1e3:.1f} ms" for name, middle in middles.items())
+            print(f"{tuple(case)!s:26} {purpose:8} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Convolution on ONNX Runtime's blocked layout (NCHWc), with weights that change at every step.
+
+The runtime brings a convolution into this layout by itself only where the weights are constants,
+and in training they never are. Its operators can be written into a graph, though: tensors are
+reordered, convolved and reordered back. How many channels a block has (8 with AVX2, 16 with
+AVX-512) is known to the runtime alone; nothing here depends on it, not even the order of the
+weights. Which convolutions gain is measured by benchmarks/rules/convolution.py; the other forms of
+their gradients stand in ``rules.convolution``.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+
+from epochcost.autodiff.axes import cut_along, flipped, padded
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.node import Node
+from epochcost.autodiff.windows import Window, window
+
+DOMAIN = "com.microsoft.nchwc"
+_VERSION = 1
+# The largest block that a processor has: what divides by it divides by all.
+BLOCK = 16
+# ONNX Runtime has the layout's kernels where it was built for these.
+_PROCESSORS = frozenset({"x86_64", "AMD64"})
+_PLANES = 2
+
+
+def offers(op: Builder, *tensors: Value) -> bool:
+    """Whether images of this type can be convolved in blocks where the graph will run."""
+    there = op.provider == "cpu" and platform.machine() in _PROCESSORS
+    flat = all(t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors)
+    return there and flat
+
+
+def convolved(x: Value, w: Value, view: Window, bias: Value | None = None) -> Value | None:
+    """X [N, C, H, W] convolved with w [M, C, kh, kw], plus the bias [M].
+
+    None where blocks do not fit or do not pay: one tap alone is a product of matrices, which the
+    plain layout does as fast.
+    """
+    channels = x.shape[1] == w.shape[1] and x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
+    pays = math.prod(view.kernel) > 1 and min(view.pads, default=0) >= 0
+    if not (offers(x.op, x, w) and channels and pays):
+        return None
+    return _convolved(x, w, view, bias)
+
+
+def adjoint(dy: Value, w: Value, view: Window, into: tuple[int, ...]) -> Value | None:
+    """The adjoint of ``convolved``, from dy [N, M, ...] to [N, C, *into]; None as there.
+
+    Where windows move by single steps it is a convolution too: with w turned around.
+    """
+    if any(stride != 1 for stride in view.strides):
+        return None
+    fitted = view.fitted(into, dy.shape[2:])
+    reach = [fitted.extent(axis) - 1 for axis in range(len(into))]
+    begins = tuple(r - pad for r, pad in zip(reach, fitted.begins, strict=True))
+    ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
+    turned = Window(view.kernel, view.strides, view.dilations, begins, ends)
+    exchanged = w.op.Transpose(w, perm=[1, 0, 2, 3]) if w.rank == _PLANES + 2 else w
+    return convolved(dy, flipped(exchanged, [2, 3]), turned)
+
+
+def weight_cotangent(x: Value, dy: Value, view: Window) -> Value | None:
+    """That of w [M, C, kh, kw] from x [N, C, ...] and dy [N, M, ...]; None where blocks do not fit.
+
+    X convolved with dY, batch and channels, strides and dilations having changed places. Where the
+    batch does not divide into blocks, images are cut into bands of rows: examples of their own.
+    """
+    if not offers(x.op, x, dy) or dy.shape[1] % BLOCK or math.prod(view.kernel) == 1:
+        return None
+    bands = BLOCK // math.gcd(BLOCK, dy.shape[0])
+    if bands > dy.shape[2]:
+        return None
+    op, height = x.op, -(-dy.shape[2] // bands)
+    fitted = view.fitted(x.shape[2:], (height * bands, dy.shape[3]))
+    images = op.Transpose(
+        padded(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends)), perm=[1, 0, 2, 3]
+    )
+    kernels = op.Transpose(dy, perm=[1, 0, 2, 3])
+    kernels = padded(kernels, (0, 0, 0, 0), (0, 0, height * bands - dy.shape[2], 0))
+    rows = (height - 1) * view.strides[0] + view.extent(0)
+    x_bands = [(height * band * view.strides[0], rows) for band in range(bands)]
+    dy_bands = [(height * band, height) for band in range(bands)]
+    exchanged = Window((height, dy.shape[3]), view.dilations, view.strides, (0, 0), (0, 0))
+    dw = _convolved(_banded(images, x_bands), _banded(kernels, dy_bands), exchanged)
+    return op.Transpose(dw, perm=[1, 0, 2, 3])
+
+
+def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
+    """Rows of x [C, N, H, W] from each start, so many, side by side as [C, bands · N, rows, W]."""
+    parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
+    return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
+
+
+def _convolved(x: Value, w: Value, view: Window, bias: Value | None = None) -> Value:
+    out = [
+        (length + before + after - view.extent(axis)) // view.strides[axis] + 1
+        for axis, (length, before, after) in enumerate(
+            zip(x.shape[2:], view.begins, view.ends, strict=True)
+        )
+    ]
+    shape = (x.shape[0], w.shape[0], *out)
+    given = [_in_blocks(x), _weights_in_blocks(w), *([] if bias is None else [bias])]
+    y = _emit("Conv", given, shape, view.attributes)
+    return _emit("ReorderOutput", [y], shape, {"channels": shape[1]})
+
+
+def _in_blocks(x: Value) -> Value:
+    return _emit("ReorderInput", [x], x.shape)
+
+
+def _weights_in_blocks(w: Value) -> Value:
+    """Blocks of input channels innermost but one, blocks of output channels innermost.
+
+    To reorder a tensor is to move a block of its second axis to the end: first the input channels
+    of each output channel, then the output channels before all that.
+    """
+    op = w.op
+    flat = op.Reshape(_in_blocks(w), op.integers(1, w.shape[0], w.size // w.shape[0], 1))
+    return op.Reshape(_in_blocks(flat), op.integers(*w.shape))
+
+
+def _emit(
+    op_type: str,
+    inputs: Sequence[Value],
+    shape: Sequence[int],
+    attributes: Mapping[str, Any] | None = None,
+) -> Value:
+    """A node of the layout's domain. Its shapes are those of the plain layout, which are declared:
+
+    onnx knows nothing of the domain.
+    """  # noqa: D400, D415 - a colon
+    op = inputs[0].op
+    if all(entry.domain != DOMAIN for entry in op.opset_imports):
+        op.opset_imports.append(helper.make_opsetid(DOMAIN, _VERSION))
+    name = op.fresh(op_type)
+    node = helper.make_node(
+        op_type, [value.name for value in inputs], [name], domain=DOMAIN, **(attributes or {})
+    )
+    op.declare(name, helper.make_tensor_type_proto(inputs[0].elem_type, list(shape)))
+    return op.append(node)[0]
+
+
+def run_in_blocks(op: Builder) -> None:
+    """Put the convolutions of a forward pass, the nodes of ``op``, into the layout where it pays.
+
+    For differentiation they stay the nodes that they were.
+    """
+    nodes, op.nodes = op.nodes, []
+    for proto in nodes:
+        y = _forward(Node(op, proto, frozenset())) if _is_convolution(proto) else None
+        op.append(helper.make_node("Identity", [y.name], [proto.output[0]]) if y else proto)
+
+
+def _is_convolution(proto: onnx.NodeProto) -> bool:
+    return proto.op_type == "Conv" and not proto.domain
+
+
+def _forward(node: Node) -> Value | None:
+    x, w = node.input(0), node.input(1)
+    return convolved(x, w, window(node, w.shape[2:]), node.optional_input(2))
