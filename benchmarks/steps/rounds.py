@@ -110,11 +110,12 @@ def take_turns(
 ) -> tuple[Timed | None, dict[str, str]]:
     """Time the contenders of ``pythons`` together; and why those are missing that did not start.
 
-    ``most_seconds`` are for the bursts of one contender, ``start`` for its start.
+    ``most_seconds`` are for the bursts of one contender (0: none is timed), ``start`` for its
+    start.
     """
     running, ready, failed = _started(pythons, folder, threads, start)
     try:
-        if len(running) < 2:
+        if len(running) < 2 or not most_seconds:
             return None, failed
         seconds = _rounds(running, most_seconds)
     finally:

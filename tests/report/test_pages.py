@@ -67,7 +67,7 @@ def test_a_slower_step_is_told_with_its_ratio(
 ) -> None:
     """A ratio above one stands at every cost; one below is no caution."""
     project = write_project(tmp_path)
-    batches = ", ".join(f'"{size}": {{"eager": {ratio}}}' for size in (32, 128))
+    batches = ", ".join(f'"{size}": {{"2": {{"eager": {ratio}}}}}' for size in (32, 128))
     (project / "docs/data/step-ratio.json").write_text(
         f'{{"models": {{"net": {{{batches}}}}}}}', encoding="utf-8"
     )

@@ -10,6 +10,7 @@ from epochcost.cost import Estimate, Unpriced
 from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe
 from epochcost.report.pages.page import Report
+from epochcost.report.ratios import StepRatio
 from epochcost.report.rows import Row, join
 from epochcost.results.records import Result
 from report_project import inputs_of, make_result, write_project
@@ -137,13 +138,16 @@ def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
 
 
 def test_the_worst_ratio_to_pytorch_is_kept(tmp_path: Path) -> None:
-    """Against PyTorch's faster mode, for the batch sizes that were compared only."""
+    """Against PyTorch's faster mode; a batch size that was not compared says which was."""
     project = write_project(tmp_path)
-    ratios = '{"models": {"net": {"32": {"eager": 0.9, "compile": 1.25}}}}'
+    ratios = '{"models": {"net": {"32": {"2": {"eager": 0.9, "compile": 1.25}}}}}'
     (project / "docs/data/step-ratio.json").write_text(ratios, encoding="utf-8")
     found = {
         one.batch_size: one.step_ratio
         for one in observe(inputs_of(project))
         if one.kind == "measured" and one.mode == "training"
     }
-    assert found == {32: Decimal("1.25"), 128: None}
+    assert found == {
+        32: StepRatio(Decimal("1.25")),
+        128: StepRatio(Decimal("1.25"), "at batch size 32"),
+    }

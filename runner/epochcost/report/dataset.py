@@ -62,6 +62,12 @@ def _of(found: Time | Estimate, attribute: str) -> Decimal:
     return {"low": found.low, "mean": found.mean, "high": found.high}[attribute]
 
 
+def _exact_ratio(row: Row) -> Value:
+    """Where the work that was compared is that of the row."""
+    ratio = row.observed.step_ratio
+    return ratio.value if ratio and not ratio.where else None
+
+
 def _unpriced(row: Row) -> Value:
     cost = row.training.epoch if row.training else row.inference
     return cost.reason if isinstance(cost, Unpriced) else None
@@ -107,8 +113,8 @@ _FIELDS: tuple[_Field, ...] = (
     *_cost("million_cost", "cost of a million inferences", lambda r: r.cost("million")),
     _Field(
         "step_ratio",
-        "our training step's time over PyTorch's; empty where not measured",
-        lambda r: r.observed.step_ratio,
+        "our training step's time over PyTorch's; empty where not measured for this batch size",
+        _exact_ratio,
     ),
     _Field(
         "step_energy_j",

@@ -10,7 +10,9 @@ from decimal import Decimal
 from typing import Literal
 
 from epochcost.cost import Time
+from epochcost.plan.trial import Trial
 from epochcost.report.inputs import Inputs, Stored
+from epochcost.report.ratios import StepRatio
 from epochcost.report.subjects import Machine, Subject, measured_machine, published_machine
 from epochcost.results.epochs import WholeEpochs
 from epochcost.results.records import Energy, Result
@@ -62,7 +64,7 @@ class Observation:
     summary: Summary | None = None
     stop_reason: str | None = None
     own_price: str | None = None
-    step_ratio: Decimal | None = None
+    step_ratio: StepRatio | None = None
     doubts: tuple[str, ...] = ()
     watts: float | None = None
     meters: str | None = None
@@ -167,7 +169,7 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         summary=summary,
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
-        step_ratio=inputs.ratios.of(trial.model, trial.batch_size) if training else None,
+        step_ratio=_step_ratio(inputs, trial) if training else None,
         doubts=doubts_of(result),
         watts=energy.watts,
         meters=energy.meter or None,
@@ -177,6 +179,10 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         outliers=outliers(result.measurement.samples_seconds),
         whole_epochs=result.measurement.epochs,
     )
+
+
+def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:
+    return inputs.ratios.of(trial.model, trial.batch_size, trial.threads)
 
 
 def _peak_memory_bytes(result: Result) -> int | None:

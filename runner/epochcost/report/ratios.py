@@ -11,24 +11,55 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from epochcost.errors import ResultError
 
+Threads = Mapping[int, Decimal]
+
 
 class _File(BaseModel):
-    """``models`` → model id → batch size → mode of PyTorch (eager, compile) → our time / theirs."""
+    """``models`` → model id → batch size → threads → mode of PyTorch → our time / theirs.
+
+    Modes are eager and compile. ``dimensions`` → model id → dimensions that were measured in place
+    of the spec's.
+    """
 
     model_config = ConfigDict(frozen=True)
 
-    models: dict[str, dict[int, dict[str, Decimal]]]
+    models: dict[str, dict[int, dict[int, dict[str, Decimal]]]]
+    dimensions: dict[str, dict[str, int]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class StepRatio:
+    """Our step's time over PyTorch's.
+
+    ``where`` says what was compared instead of the very work, such as "at batch size 4".
+    """
+
+    value: Decimal
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Our step's time over PyTorch's fastest mode, by model and batch size."""
+    """Our step's time over PyTorch's fastest mode, by model, batch size and threads."""
 
-    worst: Mapping[tuple[str, int], Decimal] = field(default_factory=dict)
+    worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
+    dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def of(self, model: str, batch_size: int) -> Decimal | None:
-        """The ratio; None where it was not measured."""
-        return self.worst.get((model, batch_size))
+    def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
+        """The ratio; None where the model was not compared.
+
+        A batch size that was not compared has the ratio of the nearest in proportion, and a count
+        of threads that was not (0 is all), that of the most.
+        """
+        batches = self.worst.get(model)
+        if not batches:
+            return None
+        nearest = min(batches, key=lambda size: max(size / batch_size, batch_size / size))
+        counts = batches[nearest]
+        value = counts[threads] if threads in counts else counts[max(counts)]
+        where = [f"at batch size {nearest}"] if nearest != batch_size else []
+        sizes = self.dimensions.get(model, {}).items()
+        return StepRatio(value, ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)]))
 
 
 def read_ratios(path: Path) -> StepRatios:
@@ -40,16 +71,17 @@ def read_ratios(path: Path) -> StepRatios:
     if not path.is_file():
         return StepRatios()
     try:
-        models = _File.model_validate_json(path.read_bytes()).models
+        file = _File.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ResultError(
             f"{path}: demanded ratios as benchmarks/training_step.py writes them; got {error}"
         ) from None
-    return StepRatios(
-        {
-            (model, batch): max(modes.values())
-            for model, batches in models.items()
-            for batch, modes in batches.items()
-            if modes
-        }
-    )
+    worst = {
+        model: {size: known for size, counts in batches.items() if (known := _worst(counts))}
+        for model, batches in file.models.items()
+    }
+    return StepRatios(worst, file.dimensions)
+
+
+def _worst(counts: Mapping[int, Mapping[str, Decimal]]) -> Threads:
+    return {count: max(modes.values()) for count, modes in counts.items() if modes}

@@ -131,11 +131,12 @@ def ratio_words(observed: Observation) -> str:
     """What each measured training cost says about our step beside PyTorch's; empty if below 1."""
     if observed.kind != "measured" or observed.mode != "training":
         return ""
-    if observed.step_ratio is None:
+    ratio = observed.step_ratio
+    if ratio is None:
         return "not compared with PyTorch"
-    if observed.step_ratio > 1:
-        return f"{observed.step_ratio:.2f} times PyTorch's step"
-    return ""
+    if ratio.value > 1:
+        return " ".join(filter(None, [f"{ratio.value:.2f} times PyTorch's step", ratio.where]))
+    return f"compared with PyTorch {ratio.where} only" if ratio.where else ""
 
 
 def date_range(dates: Iterable[dt.date]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from epochcost.report.arithmetic import arithmetic_of
 from epochcost.report.charts.figure import Figure
@@ -129,8 +130,12 @@ def _without_ratio(observed: Sequence[Observation]) -> list[int]:
 
 def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
     """The observation whose step loses most against PyTorch, if one loses."""
-    slower = [one for one in _measured_training(observed) if (one.step_ratio or 0) > 1]
-    return max(slower, key=lambda one: one.step_ratio or 0, default=None)
+    slower = [one for one in _measured_training(observed) if _ratio(one) > 1]
+    return max(slower, key=_ratio, default=None)
+
+
+def _ratio(observed: Observation) -> Decimal:
+    return observed.step_ratio.value if observed.step_ratio else Decimal(0)
 
 
 def _sources(report: Report, subject: Subject) -> list[Published]:
