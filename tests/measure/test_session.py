@@ -31,6 +31,14 @@ def test_the_cpu_is_always_usable() -> None:
     assert usable_providers()[0] == "cpu"
 
 
+def test_a_session_gives_memory_back_as_soon_as_nobody_needs_it(product: onnx.ModelProto) -> None:
+    """Neither a block for all runs beside the first one's, nor dead tensors kept for later ones."""
+    session = open_session(product.SerializeToString(), "cpu")
+    options = session.get_session_options()
+    assert not options.enable_mem_pattern
+    assert not options.enable_mem_reuse
+
+
 @without_cuda
 def test_asking_for_cuda_without_a_gpu_names_what_is_missing() -> None:
     """The error has exit code 3, names the driver or library, and says how to get it."""
