@@ -115,7 +115,8 @@ def test_parts_of_a_linear_model() -> None:
     assert (step.weight_bytes, step.fixed_bytes, step.carried_bytes) == (204, 0, 3 * 204 + 8)
     fed = 4 * 16 * 4 + 4 * 8
     assert step.exchanged_bytes == fed + 4 + 4  # the learning rate goes in, the loss comes out
-    device = 2 * step.carried_bytes + step.activation_bytes + step.exchanged_bytes
+    held = 2 * step.carried_bytes + step.folded_bytes
+    device = held + step.activation_bytes + step.exchanged_bytes
     assert step.memory_bytes("cuda") == device
     assert step.memory_bytes("cpu") == device + 204 + step.pool_bytes + PROCESS_BYTES
 

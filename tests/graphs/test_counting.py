@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from epochcost.autodiff import evaluation_graph, training_step
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import flops, peak_activation_bytes
+from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from graph_text import model_of_text
 
@@ -141,27 +141,6 @@ def test_the_models_of_the_sources(name: str, multiply_adds: int) -> None:
     assert 2 * forward < step < 3 * forward
 
 
-def test_peak_activations_of_a_chain() -> None:
-    """Three tensors of 40 bytes where one operand outlives its successor; in-place where not."""
-    kept = model_of_text(
-        "g (float[10] x) => (float[10] y) { a = Cos(x) b = Cos(a) c = Cos(b) y = Sum(a, c) }"
-    )
-    assert peak_activation_bytes(bind_dimensions(kept, {})) == 3 * 40
-    chain = model_of_text(
-        "g (float[10] x) => (float[10] y) { a = Tanh(x) b = Tanh(a) c = Tanh(b) y = Tanh(c) }"
-    )
-    assert peak_activation_bytes(bind_dimensions(chain, {})) == 40
-
-
-def test_views_take_no_memory() -> None:
-    """A reshaped tensor is the same memory, alive while either is read."""
-    model = model_of_text(
-        "g (float[10] x) => (float[2,5] y) <int64[2] s = {2, 5}> "
-        "{ a = Cos(x) b = Reshape(a, s) y = Cos(b) }"
-    )
-    assert peak_activation_bytes(bind_dimensions(model, {})) == 40
-
-
 def test_an_open_dimension_is_refused() -> None:
     """Without static shapes there is nothing to count."""
     model = model_of_text("g (float[n] x) => (float[n] y) { y = Neg(x) }")
@@ -169,8 +148,8 @@ def test_an_open_dimension_is_refused() -> None:
         flops(model)
 
 
-def test_a_sequence_computes_nothing_and_has_no_size() -> None:
-    """Arithmetic beside it is counted; what it holds is refused, not guessed."""
+def test_a_sequence_computes_nothing() -> None:
+    """Arithmetic beside it is counted."""
     bound = bind_dimensions(
         model_of_text(
             "g (float[2,4] x, float[4,4] w) => (float[2,4] y) { u = MatMul(x, w) "
@@ -179,8 +158,6 @@ def test_a_sequence_computes_nothing_and_has_no_size() -> None:
         {},
     )
     assert flops(bound) == 2 * 2 * 4 * 4
-    with pytest.raises(ModelError, match="value 's': demanded a tensor"):
-        peak_activation_bytes(bound)
 
 
 def test_a_damaged_node_is_refused_in_words() -> None:

@@ -22,8 +22,9 @@ from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.optimizers import update_rule
 from epochcost.execute.step import step_of
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import Shapes, flops, peak_activation_bytes, static_shapes
+from epochcost.graphs.counting import Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state
+from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 from epochcost.graphs.scaling import Interpolation
 from epochcost.graphs.tensors import item_bytes
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
@@ -169,6 +170,7 @@ def _footprint(work: _Work, batch: int, forward: _Sweep, step: _Sweep | None) ->
         activation_bytes=peak_activation_bytes(run.graph, shapes),
         exchanged_bytes=sum(sizes[name] for name in exchanged),
         pool_bytes=max(2 * fed, min(POOL_BYTES, POOL_BATCHES * fed)),
+        folded_bytes=folded_constant_bytes(run.graph, shapes),
     )
 
 

@@ -1,15 +1,15 @@
-"""What running a graph costs in arithmetic and memory, counted from its static shapes.
+"""What running a graph costs in arithmetic, counted from its static shapes.
 
 Counted are the products of matrices, convolutions, recurrences and attention, two floating-point
 operations for each multiply and add, as the literature counts them; elementwise work is left out. A
 convolution whose kernels are all one-hot moves data and computes nothing. Shapes at batch sizes
-for which no graph was built come from ``scaling``.
+for which no graph was built come from ``scaling``; memory is counted in ``peak_memory``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN as CONTRIBUTED
-from epochcost.graphs.tensors import declared_values, item_bytes
+from epochcost.graphs.tensors import declared_values
 
 Shapes = Mapping[str, tuple[int, ...]]
 Count = Callable[[onnx.NodeProto, Shapes], int]
@@ -30,11 +30,6 @@ _NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 # Which input of attention holds past keys: by default the fifth.
 _PAST_KEYS = {CONTRIBUTED: 6}
-
-# Their output is their input under another shape: no new memory.
-_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
-# Elementwise operators write over an operand that nobody reads again.
-_IN_PLACE = frozenset({"Add", "Sub", "Mul", "Div", "Neg", "Exp", "Sqrt", "Relu", "Sigmoid", "Tanh"})
 
 
 def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
@@ -66,54 +61,6 @@ def _node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) ->
         ) from None
 
 
-def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """The most that intermediate tensors hold at once, run in the order of the nodes.
-
-    A tensor lives from its node to its last reader; graph inputs, outputs and initializers are not
-    counted. Views share memory, and an elementwise result takes the place of an operand of its
-    size that dies with it. ``shapes`` replaces those that the model declares. Raises ModelError
-    where a shape is not static, and for a value that is no tensor.
-    """
-    known = static_shapes(model) if shapes is None else shapes
-    widths, root = item_bytes(model), _storage(model)
-    kept = {info.name for info in [*model.graph.input, *model.graph.output]}
-    kept |= {tensor.name for tensor in model.graph.initializer}
-    ending = _by_last_reader(model, root)
-    live: dict[str, int] = {}
-    held = peak = 0
-    for step, node in enumerate(model.graph.node):
-        for name in node.output:
-            if name and root.get(name, name) == name and name not in kept:
-                if name not in widths or name not in known:
-                    raise ModelError(f"value {name!r}: demanded a tensor to count with")
-                live[name] = math.prod(known[name]) * widths[name]
-                held += live[name]
-        dying = [name for name in ending.get(step, ()) if name in live]
-        peak = max(peak, held - _reused(node, live, dying))
-        held -= sum(live.pop(name) for name in dying)
-    return peak
-
-
-def _by_last_reader(model: onnx.ModelProto, root: Mapping[str, str]) -> Mapping[int, Sequence[str]]:
-    """By the position of a node, the stored tensors that nobody needs after it."""
-    last: dict[str, int] = {}
-    for step, node in enumerate(model.graph.node):
-        for name in (*node.output, *node.input):
-            last[root.get(name, name)] = step
-    ending: dict[int, list[str]] = {}
-    for name, step in last.items():
-        ending.setdefault(step, []).append(name)
-    return ending
-
-
-def _reused(node: onnx.NodeProto, live: Mapping[str, int], dying: Sequence[str]) -> int:
-    """The bytes of a dying operand that the node's result takes over."""
-    if node.op_type not in _IN_PLACE:
-        return 0
-    given = max((live[name] for name in dying if name in node.input), default=0)
-    return min(given, live.get(node.output[0], 0))
-
-
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor of the main graph; raises ModelError where one is not static.
 
@@ -133,15 +80,6 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     if missing:
         raise ModelError(f"value {missing[0]!r}: demanded a declared shape to count with")
     return shapes
-
-
-def _storage(model: onnx.ModelProto) -> dict[str, str]:
-    """By name of a view, the tensor whose memory it shows."""
-    root: dict[str, str] = {}
-    for node in model.graph.node:
-        if node.op_type in _VIEWS:
-            root[node.output[0]] = root.get(node.input[0], node.input[0])
-    return root
 
 
 def _one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:

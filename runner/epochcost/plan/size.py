@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from epochcost.specs.study import Mode, Provider
 
 # What Python and ONNX Runtime hold before any tensor, as the peaks of trials of the smallest models
-# on Linux had it. Not counted are scratch buffers of kernels, a half more on activations in a step
-# of a convnet, and a CUDA driver's own memory on the device.
+# on Linux had it. Not counted is a CUDA driver's own memory on the device.
 PROCESS_BYTES = 104 * 2**20
 
 
@@ -22,9 +21,10 @@ class Footprint:
     ``forward_flops`` are of the model in inference form, ``step_flops`` of the whole training step
     as it is run, None in inference. ``weight_bytes`` are parameters and running statistics.
     ``carried_bytes`` are what a step changes: trained parameters, statistics, optimizer and
-    recurrent states; ``fixed_bytes`` the weights that it does not. ``activation_bytes`` are the
-    most that intermediate tensors hold at once, gradients among them. ``exchanged_bytes`` are one
-    batch of inputs and targets and the outputs, ``pool_bytes`` the batches that wait on the host.
+    recurrent states; ``fixed_bytes`` the weights that it does not. ``activation_bytes`` are what
+    intermediate tensors take of the arena, gradients and scratch memory of kernels among them.
+    ``exchanged_bytes`` are one batch of inputs and targets and the outputs, ``pool_bytes`` the
+    batches that wait on the host, ``folded_bytes`` what a session computes of constants beforehand.
     """
 
     mode: Mode
@@ -37,13 +37,13 @@ class Footprint:
     activation_bytes: int
     exchanged_bytes: int
     pool_bytes: int
+    folded_bytes: int = 0
 
     @property
     def device_bytes(self) -> int:
         """Where the graph runs; carried values twice: a step reads one set and writes another."""
-        return (
-            self.fixed_bytes + 2 * self.carried_bytes + self.activation_bytes + self.exchanged_bytes
-        )
+        held = self.fixed_bytes + 2 * self.carried_bytes + self.folded_bytes
+        return held + self.activation_bytes + self.exchanged_bytes
 
     @property
     def host_bytes(self) -> int:

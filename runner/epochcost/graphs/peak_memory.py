@@ -1,0 +1,164 @@
+"""The memory that the intermediate tensors of a run take of ONNX Runtime's CPU provider.
+
+Played through node by node: what is asked of the arena, what takes the place of an operand, and
+when it is given back. The order of the nodes comes from ``execution``, the arena from ``arena``.
+Sizes of weights, inputs and outputs are counted in ``execute.sizing``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import onnx
+
+from epochcost.errors import ModelError
+from epochcost.graphs.arena import Arena, Place
+from epochcost.graphs.counting import Shapes, static_shapes
+from epochcost.graphs.execution import Execution, execution, reads
+from epochcost.graphs.scratch import scratch_bytes
+from epochcost.graphs.tensors import item_bytes
+
+# Their output is their input under another shape: no new memory.
+_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
+# What ONNX Runtime 1.31's kernels write over an operand of the same size that nobody reads again,
+# as the memory in its profiles shows; the others, sums and products too, take new memory.
+_ACTIVATIONS = frozenset(
+    {
+        "Celu",
+        "Clip",
+        "Elu",
+        "HardSigmoid",
+        "LeakyRelu",
+        "Relu",
+        "Selu",
+        "Sigmoid",
+        "Softplus",
+        "Softsign",
+        "Tanh",
+        "ThresholdedRelu",
+    }
+)
+_IN_PLACE = _ACTIVATIONS | {"Cast", "LogSoftmax", "Not", "ScatterElements", "Softmax"}
+_PRODUCTS = frozenset({"MatMul", "FusedMatMul", "Gemm"})
+# The arena after one run is not as it found it; after two it is as it stays.
+_RUNS = 2
+
+
+def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
+    """What the arena holds for good after runs of the model, in bytes.
+
+    Graph inputs, outputs, initializers and folded constants are not counted; scratch memory of
+    kernels is. ``shapes`` replaces those that the model declares. Raises ModelError where a shape
+    is not static, and for a value that is no tensor.
+    """
+    buffers = _buffers(model, static_shapes(model) if shapes is None else shapes)
+    arena = Arena()
+    for _ in range(_RUNS):
+        buffers.play(arena)
+    return arena.touched_bytes
+
+
+def folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
+    """What a session holds of values that follow from initializers alone, in bytes."""
+    known = static_shapes(model) if shapes is None else shapes
+    run, widths = execution(model), item_bytes(model)
+    stored = {tensor.name for tensor in model.graph.initializer}
+    needed = {name for node in run.nodes for name in reads(node)}
+    folded = (run.constants & needed) - stored
+    return sum(math.prod(known[name]) * widths[name] for name in folded if name in known)
+
+
+@dataclass(frozen=True)
+class _Buffers:
+    """By step, the bytes of each buffer that it takes, and the buffers that nobody needs after it.
+
+    ``scratch`` is what the kernel takes and gives back within the step.
+    """
+
+    taken: Sequence[Mapping[str, int]]
+    scratch: Sequence[Sequence[int]]
+    done: Sequence[Sequence[str]]
+
+    def play(self, arena: Arena) -> None:
+        """Ask an arena for all that one run asks for."""
+        places: dict[str, Place] = {}
+        for taken, scratch, done in zip(self.taken, self.scratch, self.done, strict=True):
+            places.update({name: arena.take(size) for name, size in taken.items()})
+            for place in [arena.take(size) for size in scratch]:
+                arena.give_back(place)
+            for name in done:
+                arena.give_back(places.pop(name))
+
+
+def _buffers(model: onnx.ModelProto, shapes: Shapes) -> _Buffers:
+    run, widths = execution(model), item_bytes(model)
+    outside = {value.name for value in (*model.graph.input, *model.graph.output)} | run.constants
+
+    def size(name: str) -> int:
+        if name not in widths or name not in shapes:
+            raise ModelError(f"value {name!r}: demanded a tensor to count with")
+        return math.prod(shapes[name]) * widths[name]
+
+    sharing = _Sharing(run, size, outside)
+    taken = [sharing.taken(step, node) for step, node in enumerate(run.nodes)]
+    done: list[list[str]] = [[] for _ in run.nodes]
+    for buffer, step in sharing.end.items():
+        done[step].append(buffer)
+    return _Buffers(taken, [scratch_bytes(node, shapes) for node in run.nodes], done)
+
+
+class _Sharing:
+    """Which values share a buffer, step by step; ``end`` is the last step that needs a buffer."""
+
+    def __init__(self, run: Execution, size: Callable[[str], int], outside: Set[str]) -> None:
+        self.end: dict[str, int] = {}
+        self._size, self._outside = size, outside
+        self._last = {name: step for step, node in enumerate(run.nodes) for name in reads(node)}
+        self._swapped = _read_by_products_alone(run.nodes)
+        self._buffer: dict[str, str] = {}
+
+    def taken(self, step: int, node: onnx.NodeProto) -> dict[str, int]:
+        """The buffers that the node's outputs need anew, with their bytes."""
+        found = {}
+        for name in filter(None, node.output):
+            if name in self._outside:
+                continue
+            buffer = self._shared(step, node, name)
+            if buffer is None and self._is_view(node):
+                continue  # of a graph input or a constant
+            if buffer is None:
+                buffer, found[name] = name, self._size(name)
+            self._buffer[name] = buffer
+            self.end[buffer] = max(self.end.get(buffer, step), self._last.get(name, step))
+        return found
+
+    def _shared(self, step: int, node: onnx.NodeProto, name: str) -> str | None:
+        """The operand's buffer that an output shows or takes over; None where there is none."""
+        buffer = self._buffer.get(node.input[0]) if node.input else None
+        if buffer is None or self._is_view(node):
+            return buffer
+        is_free = self.end[buffer] == step and node.op_type in _IN_PLACE
+        fits = is_free and name == node.output[0] and self._size(buffer) == self._size(name)
+        return buffer if fits else None
+
+    def _is_view(self, node: onnx.NodeProto) -> bool:
+        return node.op_type in _VIEWS or node.output[0] in self._swapped
+
+
+def _read_by_products_alone(nodes: Sequence[onnx.NodeProto]) -> Set[str]:
+    """Transposes of the last two axes that products of matrices read as they lie: FusedMatMul."""
+    swapped = {node.output[0] for node in nodes if _swaps_last_axes(node)}
+    for node in nodes:
+        if node.op_type not in _PRODUCTS:
+            swapped.difference_update(reads(node))
+    return swapped
+
+
+def _swaps_last_axes(node: onnx.NodeProto) -> bool:
+    if node.op_type != "Transpose":
+        return False
+    perm = next((list(entry.ints) for entry in node.attribute if entry.name == "perm"), [1, 0])
+    rank = len(perm)
+    return rank > 1 and perm == [*range(rank - 2), rank - 1, rank - 2]
