@@ -16,6 +16,7 @@ from epochcost.autodiff.backward import pull_back
 from epochcost.autodiff.batch_statistics import train_on_batches
 from epochcost.autodiff.blocked import run_in_blocks
 from epochcost.autodiff.builder import Provider, Value
+from epochcost.autodiff.checkpoint import Checkpoint, recompute_segments
 from epochcost.autodiff.choices import chosen, matching, unknown
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
 from epochcost.autodiff.loss_scaling import LossScaling, Scale, all_finite, scale_of
@@ -121,6 +122,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     carry: Mapping[str, str] | None = None,
     precision: Precision = "fp32",
     loss_scaling: LossScaling | None = None,
+    checkpoint: Checkpoint = "none",
 ) -> TrainingStep:
     """Differentiate a model into a training step.
 
@@ -136,8 +138,10 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     from one step to another. ``precision`` fp16 or bf16 computes in half precision what
     ``graphs.autocast`` does not keep in float32; weights, loss, gradients' sums and update are
     float32, and the loss of fp16 is scaled as ``loss_scaling`` says (default: as PyTorch's
-    GradScaler does). A parameter that does not reach the output is not trained. Raises ModelError
-    for unknown names and for what cannot be differentiated.
+    GradScaler does). ``checkpoint`` "sqrt" keeps only some values of the forward pass and computes
+    the others again in the backward pass: less memory for more time. A parameter that does not
+    reach the output is not trained. Raises ModelError for unknown names and for what cannot be
+    differentiated.
     """
     terms, mover = terms_of(loss, output), _mover(optimizer)
     everything = [parameter.name for parameter in parameters(model)]
@@ -152,7 +156,11 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     run_in_blocks(op)
     standing = (*batched.moves, *_recurrent(forward, carry or {}))
     scale = scale_of(op, precision, loss_scaling)
-    pulled = _pull(forward, batched.nodes, standing, terms, trainable, micro_batches, scale)
+    built = objective(forward, terms)
+    forward_nodes = len(op.nodes)
+    pulled = _pull(forward, batched.nodes, standing, built, trainable, micro_batches, scale)
+    if checkpoint == "sqrt":
+        recompute_segments(op, forward_nodes)
     sums = summed(op, pulled.gradients) if micro_batches > 1 else {}
     gradients = {name: move.after for name, move in sums.items()} or pulled.gradients
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
@@ -205,14 +213,13 @@ def _pull(
     forward: Forward,
     nodes: Sequence[onnx.NodeProto],
     standing: tuple[Move, ...],
-    terms: Sequence[Term],
+    built: Objective,
     trainable: Sequence[str],
     micro_batches: int,
     scale: Scale | None,
 ) -> _Pulled:
     """The loss and its gradients; a micro-batch counts for its share of the update."""
     op = forward.op
-    built = objective(forward, terms)
     shares = _shares(built, micro_batches)
     found = pull_back(op, nodes, scale.scaled(shares) if scale else shares, trainable)
     gradients = {name: found[name] for name in trainable if name in found}

@@ -57,6 +57,10 @@ def train_graph(
         Literal["fp32", "fp16", "bf16"],
         typer.Option(help="What it computes in; weights, loss and update stay fp32."),
     ] = "fp32",
+    checkpoint: Annotated[
+        Literal["none", "sqrt"],
+        typer.Option(help="sqrt: compute segments of the forward pass again, to keep less of it."),
+    ] = "none",
     form: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
 ) -> None:
     """Write the training step of a model as one ONNX graph, and its first values beside it.
@@ -82,6 +86,7 @@ def train_graph(
         provider=provider,
         carry=_pairs("--carry", carry or ()),
         precision=precision,
+        checkpoint=checkpoint,
     )
     forward = evaluation_graph(loaded, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
@@ -106,7 +111,7 @@ class _Written:
 
     @property
     def activation_bytes(self) -> int:
-        from epochcost.graphs.counting import peak_activation_bytes
+        from epochcost.graphs.peak_memory import peak_activation_bytes
 
         return peak_activation_bytes(self.step.model)
 

@@ -1,0 +1,30 @@
+"""Cuts of a forward pass by the memory that they cost."""
+
+from __future__ import annotations
+
+import itertools
+
+from epochcost.autodiff.segments import cheapest_cuts
+
+
+def test_a_chain_is_cut_into_about_root_n_segments() -> None:
+    """Of 64 equal layers of three values each, about eight segments keep least."""
+    alive = [3 if place % 3 else 1 for place in range(192)]
+    cuts = cheapest_cuts(alive, [1] * 192)
+    assert 8 <= len(cuts) <= 16
+    assert all(alive[cut] == 1 for cut in cuts)
+    ends = [0, *cuts, 192]
+    assert len(cuts) + max(b - a for a, b in itertools.pairwise(ends)) < 192 / 4
+
+
+def test_cuts_avoid_what_is_wide() -> None:
+    """A cut through the only narrow place beats an even one."""
+    alive = [500] * 20
+    alive[0], alive[7] = 0, 1
+    assert cheapest_cuts(alive, [10] * 20) == (7,)
+
+
+def test_nothing_is_cut_where_nothing_is_saved() -> None:
+    """Neither an empty pass, nor one whose cuts hold more than they free."""
+    assert cheapest_cuts([], []) == ()
+    assert cheapest_cuts([0, 9, 5, 9], [1, 1, 1, 1]) == ()
