@@ -12,7 +12,7 @@ from epochcost.report.revision import at_commit, in_working_tree
 from epochcost.results.records import Result
 from report_project import REPOSITORY, make_result, store_results
 
-_SPECS = {
+SPECS = {
     "hardware/local": """
         id = "local"
         name = "This machine"
@@ -81,7 +81,7 @@ def commit(folder: Path) -> str:
 
 def write_repository(folder: Path, results: Sequence[Result] = ()) -> Path:
     """A repository with one commit: two machines, a price of one, a model, a result."""
-    for name, text in _SPECS.items():
+    for name, text in SPECS.items():
         write_spec(folder, name, text)
     (folder / "models").mkdir()
     shutil.copyfile(REPOSITORY / "models/mnist_mlp.onnx", folder / "models/mnist_mlp.onnx")

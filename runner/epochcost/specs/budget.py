@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -28,7 +27,7 @@ class BudgetLimit(Spec):
         examples=["full-training"],
     )
     at_most: Positive = Field(
-        description="What it may cost, in the currency.", examples=[Decimal("1.00")]
+        description="What it may cost, in the currency.", examples=[1]
     )
     currency: Currency = Field(
         "USD", description="The currency, by its three letters.", examples=["USD"]

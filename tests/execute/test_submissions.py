@@ -1,0 +1,280 @@
+"""Result files from strangers: what is sound passes, all else is refused with one line."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.execute.submissions import CheckedResults, check_results, remarks_of
+from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.results.fingerprint import fingerprint
+from epochcost.results.format import dump_result
+from epochcost.results.records import Placement, Result
+from epochcost.results.store import ResultStore
+from epochcost.results.submission import MOST_BYTES
+from epochcost.specs.loader import load_catalogue
+from report_project import REPOSITORY, make_result
+from revisions import SPECS, STEPS, write_spec
+
+NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
+Document = dict[str, Any]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Specs, a model and an empty folder of results, where the check is run."""
+    for name, text in SPECS.items():
+        write_spec(tmp_path, name, text)
+    (tmp_path / "models").mkdir()
+    shutil.copyfile(REPOSITORY / "models/mnist_mlp.onnx", tmp_path / "models/mnist_mlp.onnx")
+    (tmp_path / "docs/data/results/local").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def sound(project: Path, **fields: Any) -> Result:
+    """A result that a machine of this kind may have measured from this model."""
+    catalogue = load_catalogue(project)
+    made = make_result(samples=fields.pop("samples", STEPS), **fields)
+    trial = made.trial.model_copy(
+        update={
+            "graph_sha256": graph_digests(catalogue, ["net"])["net"],
+            "spec_sha256": work_sha256(catalogue.models["net"], made.trial.mode),
+        }
+    )
+    placement = Placement(
+        provider="CPUExecutionProvider", nodes_by_provider={"CPUExecutionProvider": {"Gemm": 3}}
+    )
+    measurement = made.measurement.model_copy(update={"steps_taken": 80, "placement": placement})
+    host = made.environment
+    digits = fingerprint(host.cpu, host.physical_cores, host.logical_cpus, 2**33, ())
+    return made.model_copy(
+        update={
+            "trial": trial,
+            "trial_id": trial.id,
+            "measurement": measurement,
+            "environment": host.model_copy(update={"fingerprint": digits}),
+        }
+    )
+
+
+def stored(project: Path, result: Result) -> Path:
+    """Its file, as a run would write it."""
+    folder = project / "docs/data/results"
+    (folder / result.hardware).mkdir(exist_ok=True)
+    return ResultStore(folder).write(result)
+
+
+def checked(project: Path, *paths: Path) -> CheckedResults:
+    """The check of all results, or of some."""
+    return check_results(load_catalogue(project), Path("docs/data/results"), paths, NOW)
+
+
+def the_fault(project: Path, path: Path) -> str:
+    """The one line that refuses a file."""
+    found = checked(project, path)
+    assert not found.submissions
+    (fault,) = found.faults
+    assert fault.message.isprintable()
+    assert "\n" not in str(fault)
+    return fault.message
+
+
+def test_a_sound_result(project: Path) -> None:
+    """What was measured passes, with its statistics computed anew and its machine's first mark."""
+    path = stored(project, sound(project))
+    (one,) = checked(project, path).submissions
+    assert one.summary is not None
+    assert one.summary.mean == pytest.approx(0.01)
+    assert "the first result of local" in one.remarks
+
+
+def _set(*keys: str, to: Any) -> Callable[[Document], None]:
+    def change(document: Document) -> None:
+        table = document
+        for key in keys[:-1]:
+            table = table[key]
+        table[keys[-1]] = to
+
+    return change
+
+
+def _samples(change: Callable[[list[float]], list[float]]) -> Callable[[Document], None]:
+    def changed(document: Document) -> None:
+        measured = document["measurement"]
+        measured["samples_seconds"] = change(measured["samples_seconds"])
+
+    return changed
+
+
+def _rounds(document: Document) -> None:
+    """Two rounds at the same time."""
+    measured = document["measurement"]
+    one = {"started_at": measured["started_at"], "wall_seconds": 1.0, "warmup_steps": 0}
+    one |= {"samples": 30, "stop_reason": "precise", "steps_taken": 40}
+    measured["rounds"] = [one | {"warmup_steps": 1}, one]
+
+
+TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
+    "trial's batch": (_set("trial", "batch_size", to=64), "demanded trial_id"),
+    "trial's id": (_set("trial_id", to="0" * 16), "demanded trial_id"),
+    "another model": (_set("trial", "model", to="other"), "demanded trial_id"),
+    "faster": (_samples(lambda one: [x / 1e5 for x in one]), "at least a microsecond a step"),
+    "too fast for the CPU": (_samples(lambda one: [x / 5e3 for x in one]), "FLOP/s, what this"),
+    "slower": (_samples(lambda one: [x * 10 for x in one]), "in all; got"),
+    "one long step": (_samples(lambda one: [*one[:-1], 1e300]), "in all; got"),
+    "no sample": (_samples(lambda _: []), "should have at least 2 samples"),
+    "negative": (_samples(lambda one: [-1.0, *one]), "greater than 0"),
+    "text for a number": (_set("measurement", "wall_seconds", to="fast"), "wall_seconds"),
+    "fewer steps": (_set("measurement", "steps_taken", to=5), "steps_taken: demanded at least"),
+    "the future": (_set("measurement", "started_at", to="2031-01-01T00:00:00Z"), "in the past"),
+    "the past": (_set("measurement", "started_at", to="1970-01-01T00:00:00Z"), "from 2026-11-01"),
+    "no zone": (_set("measurement", "started_at", to="2026-11-21T00:00:00"), "timezone"),
+    "the end of time": (_set("measurement", "wall_seconds", to=1e300), "in the past"),
+    "rounds at once": (_rounds, "rounds: demanded one after the other"),
+    "provider": (_set("measurement", "placement", "provider", to="CUDA"), "should have run there"),
+    "nothing ran": (_set("measurement", "placement", "nodes_by_provider", to={}), "placement"),
+    "runtime": (_set("environment", "runtime", to="onnxruntime==9.9.9"), "should have run under"),
+    "another CPU": (_set("environment", "cpu", to="A Better CPU"), "fingerprint: demanded"),
+    "more CPUs": (_set("environment", "logical_cpus", to=64), "fingerprint: demanded"),
+    "memory": (_set("measurement", "peak_memory_bytes", to=2**40), "peak_memory_bytes: demanded"),
+    "unknown key": (_set("note", to="trust me"), "note: Extra inputs"),
+    "missing key": (lambda document: document.pop("environment"), "environment: Field required"),
+    "another machine's": (_set("hardware", to="other"), "demanded hardware 'local'"),
+    "newer format": (_set("format_version", to=99), "a newer epochcost wrote this"),
+    "no format": (_set("format_version", to=None), "demanded format_version"),
+    "control characters": (_set("environment", "python", to="\x1b[2J"), "control characters"),
+    "a long text": (_set("environment", "python", to="x" * 30_000), "characters; got 30,000"),
+    "deep": (_set("environment", "packages", to=json.loads("[" * 40 + "]" * 40)), "levels"),
+    "huge number": (_set("trial", "seed", to=10**30), "below 2^63"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_tampered_result(project: Path, name: str) -> None:
+    """Each edit that makes a result untrue is refused for what it did."""
+    path = stored(project, sound(project))
+    change, words = TAMPERED[name]
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert words in the_fault(project, path)
+
+
+HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "demanded a whole JSON document"),
+    "truncated": (lambda data: data[: len(data) // 2], "demanded a whole JSON document"),
+    "no object": (lambda _: b"[]", "demanded a JSON object"),
+    "a number": (lambda _: b"1", "demanded a JSON object"),
+    "UTF-16": (lambda data: data.decode().encode("utf-16"), "demanded UTF-8; got another byte"),
+    "Latin-1": (lambda data: data.replace(b"Linux", b"Lin\xfcx"), "demanded UTF-8; got another"),
+    "a byte order mark": (lambda data: b"\xef\xbb\xbf" + data, "without a byte order mark"),
+    "not a number": (lambda data: data.replace(b"0.0099", b"NaN", 1), "finite numbers; got NaN"),
+    "infinity": (lambda data: data.replace(b"0.0099", b"-Infinity", 1), "got -Infinity"),
+    "overflow": (lambda data: data.replace(b"0.0099", b"1e999", 1), "too large"),
+    "a million digits": (
+        lambda data: data.replace(b": 80,", b": " + b"8" * 10**6 + b",", 1),
+        "below 2^63",
+    ),
+    "a key twice": (lambda d: d.replace(b"{", b'{"trial_id": "x",', 1), "got 'trial_id' twice"),
+    "100,000 levels": (lambda _: b"[" * 100_000, "levels; got too many"),
+    "too long": (lambda data: data + b" " * MOST_BYTES, "demanded at most 5,000,000 bytes"),
+    "merge conflict": (lambda data: b"<<<<<<< HEAD\n" + data, "demanded a whole JSON document"),
+    "NUL": (lambda data: data.replace(b"Linux", b"Li\\u0000ux"), "control characters"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file(project: Path, name: str) -> None:
+    """Bytes that are no result are refused before anything is believed."""
+    path = stored(project, sound(project))
+    change, words = HOSTILE[name]
+    path.write_bytes(change(path.read_bytes()))
+    assert words in the_fault(project, path)
+
+
+def test_links_and_places(project: Path) -> None:
+    """A link, a folder, another name and a place outside are refused."""
+    path = stored(project, sound(project))
+    link = path.with_name("link.json")
+    link.symlink_to(path)
+    assert "got a link" in the_fault(project, link)
+    folder = path.with_name("folder.json")
+    folder.mkdir()
+    with pytest.raises(InputError, match="got nothing there"):
+        checked(project, folder)
+    renamed = path.with_name("renamed.json")
+    shutil.copyfile(path, renamed)
+    assert "demanded the name net-training-cpu-b32-" in the_fault(project, renamed)
+    outside = project / "local" / path.name
+    outside.parent.mkdir()
+    shutil.copyfile(path, outside)
+    assert "got one outside" in the_fault(project, outside)
+    with pytest.raises(InputError, match="got nothing there"):
+        checked(project, project / "nowhere.json")
+
+
+def test_a_copy_under_another_trial(project: Path) -> None:
+    """The same times under another batch size were not measured."""
+    stored(project, sound(project))
+    path = stored(project, sound(project, batch_size=64))
+    assert "demanded times of its own; got those of net" in the_fault(project, path)
+
+
+def test_a_machine_that_is_another(project: Path) -> None:
+    """A machine that contradicts its spec is refused, unless the result says so itself."""
+    result = sound(project, hardware="other")
+    path = stored(project, result)
+    assert "got 2 logical CPUs, not 4" in the_fault(project, path)
+    said = result.model_copy(update={"contradictions": ("2 logical CPUs, not 4",)})
+    (one,) = checked(project, stored(project, said)).submissions
+    assert "measured as is: 2 logical CPUs, not 4" in one.remarks
+
+
+def test_a_model_nobody_has(project: Path) -> None:
+    """A result of an unknown model or machine has nothing to be held against."""
+    unknown = sound(project)
+    trial = unknown.trial.model_copy(update={"model": "nobody"})
+    path = stored(project, unknown.model_copy(update={"trial": trial, "trial_id": trial.id}))
+    assert "demanded one whose spec has training; got 'nobody'" in the_fault(project, path)
+
+
+def test_work_of_another_day(project: Path) -> None:
+    """A result of another graph is refused as a submission, and remarked on where it is kept."""
+    old = sound(project)
+    trial = old.trial.model_copy(update={"graph_sha256": "c" * 64})
+    path = stored(project, old.model_copy(update={"trial": trial, "trial_id": trial.id}))
+    assert "graph_sha256: demanded that of the model's ONNX file" in the_fault(project, path)
+    found = checked(project)
+    assert not found.faults
+    assert any(remark.startswith("stale: graph_sha256") for remark in remarks_of(found.submissions))
+
+
+def test_times_without_a_spread(project: Path) -> None:
+    """Samples that are all the same are for a person to judge."""
+    path = stored(project, sound(project, samples=[0.01] * 40))
+    (one,) = checked(project, path).submissions
+    assert "all 40 samples are the same: 10 ms" in one.remarks
+
+
+def test_committed_results_are_sound() -> None:
+    """Every result of this repository keeps the rules that strangers' have to keep."""
+    folder = REPOSITORY / "docs/data/results"
+    files = sorted((folder / "epyc-vm-2").glob("mnist-mlp-*.json"))[:5]
+    found = check_results(load_catalogue(REPOSITORY), folder, files)
+    assert found.faults == ()
+    assert len(found.submissions) == len(files) > 0
+
+
+def test_the_form_is_the_writers(project: Path) -> None:
+    """Reading and writing a sound file again changes no byte."""
+    path = stored(project, sound(project))
+    (one,) = checked(project, path).submissions
+    assert dump_result(one.result) == path.read_bytes()
