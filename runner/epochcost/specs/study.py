@@ -33,7 +33,7 @@ MOST_BATCH = 65_536
 # A round of a budget of a minute is then a fraction of a second, which is mostly warm-up.
 MOST_ROUNDS = 100
 # tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa; fp16 and bf16
-# compute in half precision; int8 is quantised inference.
+# compute in half precision, trainings with weights in fp32; int8 is quantised inference.
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8"]
 # How int8 is made: scales of activations found while it runs, or beforehand on a few batches.
 Quantization = Literal["dynamic", "static"]
