@@ -24,6 +24,7 @@ from epochcost.cli import (
     diff,
     estimate,
     fmt,
+    init,
     new,
     plan,
     prices,
@@ -67,6 +68,7 @@ app.command("check")(check.check)
 app.command("diff")(diff.diff)
 app.command("estimate")(estimate.estimate)
 app.command("fmt")(fmt.fmt)
+app.command("init")(init.init)
 app.add_typer(new.app, name="new")
 app.command("plan")(plan.plan)
 app.add_typer(prices.app, name="prices")

@@ -24,6 +24,7 @@ from epochcost.report.injection import inject
 from epochcost.report.inputs import read_inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.site import ASSETS, Site, build
+from epochcost.report.templates import PACKAGED
 from epochcost.specs.loader import load_catalogue
 
 NAME = "epochcost"
@@ -34,12 +35,13 @@ log = get_plugin_logger(__name__)
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn charts.
+    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn charts. Where
+    ``templates`` is left out, the project's ``site_templates`` are taken, else the package's.
     """
 
     root = option.Type(str, default=".")
     results = option.ListOfItems(option.Type(str), default=["docs/data/results"])
-    templates = option.Type(str, default="site_templates")
+    templates = option.Optional(option.Type(str))
     cache = option.Type(str, default=".cache/epochcost/charts")
 
 
@@ -48,6 +50,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     _site: Site
     _drawer: Drawer
+
+    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+        """Let the theme take the pages' frame from the templates, unless it does already."""
+        frame = str(self._templates(config) / "theme")
+        if frame not in config.theme.dirs:
+            config.theme.dirs.insert(0, frame)
+        return config
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Build the report and add its pages and files; set the navigation if there is none."""
@@ -75,8 +84,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         """Build again when specs, results or templates change."""
         for folder in ("specs", "models"):
             _watch(server, self._path(config, self.config.root) / folder)
-        for folder in (*self.config.results, self.config.templates):
+        for folder in self.config.results:
             _watch(server, self._path(config, folder))
+        _watch(server, self._templates(config))
         return server
 
     def prepare(self, config: MkDocsConfig) -> None:
@@ -86,7 +96,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             catalogue = load_catalogue(self._path(config, self.config.root))
             results = [self._path(config, folder) for folder in self.config.results]
             inputs = read_inputs(catalogue, results, Path(config.docs_dir))
-            self._site = build(inputs, self._path(config, self.config.templates))
+            self._site = build(inputs, self._templates(config))
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         for problem in inputs.problems:
@@ -102,6 +112,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         made = [File.generated(config, uri, content=content) for uri, content in texts.items()]
         results = self._site.results.items()
         return made + [File.generated(config, uri, abs_src_path=str(path)) for uri, path in results]
+
+    def _templates(self, config: MkDocsConfig) -> Path:
+        if self.config.templates is not None:
+            return self._path(config, self.config.templates)
+        own = self._path(config, "site_templates")
+        return own if own.is_dir() else PACKAGED
 
     def _path(self, config: MkDocsConfig, path: str) -> Path:
         return Path(config.config_file_path).parent / PurePosixPath(path)

@@ -1,0 +1,50 @@
+"""`epochcost init`: a new project for models and prices of one's own, from a template."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epochcost.errors import CapabilityError, InputError
+
+_TEMPLATE = Path(__file__).parents[1] / "template"
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+) -> None:
+    """Make a project for your own models and prices; it builds its site at once."""
+    from epochcost.specs.draft import SCHEMAS
+    from epochcost.specs.schema import schema_files
+
+    _require_empty(folder)
+    try:
+        shutil.copytree(_TEMPLATE, folder, dirs_exist_ok=True)
+        (folder / SCHEMAS).mkdir(parents=True)
+        for name, text in schema_files().items():
+            (folder / SCHEMAS / name).write_text(text, "utf-8")
+    except (OSError, shutil.Error) as error:
+        raise CapabilityError(f"{folder}: cannot be written: {error}") from None
+    typer.echo(f"{folder} is a project: what it costs is declared in {folder / 'specs'}")
+    typer.echo(f"Next: cd {folder} && make report{_program()}")
+
+
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or _held(folder)):
+        raise InputError(
+            f"{folder}: demanded a new or empty folder; got one that is in use: name another"
+        )
+
+
+def _held(folder: Path) -> list[Path]:
+    """What stands in a folder beside git's own."""
+    return [path for path in folder.iterdir() if path.name != ".git"]
+
+
+def _program() -> str:
+    """How `make` finds this program where the path does not lead to it."""
+    return "" if shutil.which("epochcost") else f" EPOCHCOST={Path(sys.argv[0]).absolute()}"

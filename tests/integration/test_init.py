@@ -1,0 +1,127 @@
+"""`epochcost init`: a new project in an empty folder checks, plans, builds and measures at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from epochcost.cli.app import app
+from epochcost.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(sys.executable).with_name("epochcost")
+
+
+def _files(folder: Path) -> set[Path]:
+    return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that was made in an empty folder."""
+    folder = tmp_path_factory.mktemp("team") / "costs"
+    done = CliRunner().invoke(app, ["init", str(folder)])
+    assert done.exit_code == 0, done.exception
+    assert f"cd {folder} && make report" in done.output
+    return folder
+
+
+def _in(project: Path, *command: str | Path) -> str:
+    """What a command prints in the project, with this environment's programs on the path."""
+    path = os.pathsep.join((str(PROGRAM.parent), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1"}
+    done = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_specs_are_valid_and_laid_out(project: Path) -> None:
+    """The new specs have no fault, are in the layout, and name schemas that are there."""
+    _in(project, PROGRAM, "check")
+    _in(project, PROGRAM, "fmt", "--check")
+    for spec in (project / "specs").rglob("*.toml"):
+        schema = spec.read_text("utf-8").partition("\n")[0].removeprefix("#:schema ")
+        assert (spec.parent / schema).is_file(), spec
+
+
+def test_it_plans_its_example(project: Path) -> None:
+    """The example model would be trained and served on the machine at hand."""
+    planned = _in(project, PROGRAM, "plan", "--provider", "cpu")
+    assert "mnist-mlp training cpu batch 128" in planned
+
+
+def test_its_site_builds_without_a_warning(project: Path) -> None:
+    """`make check` builds strictly, with the package's templates and without a result."""
+    _in(project, "make", "check")
+    home = (project / ".cache/check-site/index.html").read_text("utf-8")
+    assert "What our models cost" in home
+    assert "assets/from-disk.js" in home
+    assert not (project / "site_templates").exists()
+
+
+def test_it_has_the_workflows_of_this_repository(project: Path) -> None:
+    """The same workflows and scripts, and what they call is there."""
+    workflows = _files(ROOT / ".github")
+    assert _files(project / ".github") == workflows
+    for name in workflows:
+        assert (project / ".github" / name).read_bytes() == (ROOT / ".github" / name).read_bytes()
+    for lock in ("report", "run", "gpu"):
+        assert (project / f"requirements/{lock}.txt").is_file()
+    assert os.access(project / "requirements/bootstrap.sh", os.X_OK)
+    assert "\ntest:" in (project / "Makefile").read_text("utf-8")
+
+
+def test_nothing_in_it_is_a_link(project: Path) -> None:
+    """A project stands by itself, wherever its template came from."""
+    assert not [path for path in project.rglob("*") if path.is_symlink()]
+
+
+def test_a_folder_in_use_is_refused(project: Path) -> None:
+    """Nothing is written where something is; a fresh clone is taken for empty."""
+    before = _files(project)
+    error = CliRunner().invoke(app, ["init", str(project)]).exception
+    assert isinstance(error, InputError)
+    assert "demanded a new or empty folder" in str(error)
+    assert _files(project) == before
+
+
+def test_a_fresh_clone_is_empty(tmp_path: Path) -> None:
+    """Git's own folder does not count."""
+    (tmp_path / ".git").mkdir()
+    assert CliRunner().invoke(app, ["init", str(tmp_path)]).exit_code == 0
+
+
+@pytest.mark.slow
+def test_make_report_measures_and_publishes(project: Path) -> None:
+    """One command in the new folder measures this machine and shows what its steps cost."""
+    told = _in(project, "make", "report")
+    assert "The report: file://" in told
+    page = (project / "site/models/mnist-mlp.html").read_text("utf-8")
+    assert "local" in page
+    assert list((project / "docs/data/results").rglob("*.json"))
+
+
+@pytest.mark.slow
+def test_the_package_carries_the_template(tmp_path: Path) -> None:
+    """A wheel holds the template and the report's templates, links resolved."""
+    options = ("--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(tmp_path))
+    source = tmp_path / "source"
+    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, source], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("template", "site_templates"):
+        held = ROOT / "runner/epochcost" / folder
+        walked = (
+            Path(top) / name for top, _, names in os.walk(held, followlinks=True) for name in names
+        )
+        for path in walked:
+            assert f"epochcost/{path.relative_to(held.parent).as_posix()}" in carried
