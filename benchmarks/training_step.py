@@ -8,7 +8,7 @@ Run it with the project's environment from the repository's root; the others' en
 when they are first needed (or named: see steps/environments.py). The first command measures what is
 missing and adds every finished case to docs/data/training-steps.json at once; ``--prepare`` does
 all of it but the timing, so that a timed run finds compiled code. The second writes the tables of
-docs/performance.md and the ratios that the site shows.
+docs/performance.md and the ratios that the site shows, and prints where PyTorch is faster.
 
 A step is what a trial times: a fresh batch copied in, forward in training mode (dropout), loss,
 backward, the update of the model's own optimizer. Before a model is timed the losses of its first
@@ -41,7 +41,7 @@ def main() -> None:
     options = _options()
     records = Records(options.records)
     if options.table:
-        table.write(records.all, ROOT)
+        print("\n".join(table.write(records.all, ROOT)))
         return
     begun = time.monotonic()
     if not options.prepare:

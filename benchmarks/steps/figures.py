@@ -41,11 +41,11 @@ def ratios(record: Mapping[str, Any]) -> dict[str, Spread]:
     }
 
 
-def milliseconds(record: Mapping[str, Any], contender: str) -> float | None:
+def step_seconds(record: Mapping[str, Any], contender: str) -> float | None:
     """The median step of a contender in the first session that has it; None where none has."""
     for session in record["sessions"]:
         if contender in session["seconds"]:
-            return statistics.median(session["seconds"][contender]) * 1e3
+            return statistics.median(session["seconds"][contender])
     return None
 
 

@@ -6,7 +6,6 @@ The same files feed every contender, so that all start from the same weights and
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -19,8 +18,6 @@ from epochcost.autodiff.choices import matching
 from epochcost.execute.arrays import save_arrays
 from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
-from epochcost.execute.optimizers import update_rule
-from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, materialise, parameters
 from epochcost.measure.environment import runtime_name
@@ -31,8 +28,6 @@ from epochcost.specs.model import Model, Training
 from epochcost.specs.schedule import Constant
 from steps.cases import Case, Subject
 from steps.work import Term, Work, write_work
-
-_FLOAT_BYTES = 4
 
 
 def prepare(catalogue: Catalogue, case: Case, folder: Path, *, dropout: bool = True) -> None:
@@ -55,12 +50,13 @@ def prepare(catalogue: Catalogue, case: Case, folder: Path, *, dropout: bool = T
 def declared(catalogue: Catalogue, subject: Subject) -> Model:
     """The model's spec with the subject's dimensions, at one learning rate for all steps."""
     model = catalogue.model(subject.model)
-    training = _training(model).model_copy(update={"schedule": Constant(name="constant")})
+    training = training_of(model).model_copy(update={"schedule": Constant(name="constant")})
     sizes = {**model.dimensions, **subject.dimensions}
     return model.model_copy(update={"training": training, "dimensions": sizes})
 
 
-def _training(model: Model) -> Training:
+def training_of(model: Model) -> Training:
+    """How the model is trained."""
     assert model.training is not None, f"{model.id} is not trained"
     return model.training
 
@@ -91,10 +87,10 @@ def _trial(model: Model, graph: Path, case: Case) -> Trial:
 
 
 def _work(model: Model, forward: onnx.ModelProto, job: Job, *, dropout: bool) -> Work:
-    training, data = _training(model), data_inputs(forward)
+    training, data = training_of(model), data_inputs(forward)
     carried = {state.input: state.output for state in model.carried}
     moved = {carried.input for carried in job.carried}
-    sizes = {p.name: math.prod(p.shape) for p in parameters(forward) if p.name in moved}
+    trained = [held.name for held in parameters(forward) if held.name in moved]
     return Work(
         folder=job.batches.parent,
         model=model.id,
@@ -108,10 +104,8 @@ def _work(model: Model, forward: onnx.ModelProto, job: Job, *, dropout: bool) ->
         terms=_terms(training),
         optimizer=_settings(training),
         clip_norm=None if training.clip_norm is None else float(training.clip_norm),
-        trained=tuple(sizes),
-        undecayed=tuple(sorted(matching("no_weight_decay", training.no_weight_decay, list(sizes)))),
-        flops=flops(forward),
-        moved_bytes=_moved_bytes(training, sum(sizes.values())),
+        trained=tuple(trained),
+        undecayed=tuple(sorted(matching("no_weight_decay", training.no_weight_decay, trained))),
     )
 
 
@@ -139,9 +133,3 @@ def _settings(training: Training) -> Mapping[str, Any]:
         name: float(value) if isinstance(value, Decimal) else value
         for name, value in settings.items()
     }
-
-
-def _moved_bytes(training: Training, elements: int) -> int:
-    """Gradients, parameters and each state of the optimizer, all written once and read once."""
-    tensors = 2 + len(update_rule(training.optimizer).states)
-    return 2 * tensors * elements * _FLOAT_BYTES

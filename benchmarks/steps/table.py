@@ -2,18 +2,193 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from steps.cases import CONTENDERS, OURS, SUBJECTS, Case, cases
+from steps.demands import demands
+from steps.environments import PACKAGES
+from steps.figures import Spread, first, ratios, step_seconds
+
+DOCUMENT = Path("docs/performance.md")
+SITE = Path("docs/data/step-ratio.json")
+BEGIN, END = "<!-- training steps: begin -->", "<!-- training steps: end -->"
+PYTORCH = ("eager", "compile")
+_THREADS = (1, 2)
+_LEAVES_OUT = 110
+
+Records = Mapping[str, Any]
+Known = Sequence[tuple[Case, Mapping[str, Any]]]
 
 
 def line(key: str, session: Mapping[str, Any]) -> str:
     """A finished turn-taking, for the one who waits."""
-    from statistics import median
-
-    times = ", ".join(f"{n} {median(v) * 1e3:.2f} ms" for n, v in session["seconds"].items())
-    return f"{key}: {times}"
+    times = (f"{n} {statistics.median(v) * 1e3:.2f} ms" for n, v in session["seconds"].items())
+    return f"{key}: {', '.join(times)}"
 
 
-def write(records: Mapping[str, Any], root: Path) -> None:
-    """Write both."""
+def write(records: Records, root: Path) -> list[str]:
+    """Write both; returns a line for each case in which PyTorch's faster mode is faster than we."""
+    known = [
+        (case, records["cases"][case.key])
+        for case in cases([], [], _THREADS)
+        if records["cases"].get(case.key, {}).get("sessions")
+    ]
+    (root / SITE).write_text(json.dumps(_site(records, known), indent=1) + "\n", "utf-8")
+    parts = [
+        _ratio_table(known),
+        *_remarks(known),
+        _ceilings(records),
+        _demand_table(records, known, load_catalogue(root)),
+    ]
+    _replace(root / DOCUMENT, "\n\n".join(parts))
+    return [_slower_line(case, record) for case, record in known if _is_slower(record)]
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put the text between the two marks."""
+    before, _, rest = path.read_text("utf-8").partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    assert mark, f"{path}: demanded the lines {BEGIN} and {END}"
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
+
+
+def _ratio_table(known: Known) -> str:
+    head = ["model", "batch", "threads", "our step", *CONTENDERS.values()]
+    return _markdown(head, (_ratio_row(case, record) for case, record in known))
+
+
+def _ratio_row(case: Case, record: Mapping[str, Any]) -> list[str]:
+    found, notes = ratios(record), record.get("notes", {})
+    cells = [
+        ratio_cell(found.get(name), failed=name in record["failed"], noted=name in notes)
+        for name in CONTENDERS
+    ]
+    return [*_case_cells(case), _time(step_seconds(record, OURS)), *cells]
+
+
+def ratio_cell(found: Spread | None, *, failed: bool = False, noted: bool = False) -> str:
+    """The median between the quartiles, bold above 1; a dash where it could not be measured."""
+    if found is None:
+        return "cannot" if failed else ""
+    middle = f"**{found.middle:.2f}**" if found.middle > 1 else f"{found.middle:.2f}"
+    return f"{middle} ({found.low:.2f} to {found.high:.2f}){' *' if noted else ''}"
+
+
+def _ceilings(records: Records) -> str:
+    parts = (
+        f"on {count} thread{'s' * (count != '1')} {found['flops'] / 1e9:.0f} GFLOP/s and "
+        f"{found['copy_bytes'] / 1e9:.1f} GB/s"
+        for count, found in sorted(records["ceilings"].items())
+    )
+    machine = records["machine"]
+    return f"Ceilings of this machine ({machine['cpu']}, {machine['runtime']}): {', '.join(parts)}."
+
+
+def _demand_table(records: Records, known: Known, catalogue: Catalogue) -> str:
+    head = [
+        "model",
+        "batch",
+        "threads",
+        "arithmetic",
+        "of the product's ceiling",
+        "update moves",
+        "of the copy's ceiling",
+        "our peak",
+        "PyTorch's peak",
+        "compiled in",
+    ]
+    rows = (_demand_row(records, case, record, catalogue) for case, record in known)
+    return _markdown(head, rows)
+
+
+def _demand_row(
+    records: Records, case: Case, record: Mapping[str, Any], catalogue: Catalogue
+) -> list[str]:
+    needed = demands(catalogue, case.subject, case.batch_size)
+    seconds = step_seconds(record, OURS)
+    ceilings = records["ceilings"][str(case.threads)]
+    ours, theirs = (first(record, "peak_bytes", name) for name in (OURS, "eager"))
+    return [
+        *_case_cells(case),
+        f"{needed.flops / 1e9:.3g} GFLOP",
+        _share(needed.flops, seconds, ceilings["flops"]),
+        f"{needed.update_bytes / 1e6:.3g} MB",
+        _share(needed.update_bytes, seconds, ceilings["copy_bytes"]),
+        _memory(ours),
+        _memory(theirs),
+        _time(first(record, "start_seconds", "compile")),
+    ]
+
+
+def _case_cells(case: Case) -> list[str]:
+    return [case.subject.model, str(case.batch_size), str(case.threads)]
+
+
+def _share(demanded: float, seconds: float | None, ceiling: float) -> str:
+    return "" if seconds is None else f"{demanded / seconds / ceiling:.0%}".replace("%", " %")
+
+
+def _memory(found: float | None) -> str:
+    return "" if found is None else f"{found / 1e6:,.0f} MB"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def _remarks(known: Known) -> Iterator[str]:
+    """Why a contender is missing, and whose optimizer is another; each once for a model."""
+    lines: dict[str, None] = {}
+    for case, record in known:
+        for name, note in record.get("notes", {}).items():
+            lines[f"- \\* {CONTENDERS[name]}, {case.subject.model}: {note}."] = None
+        for name, reason in record["failed"].items():
+            said = reason if len(reason) < _LEAVES_OUT else f"… {reason[-_LEAVES_OUT:]}"
+            lines[f"- {CONTENDERS[name]} cannot, {case.subject.model}: `{said}`"] = None
+    if lines:
+        yield "\n".join(lines)
+
+
+def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:
+    rule = ["---"] * len(head)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def _site(records: Records, known: Known) -> dict[str, Any]:
+    """The file of ``epochcost.report.ratios``."""
+    models: dict[str, Any] = {}
+    for case, record in known:
+        found = {n: round(s.middle, 3) for n, s in ratios(record).items() if n in PYTORCH}
+        batches = models.setdefault(case.subject.model, {})
+        batches.setdefault(str(case.batch_size), {})[str(case.threads)] = found
+    days = [session["as_of"] for _, record in known for session in record["sessions"]]
+    return {
+        "command": "benchmarks/training_step.py",
+        "as_of": max(days, default=None),
+        **records["machine"],
+        "torch": PACKAGES["torch"][0],
+        "models": models,
+        "dimensions": {s.model: dict(s.dimensions) for s in SUBJECTS if s.dimensions},
+    }
+
+
+def _worst(record: Mapping[str, Any]) -> float:
+    found = ratios(record)
+    return max((found[name].middle for name in PYTORCH if name in found), default=0.0)
+
+
+def _is_slower(record: Mapping[str, Any]) -> bool:
+    return _worst(record) > 1
+
+
+def _slower_line(case: Case, record: Mapping[str, Any]) -> str:
+    times = ", ".join(f"{n} {_time(step_seconds(record, n))}" for n in (OURS, *PYTORCH))
+    return f"{case.key}: {_worst(record):.2f} ({times})"

@@ -36,8 +36,7 @@ class Work:
     of the module's ``forward``, what is carried from step to step included: ``carried`` maps such
     an input to the output that it is in the next step; it starts at zeros of ``carried_shape``.
     ``optimizer`` has its name and the spec's settings. ``undecayed`` are the parameters without
-    weight decay. ``flops`` are those of the forward pass, ``moved_bytes`` what an update has to
-    read and write at least.
+    weight decay.
     """
 
     folder: Path
@@ -54,8 +53,6 @@ class Work:
     clip_norm: float | None
     trained: tuple[str, ...]
     undecayed: tuple[str, ...]
-    flops: int
-    moved_bytes: int
 
     @property
     def forward(self) -> Path:

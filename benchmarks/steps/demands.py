@@ -1,0 +1,38 @@
+"""What a step of a case demands of a machine at least, whoever computes it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from epochcost.execute.binding import bound
+from epochcost.execute.optimizers import update_rule
+from epochcost.graphs.counting import flops
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import parameters
+from epochcost.specs.catalogue import Catalogue
+from steps.cases import Subject
+from steps.prepare import declared, training_of
+
+_FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Demands:
+    """Floating-point operations, and bytes that the update reads and writes.
+
+    ``flops`` are three forward passes, as the literature counts them. ``update_bytes`` are those of
+    gradients, parameters and each state of the optimizer, all written once and read once.
+    """
+
+    flops: int
+    update_bytes: int
+
+
+def demands(catalogue: Catalogue, subject: Subject, batch_size: int) -> Demands:
+    """Those of one step."""
+    model = declared(catalogue, subject)
+    graph = bound(load_model(catalogue.graph_path(model)), model, batch_size)
+    tensors = 2 + len(update_rule(training_of(model).optimizer).states)
+    elements = sum(math.prod(parameter.shape) for parameter in parameters(graph))
+    return Demands(3 * flops(graph), 2 * tensors * elements * _FLOAT_BYTES)
