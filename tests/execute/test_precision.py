@@ -294,7 +294,9 @@ def test_what_onnx_has_no_half_form_of_is_refused_beforehand(
     training_in: Callable[..., Job],
 ) -> None:
     """Convolution in bfloat16 begins at opset 22; a step with it in fp32 would be no bf16."""
-    with pytest.raises(CapabilityError, match="ONNX has none of Conv, ConvTranspose at opset 18"):
+    with pytest.raises(
+        CapabilityError, match="half form of Conv, ConvTranspose; ONNX has none at opset 18"
+    ):
         training_in(convolutional(), "bf16")
 
 
