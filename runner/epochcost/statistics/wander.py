@@ -49,20 +49,31 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _Choices:
-    """All choices of the parameters for the blocks of a series, by position in each array.
+    """All choices of the parameters for blocks of rounds, by position in each array.
 
-    ``begins`` and ``counts`` are of the samples of each of the K blocks. ``whitening``
-    (choices x K, K) makes of the blocks' means what is left of them after their best mean, in units
-    of their deviations: the inverse of the Cholesky factor of V, less its part along what it makes
-    of a vector of ones. ``weight`` is the logarithm of prior and determinants, ``variance`` that of
-    the plain mean where s is 1, both (choices,).
+    What differs between rounds adds nothing across them, so V is made of one square for each round
+    and so is the inverse of its Cholesky factor: ``whitening`` holds those squares, each
+    (choices x b, b) for the b blocks of its round. ``unit`` (choices, K) is what whitening makes of
+    a vector of ones, of length 1. ``weight`` is the logarithm of prior and determinants,
+    ``variance`` that of the plain mean where s is 1, both (choices,).
     """
 
-    begins: NDArray[np.intp]
-    counts: Series
-    whitening: Series
+    whitening: tuple[Series, ...]
+    unit: Series
     weight: Series
     variance: Series
+
+    def residual(self, means: Series) -> Series:
+        """The sum of squares that each choice leaves of the blocks' means less their best mean."""
+        # Less their own mean, which the best one takes away as well, with more rounding.
+        centred, parts, begin = means - means.sum() / len(means), [], 0
+        for square in self.whitening:
+            end = begin + square.shape[1]
+            parts.append((square @ centred[begin:end]).reshape(len(self.weight), -1))
+            begin = end
+        whitened = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        whitened -= np.einsum("cj,cj->c", whitened, self.unit)[:, None] * self.unit
+        return np.asarray(np.einsum("cj,cj->c", whitened, whitened), np.float64)
 
 
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
@@ -70,10 +81,10 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
     ``rounds`` are the counts of consecutive samples that each came from a process of its own.
     """
-    choices = _choices(tuple(rounds))
-    weights, residual = _weights(times, choices)
+    choices = _choices(_blocks(tuple(rounds)))
+    weights, residual = _weights(times, tuple(rounds))
     kept = weights > _NEGLIGIBLE
-    degrees = len(choices.counts) - 1
+    degrees = choices.unit.shape[1] - 1
     spreads = np.sqrt(residual[kept] / degrees * choices.variance[kept])
     return _mixture_quantile(weights[kept] / weights[kept].sum(), spreads, degrees, level)
 
@@ -84,67 +95,92 @@ def chance_of_differing(samples: Sequence[float] | Series, rounds: Sequence[int]
     A wander explains means apart as well, where rounds are not much longer than its memory, so a
     few samples that depend on one another make no certainty.
     """
-    weights, _ = _weights(np.asarray(samples, dtype=np.float64), _choices(tuple(rounds)))
+    weights, _ = _weights(np.asarray(samples, dtype=np.float64), tuple(rounds))
     by_between = weights.reshape(-1, len(_betweens(len(rounds)))).sum(axis=0)
     return float(1 - by_between[0] / by_between.sum())
 
 
-def _weights(times: Series, choices: _Choices) -> tuple[Series, Series]:
+def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
     """How well each choice explains the times, that of the best being 1; residuals' squares."""
-    means = np.add.reduceat(times, choices.begins) / choices.counts
-    degrees = len(means) - 1
-    # Less their own mean, which whitening would take away as well, with more rounding.
-    whitened = choices.whitening @ (means - means.sum() / len(means))
-    residual = np.square(whitened).reshape(-1, len(means)).sum(axis=1)
+    begins, counts = _cuts(rounds)
+    choices = _choices(_blocks(rounds))
+    residual = choices.residual(np.add.reduceat(times, begins) / counts)
     # Equal means fit every choice alike; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
-    likelihood = choices.weight - degrees / 2 * np.log(residual)
+    likelihood = choices.weight - (len(counts) - 1) / 2 * np.log(residual)
     return np.exp(likelihood - likelihood.max()), residual
 
 
+@lru_cache(maxsize=4096)
 def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
     """How many blocks each round is cut into: in proportion to its samples, at least one."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
 
-# One for each length of a series; those of equal blocks share all that is large.
 @lru_cache(maxsize=4096)
-def _choices(rounds: tuple[int, ...]) -> _Choices:
-    """Everything that does not depend on the times."""
-    blocks = _blocks(rounds)
+def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
+    """Where each of all blocks begins, and how many samples it has."""
     bounds, begin = [0], 0
-    for count, number in zip(rounds, blocks, strict=True):
+    for count, number in zip(rounds, _blocks(rounds), strict=True):
         bounds += [begin + count * part // number for part in range(1, number + 1)]
         begin += count
-    return _Choices(np.array(bounds[:-1]), np.diff(bounds).astype(np.float64), *_weighing(blocks))
+    return np.array(bounds[:-1]), np.diff(bounds).astype(np.float64)
 
 
-@lru_cache(maxsize=16)
-def _weighing(blocks: tuple[int, ...]) -> tuple[Series, Series, Series]:
-    """All of ``_Choices`` that is the same for all series of so many blocks."""
-    number = np.repeat(np.arange(len(blocks)), blocks)
-    together = number[:, None] == number[None, :]
-    lags = np.abs(np.subtract.outer(np.arange(len(number)), np.arange(len(number))))
-    every = list(product(_wanders(len(number)), _betweens(len(blocks))))
+# Some hundred kilobytes each, besides the squares.
+@lru_cache(maxsize=32)
+def _choices(blocks: tuple[int, ...]) -> _Choices:
+    """Everything that does not depend on the times, of rounds of so many blocks."""
+    total = sum(blocks)
+    squares = [_square(number, total, len(blocks)) for number in blocks]
+    ones = np.concatenate([square.ones for square in squares], axis=1)
+    information = np.einsum("cj,cj->c", ones, ones)
+    priors = [
+        wander * between
+        for (_, wander), (_, between) in product(_wanders(total), _betweens(len(blocks)))
+    ]
+    determinant = np.sum([square.determinant for square in squares], axis=0)
+    return _Choices(
+        tuple(square.whitening for square in squares),
+        ones / np.sqrt(information)[:, None],
+        np.log(priors) - determinant - np.log(information) / 2,
+        np.sum([square.total for square in squares], axis=0) / total**2,
+    )
+
+
+@dataclass(frozen=True)
+class _Square:
+    """What a round of b blocks adds, by choice.
+
+    ``whitening`` is (choices x b, b), ``ones`` what it makes of ones (choices, b), ``determinant``
+    half the logarithm of that of its part of V, and ``total`` that part's sum, both (choices,).
+    """
+
+    whitening: Series
+    ones: Series
+    determinant: Series
+    total: Series
+
+
+# Rounds are of few lengths; a square takes from some kilobytes to six megabytes.
+@lru_cache(maxsize=32)
+def _square(number: int, total: int, rounds: int) -> _Square:
+    """A round of ``number`` of ``total`` blocks in so many rounds."""
+    lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
-            np.where(together, share * np.exp(-lags / memory) + between, 0.0)
-            + (1 - share) * np.eye(len(number))
-            for ((share, memory), _), (between, _) in every
+            share * np.exp(-lags / memory) + between + (1 - share) * np.eye(number)
+            for ((share, memory), _), (between, _) in product(_wanders(total), _betweens(rounds))
         ]
     )
     factors = np.linalg.cholesky(covariances)
     whitening = np.linalg.inv(factors)
-    ones = whitening.sum(axis=2)
-    information = (ones**2).sum(axis=1)
-    along = np.einsum("ci,cij->cj", ones, whitening) / information[:, None]
-    prior = np.log([wander * between for (_, wander), (_, between) in every])
-    determinant = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    return (
-        (whitening - ones[:, :, None] * along[:, None, :]).reshape(-1, len(number)),
-        prior - determinant - np.log(information) / 2,
-        covariances.mean(axis=(1, 2)),
+    return _Square(
+        whitening.reshape(-1, number),
+        whitening.sum(axis=2),
+        np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
+        covariances.sum(axis=(1, 2)),
     )
 
 
