@@ -77,7 +77,7 @@ def matching(pattern: str, demanded: str) -> Matching:
 def _legible(text: str) -> str:
     if not text.strip():
         raise ValueError("should not be empty")
-    if any(not (character.isprintable() or character in "\n\t") for character in text):
+    if not text.replace("\n", "").replace("\t", "").isprintable():
         raise ValueError("should hold no control characters")
     return text
 

@@ -89,12 +89,15 @@ def refused(path: Path, message: str, position: Position = START) -> SpecError:
 
 def _contents(path: Path, within: Path) -> bytes:
     try:
-        target = path.resolve(strict=True)
-        if not target.is_relative_to(within.resolve()):
-            raise refused(
-                path, f"should stay in the folder {displayed(within)}, got a link out of it"
-            )
-        status = target.stat()
+        # Folders that are links are never walked into: only the file itself can lead elsewhere.
+        target, status = path, path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            target = path.resolve(strict=True)
+            status = target.stat()
+            if not target.is_relative_to(within.resolve()):
+                raise refused(
+                    path, f"should stay in the folder {displayed(within)}, got a link out of it"
+                )
         if not stat.S_ISREG(status.st_mode):
             raise refused(path, "should be a regular file")
         if status.st_size > LARGEST_BYTES:

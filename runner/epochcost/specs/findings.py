@@ -18,6 +18,9 @@ from epochcost.specs.base import NamedSpec
 from epochcost.specs.kinds import keys_of
 from epochcost.specs.wording import KeyPath, closest, dotted, listed, nearest, shown, suggestion
 
+# Nobody reads more of one file, whose faults then mostly have one cause.
+_MOST_FINDINGS = 100
+
 
 class Finding(NamedTuple):
     """One thing wrong with a key or its absence; the empty path is the whole file."""
@@ -34,13 +37,16 @@ def judge(kind: type[NamedSpec], table: Mapping[str, Any]) -> NamedSpec | tuple[
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        every = error.errors(include_url=False)
+    details, more = every[:_MOST_FINDINGS], len(every) - _MOST_FINDINGS
     meant = {_meant(kind, table, detail) for detail in details if _is(detail, "extra_forbidden")}
-    return tuple(
+    found = tuple(
         _finding(kind, table, detail)
         for detail in details
         if not (_is(detail, "missing") and _key(detail, table) in meant)
     )
+    rest = Finding((), f"{more:,} more faults here: correct the others first")
+    return (*found, rest) if more > 0 else found
 
 
 def _is(detail: ErrorDetails, kind: str) -> bool:
