@@ -40,9 +40,16 @@ def main() -> None:
     """Measure what is missing, or write the tables."""
     options = _options()
     records = Records(options.records)
+    for path in options.take:
+        records.take(path)
+        records.save()
     if options.table:
         print("\n".join(table.write(records.all, ROOT)))
-        return
+    elif not options.take:
+        _measure(records, options)
+
+
+def _measure(records: Records, options: argparse.Namespace) -> None:
     begun = time.monotonic()
     if not options.prepare:
         _note_machine(records, options.threads)
@@ -68,6 +75,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="measure finished cases anew")
     parser.add_argument("--prepare", action="store_true", help="everything but the timing")
     parser.add_argument("--table", action="store_true", help="write tables from the records")
+    parser.add_argument("--take", nargs="+", type=Path, default=[], help="records to add to ours")
     parser.add_argument("--records", type=Path, default=RECORDS)
     return parser.parse_args()
 

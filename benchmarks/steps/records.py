@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from steps.cases import OURS
+
 Record = dict[str, Any]
 _EMPTY: Mapping[str, Any] = {"machine": {}, "ceilings": {}, "cases": {}}
 
@@ -44,6 +46,24 @@ class Records:
         ]
         for name in contenders:
             record["failed"].pop(name, None)
+
+    def take(self, path: Path) -> None:
+        """Add what another file has and this one lacks: sessions of contenders that are missing."""
+        other = json.loads(path.read_text("utf-8"))
+        for count, found in other["ceilings"].items():
+            known = self.all["ceilings"].get(count, {})
+            best = {name: max(value, known.get(name, 0)) for name, value in found.items()}
+            self.all["ceilings"][count] = best
+        for key, theirs in other["cases"].items():
+            sessions = [
+                one
+                for one in theirs["sessions"]
+                if self.missing(key, [name for name in one["seconds"] if name != OURS])
+            ]
+            ours = self.case(key)
+            ours["sessions"] += sessions
+            for field in ("failed", "losses", "notes"):
+                ours[field] = {**theirs.get(field, {}), **ours.get(field, {})}
 
     def save(self) -> None:
         """Write the file in one step, so that a run cut short leaves the older one."""
