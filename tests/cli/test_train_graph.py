@@ -69,6 +69,22 @@ def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: P
     assert "logits_float16" in {value.name for value in half}
 
 
+def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
+    """With --checkpoint sqrt a deep chain has more nodes and names fewer bytes of activations."""
+    deep, weights = tmp_path / "deep.onnx", "float[4,4] w = {" + ", ".join(["0.1"] * 16) + "}"
+    layers = " ".join(f"p{i} = MatMul(h{i}, w) h{i + 1} = Tanh(p{i})" for i in range(24))
+    text = f"g (float[batch,4] h0) => (float[batch,4] y) <{weights}> {{ {layers} y = Neg(h24) }}"
+    onnx.save(model_of_text(text), deep)
+    told = []
+    for kind in ("none", "sqrt"):
+        out = tmp_path / f"{kind}.onnx"
+        given = ("--dim", "batch=256", "--checkpoint", kind, "-o", out, "--format", "json")
+        told.append((json.loads(train_graph(deep, *given).stdout), len(onnx.load(out).graph.node)))
+    (plain, nodes), (again, more) = told
+    assert more > nodes
+    assert again["peak_activation_bytes"] < 0.7 * plain["peak_activation_bytes"]
+
+
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
     """The text form counts parameters and state and says how to go on."""
     done = train_graph(

@@ -85,7 +85,7 @@ def failed_before(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[i
 def fitting(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> Fits:
     """Whether a size of the ladder seems to fit, by an estimate; what cannot be counted seems to.
 
-    The estimate is about half of what a trial holds (docs/method/models.md).
+    How far the estimate is from what a trial holds is shown in docs/performance.md.
     """
     sizes = () if room_bytes is None else _sizes_that_fit(catalogue, sweep, room_bytes)
     largest = max(sizes, default=sweep.largest)
