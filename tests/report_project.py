@@ -281,9 +281,7 @@ def write_project(folder: Path, results: Sequence[Result] | None = None) -> Path
         path.write_text(text, encoding="utf-8")
     shutil.copytree(REPOSITORY / "models", folder / "models")
     shutil.copytree(REPOSITORY / "site_templates", folder / "site_templates")
-    shutil.copytree(
-        REPOSITORY / "docs", folder / "docs", ignore=shutil.ignore_patterns("results", "*.json")
-    )
+    shutil.copytree(REPOSITORY / "docs", folder / "docs", ignore=shutil.ignore_patterns("data"))
     shutil.copyfile(REPOSITORY / "mkdocs.yml", folder / "mkdocs.yml")
     store_results(folder, default_results() if results is None else results)
     return folder

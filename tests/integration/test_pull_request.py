@@ -1,0 +1,127 @@
+"""A pull request that changes one price, from the branch to the published page, by the scripts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from report_project import write_project
+
+SCRIPTS = Path(__file__).parents[2] / ".github/scripts"
+MARKER = "<!-- epochcost diff -->"
+# In the project an hour of `box` costs 0.80 dollars on demand since July.
+_NEWER = """
+id = "box-2026-11"
+hardware = "box"
+plan = "on-demand"
+provider = "Cloud"
+region = "east"
+amount = {amount}
+source = "https://example.org/prices"
+as_of = 2026-11-20
+"""
+_IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+
+
+class Clone:
+    """A contributor's clone of the project, with a bare remote as its origin."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = write_project(folder / "clone")
+        # Made up for pages: no machine could have given them, and a check says so.
+        shutil.rmtree(self.folder / "docs/data/results")
+        self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
+        self.git("init", "--quiet", "--initial-branch=main")
+        (self.folder / ".gitignore").write_text("site/\n.cache/\ncomment/\n", "utf-8")
+        self.commit("Begin")
+        self.git("remote", "add", "origin", str(folder / "remote.git"))
+        self.git("push", "--quiet", "--set-upstream", "origin", "main")
+
+    def git(self, *words: str) -> str:
+        """What git answers in the clone."""
+        done = subprocess.run(
+            ["git", *_IDENTITY, *words], cwd=self.folder, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def commit(self, message: str) -> None:
+        """Commit all that changed."""
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+
+    def script(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a workflow's script as its workflow does."""
+        program = self.folder.parent / "epochcost"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
+        program.chmod(0o755)
+        environment = {**os.environ, "EPOCHCOST": str(program), "NO_MKDOCS_2_WARNING": "1"}
+        command = [str(SCRIPTS / name), *words]
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+
+    @property
+    def comment(self) -> str:
+        """What the comparison left for the pull request."""
+        return (self.folder / "comment/comment.md").read_text("utf-8")
+
+
+@pytest.fixture(name="clone")
+def clone_fixture(tmp_path: Path) -> Clone:
+    """A clone whose main branch is pushed."""
+    return Clone(tmp_path)
+
+
+def add_price(clone: Clone, amount: str) -> None:
+    """Add the newer price on a branch of its own."""
+    clone.git("switch", "--quiet", "--create", "cheaper")
+    path = clone.folder / "specs/prices/box-2026-11.toml"
+    path.write_text(_NEWER.format(amount=amount), "utf-8")
+    clone.commit("Lower the price of box")
+
+
+def test_one_price_goes_from_a_branch_to_the_published_site(clone: Clone) -> None:
+    """The comment has the changed rows and amounts; the site has the new price and the old one."""
+    add_price(clone, "0.40")
+    compared = clone.script("compare.sh", "main", "comment")
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    text = clone.comment
+    assert text.startswith(MARKER)
+    rows = [line for line in text.splitlines() if line.startswith("|") and "box" in line]
+    assert rows
+    assert all("50" in row and "box-2026-11" in row for row in rows), text
+    clone.git("switch", "--quiet", "main")
+    clone.git("merge", "--quiet", "--no-ff", "--message", "Merge", "cheaper")
+    clone.git("push", "--quiet", "origin", "main")
+    published = clone.script("publish.sh", "site")
+    assert published.returncode == 0, published.stdout + published.stderr
+    page = (clone.folder / "site/prices.html").read_text("utf-8")
+    assert "2026-11-20" in page
+    assert "2026-07-01" in page
+    assert clone.git("status", "--porcelain") == ""
+
+
+def test_a_request_that_changes_no_cost_leaves_no_comment(clone: Clone) -> None:
+    """Another word in a note is no news."""
+    clone.git("switch", "--quiet", "--create", "words")
+    path = clone.folder / "specs/hardware/bare.toml"
+    path.write_text(path.read_text("utf-8").replace("without a price", "with no price"), "utf-8")
+    clone.commit("Word a name otherwise")
+    compared = clone.script("compare.sh", "main", "comment")
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    assert clone.comment == ""
+
+
+def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
+    """The comment names file, line and what was demanded, and the check fails."""
+    add_price(clone, '"cheap"')
+    compared = clone.script("compare.sh", "main", "comment")
+    assert compared.returncode == 1
+    assert clone.comment.startswith(MARKER)
+    assert "specs/prices/box-2026-11.toml:7:" in clone.comment
+    assert "found faults" in clone.comment

@@ -1,0 +1,59 @@
+"""The contributors' pages walked through literally: files written and commands typed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from walkthrough import Command, File, do, steps
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "adding-a-price.md": "In two minutes",
+    "adding-a-machine.md": "In five minutes",
+    "adding-a-model.md": "In ten minutes",
+    "adding-a-result.md": "In fifteen minutes",
+}
+_IDENTITY = "[user]\nname = t\nemail = t@example.org\n"
+
+
+@pytest.fixture(name="clone")
+def clone_fixture(tmp_path: Path) -> Path:
+    """The project's specs, models, and some results, committed on main."""
+    for folder in ("specs", "models"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    results = tmp_path / "docs/data/results/epyc-vm-2"
+    results.mkdir(parents=True)
+    for path in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*-b128-*.json"):
+        shutil.copy(path, results)
+    (tmp_path / ".gitignore").write_text("docs/data/results/local/\n.cache/\n", "utf-8")
+    for words in (("init", "--quiet", "--initial-branch=main"), ("add", "."),
+                  ("commit", "--quiet", "--message", "Begin")):  # fmt: skip
+        if words[0] == "add":
+            with (tmp_path / ".git/config").open("a", encoding="utf-8") as config:
+                config.write(_IDENTITY)
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_steps_work_as_the_page_says(page: str, clone: Path) -> None:
+    """Each step does and prints what the page says, in its order, on a fresh clone."""
+    found = steps(ROOT / "docs" / page, PAGES[page])
+    assert sum(isinstance(step, Command) for step in found) >= 3
+    for step in found:
+        do(step, clone)
+
+
+def test_a_step_that_prints_something_else_fails(tmp_path: Path) -> None:
+    """The walk compares: other output than the page's, and a command that fails, are faults."""
+    do(Command("echo one; echo 'two  words'", ("one", "two words")), tmp_path)
+    with pytest.raises(AssertionError, match="the page shows"):
+        do(Command("echo one", ("two",)), tmp_path)
+    with pytest.raises(AssertionError, match="words='false'"):
+        do(Command("false", ()), tmp_path)
+    with pytest.raises(AssertionError):
+        do(File("", "raise SystemExit(1)"), tmp_path)
