@@ -73,8 +73,9 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a misspelt word probably means, if any."""
-    near = difflib.get_close_matches(word[:_LONGEST_TEXT], list(choices), n=1)
-    return near[0] if near else None
+    known = {choice.casefold(): choice for choice in choices}
+    near = difflib.get_close_matches(word[:_LONGEST_TEXT].casefold(), list(known), n=1)
+    return known[near[0]] if near else None
 
 
 def listed(choices: Iterable[str]) -> str:
