@@ -106,3 +106,21 @@ def test_cuda_has_no_blocks() -> None:
     """A step for CUDA is free of the CPU's layout."""
     _, used = stepped(convolution(16, 16, 9, 16, ""), "cuda")
     assert DOMAIN not in {domain for domain, _ in used}
+
+
+@pytest.mark.parametrize(("rank", "window"), [(1, "3"), (3, "2, 2, 2")])
+def test_convolutions_of_other_ranks_stay_plain(rank: int, window: str) -> None:
+    """Series and volumes train by the portable rules, whose axes are others than an image's."""
+    kernel = tuple(int(length) for length in window.split(","))
+    sizes = ",".join(["6"] * rank)
+    text = f"g (float[16,16,{sizes}] x) => (float[n,m] y) {{ c = Conv (x, w) y = Flatten (c) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    weights = np.ones((16, 16, *kernel), np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    expected, _ = stepped(model, None)
+    got, used = stepped(model, "cpu")
+    assert DOMAIN not in {domain for domain, _ in used}
+    for name, value in expected.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)

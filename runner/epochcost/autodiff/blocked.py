@@ -57,15 +57,14 @@ def adjoint(dy: Value, w: Value, view: Window, into: tuple[int, ...]) -> Value |
 
     Where windows move by single steps it is a convolution too: with w turned around.
     """
-    if any(stride != 1 for stride in view.strides):
+    if not offers(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
     fitted = view.fitted(into, dy.shape[2:])
     reach = [fitted.extent(axis) - 1 for axis in range(len(into))]
     begins = tuple(r - pad for r, pad in zip(reach, fitted.begins, strict=True))
     ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
     turned = Window(view.kernel, view.strides, view.dilations, begins, ends)
-    exchanged = w.op.Transpose(w, perm=[1, 0, 2, 3]) if w.rank == _PLANES + 2 else w
-    return convolved(dy, flipped(exchanged, [2, 3]), turned)
+    return convolved(dy, flipped(w.op.Transpose(w, perm=[1, 0, 2, 3]), [2, 3]), turned)
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window) -> Value | None:
