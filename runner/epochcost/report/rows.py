@@ -95,8 +95,9 @@ def priced(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[R
     """The rows of some observations, ordered as all are."""
     # Once for each machine: there may be many thousand observations.
     current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
+    today = {price.id for prices in current.values() for price in prices}
     rows = [
-        _priced(observed, price, current=price is None or price in current[price.hardware])
+        _priced(observed, price, current=price is None or price.id in today)
         for observed in observations
         for price in _plans(catalogue, observed, current)
     ]

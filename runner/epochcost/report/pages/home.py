@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from epochcost.report.answers import Answer, answer
+from epochcost.report.answers import Answer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.dots import machines_compared
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.rows import GOALS, Goal, Row
+from epochcost.report.rows import Goal, Row
 from epochcost.report.subjects import Subject
 
 
@@ -28,11 +28,6 @@ class Overview:
         return any(row.observed.kind == "measured" for row in self.rows)
 
 
-def answers_of(rows: tuple[Row, ...]) -> tuple[Answer, ...]:
-    """The answers for each goal that something was timed for."""
-    return tuple(found for goal in GOALS if (found := answer(rows, goal)))
-
-
 def overview(report: Report, subject: Subject) -> Overview:
     """What the first page says about a workload."""
     rows = report.rows_of(subject)
@@ -44,7 +39,7 @@ def overview(report: Report, subject: Subject) -> Overview:
         job="epoch of training" if goal == "epoch" else "million inferences",
         colours=report.colours,
     )
-    return Overview(subject, answers_of(rows), rows, figure)
+    return Overview(subject, tuple(report.answers_of(subject).values()), rows, figure)
 
 
 def pages(report: Report) -> Iterator[Page]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from epochcost.report.answers import answer
 from epochcost.report.figures.batch import time_by_batch_on_machine
 from epochcost.report.figures.dots import workloads_compared
-from epochcost.report.pages.page import Page, Report, machine_uri
-from epochcost.report.rows import GOALS, Goal, Row
+from epochcost.report.pages.page import Page, Report, grouped, machine_uri
+from epochcost.report.rows import Goal, Row
 from epochcost.report.subjects import Subject
 from epochcost.results.records import Environment
 from epochcost.specs.current import current_prices
@@ -53,7 +53,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _counts(report: Report, hardware: Hardware) -> dict[str, int]:
-    mine = [one for one in report.observations if one.machine.hardware == hardware.id]
+    mine = report.observations_on(hardware)
     measured = sum(one.kind == "measured" for one in mine)
     prices = len(report.catalogue.prices_of(hardware.id))
     return {"measured": measured, "published": len(mine) - measured, "prices": prices}
@@ -64,7 +64,7 @@ def _figures(counts: dict[str, int]) -> int:
 
 
 def _page(report: Report, hardware: Hardware) -> Page:
-    rows = tuple(row for row in report.rows if row.observed.machine.hardware == hardware.id)
+    rows = report.rows_on(hardware)
     prices = report.catalogue.prices_of(hardware.id)
     return Page(
         uri=machine_uri(hardware.id),
@@ -85,7 +85,7 @@ def _page(report: Report, hardware: Hardware) -> Page:
                 rows, identifier=f"machine-{hardware.id}-workloads", colours=report.colours
             ),
             "time_batch": time_by_batch_on_machine(
-                [one for one in report.observations if one.machine.hardware == hardware.id],
+                report.observations_on(hardware),
                 identifier=f"machine-{hardware.id}-time-batch",
             ),
         },
@@ -93,12 +93,12 @@ def _page(report: Report, hardware: Hardware) -> Page:
 
 
 def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
+    here = grouped(rows, lambda row: row.observed.subject)
     for subject in report.subjects:
-        mine = [row for row in rows if row.observed.subject == subject]
-        for goal in GOALS:
-            here, best = answer(mine, goal), answer(report.rows_of(subject), goal)
-            if here and best and here.cheapest and best.cheapest:
-                yield Standing(subject, goal, here.cheapest.row, best.cheapest.row)
+        for goal, among_all in report.answers_of(subject).items():
+            mine, best = answer(here.get(subject, ()), goal), among_all.cheapest
+            if mine and mine.cheapest and best:
+                yield Standing(subject, goal, mine.cheapest.row, best.row)
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+from epochcost.report.answers import Answer, answer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.estimates import EstimatedRow, estimated
 from epochcost.report.figures.parts import Colours, machine_colours
@@ -17,10 +19,14 @@ from epochcost.report.observations import (
     observe_variants,
     subjects,
 )
-from epochcost.report.rows import Row, join
+from epochcost.report.rows import GOALS, Goal, Row, priced
 from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.subjects import Subject
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class Report:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every priced row."""
-        return join(self.inputs)
+        return priced(self.catalogue, self.observations)
 
     @cached_property
     def variants(self) -> tuple[Observation, ...]:
@@ -91,7 +97,48 @@ class Report:
 
     def rows_of(self, subject: Subject) -> tuple[Row, ...]:
         """The rows of one workload, cheapest first."""
-        return tuple(row for row in self.rows if row.observed.subject.id == subject.id)
+        return self._rows_by_subject.get(subject, ())
+
+    def rows_on(self, hardware: Hardware) -> tuple[Row, ...]:
+        """The rows of one kind of machine, those of a workload together, cheapest first."""
+        return self._rows_by_hardware.get(hardware.id, ())
+
+    def observations_on(self, hardware: Hardware) -> tuple[Observation, ...]:
+        """Every workload that was timed on one kind of machine."""
+        return self._observations_by_hardware.get(hardware.id, ())
+
+    def answers_of(self, subject: Subject) -> Mapping[Goal, Answer]:
+        """The answer to each goal that a workload was timed for, among all machines."""
+        return self._answers.get(subject, {})
+
+    @cached_property
+    def _rows_by_subject(self) -> Mapping[Subject, tuple[Row, ...]]:
+        return grouped(self.rows, lambda row: row.observed.subject)
+
+    @cached_property
+    def _rows_by_hardware(self) -> Mapping[str, tuple[Row, ...]]:
+        return grouped(self.rows, lambda row: row.observed.machine.hardware)
+
+    @cached_property
+    def _observations_by_hardware(self) -> Mapping[str, tuple[Observation, ...]]:
+        return grouped(self.observations, lambda one: one.machine.hardware)
+
+    @cached_property
+    def _answers(self) -> Mapping[Subject, Mapping[Goal, Answer]]:
+        return {
+            subject: {goal: found for goal in GOALS if (found := answer(rows, goal))}
+            for subject, rows in self._rows_by_subject.items()
+        }
+
+
+def grouped(
+    items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
+) -> Mapping[KeyT, tuple[ItemT, ...]]:
+    """The items of each key, in their order."""
+    groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return {found: tuple(group) for found, group in groups.items()}
 
 
 def subject_uri(subject: Subject) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from epochcost.report.answers import Answer
 from epochcost.report.arithmetic import arithmetic_of
 from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.batch import cost_by_batch, time_by_batch
@@ -14,7 +15,6 @@ from epochcost.report.figures.estimated import estimated_costs
 from epochcost.report.figures.scaling import speedup_by_vcpus
 from epochcost.report.figures.sweep import memory_by_batch, rate_by_batch
 from epochcost.report.observations import Observation
-from epochcost.report.pages.home import answers_of
 from epochcost.report.pages.page import Page, Report, subject_uri
 from epochcost.report.rows import Row
 from epochcost.report.subjects import Subject
@@ -31,7 +31,7 @@ _BYTES_PER_PARAMETER = 4
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
     listed = [
-        (subject, answers_of(report.rows_of(subject)), report.estimated.get(subject.id, ()))
+        (subject, _answers(report, subject), report.estimated.get(subject.id, ()))
         for subject in report.subjects
     ]
     yield Page(
@@ -47,7 +47,8 @@ def pages(report: Report) -> Iterator[Page]:
 
 def _page(report: Report, subject: Subject) -> Page:
     rows = report.rows_of(subject)
-    observed = tuple(dict.fromkeys(row.observed for row in rows))
+    # A row for each price shares its observation, whose hash would read all of it.
+    observed = tuple({id(row.observed): row.observed for row in rows}.values())
     model = report.catalogue.models.get(subject.id) if subject.is_model else None
     scaled, compared = _variants(report, subject, observed)
     return Page(
@@ -60,7 +61,7 @@ def _page(report: Report, subject: Subject) -> Page:
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             "size": _size(report, model),
-            "answers": answers_of(rows),
+            "answers": _answers(report, subject),
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
             "serving": [row for row in report.serving if row.model == subject.id] if model else (),
@@ -78,6 +79,10 @@ def _page(report: Report, subject: Subject) -> Page:
             "scaling": speedup_by_vcpus(scaled, identifier=f"{_stem(subject)}-scaling"),
         },
     )
+
+
+def _answers(report: Report, subject: Subject) -> tuple[Answer, ...]:
+    return tuple(report.answers_of(subject).values())
 
 
 def _variants(
