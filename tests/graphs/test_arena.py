@@ -13,21 +13,21 @@ MIB = 2**20
 
 
 def test_requests_are_rounded_and_split_from_the_first_region() -> None:
-    """A byte takes 256, and the next chunk lies right behind it."""
+    """A byte takes 256, the next chunk lies right behind it, and both touch one page."""
     arena = Arena()
     assert arena.take(1) == Place(0, 0)
     assert arena.take(257) == Place(0, 256)
-    assert arena.touched_bytes == 256 + 512
+    assert arena.touched_bytes == 4096
 
 
 def test_what_was_given_back_is_joined_and_taken_again() -> None:
     """Two free neighbours hold a request of their sum, and nothing new is touched."""
     arena = Arena()
-    places = [arena.take(1024) for _ in range(3)]
+    places = [arena.take(4096) for _ in range(3)]
     for place in places[:2]:
         arena.give_back(place)
-    assert arena.take(2048) == places[0]
-    assert arena.touched_bytes == 3 * 1024
+    assert arena.take(8192) == places[0]
+    assert arena.touched_bytes == 3 * 4096
 
 
 def test_the_smallest_chunk_that_fits_is_taken() -> None:

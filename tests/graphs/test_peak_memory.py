@@ -66,7 +66,7 @@ def run_of(nodes: str) -> onnx.ModelProto:
 def test_it_is_what_the_profile_has(nodes: str, blocks: float, tmp_path: Path) -> None:
     """Blocks in use at once, counted and as ONNX Runtime's arena had them."""
     model = run_of(nodes)
-    assert blocks * BLOCK <= peak_activation_bytes(model) < blocks * BLOCK + 4096
+    assert blocks * BLOCK <= peak_activation_bytes(model) < blocks * BLOCK + 8192
     seen = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
     assert blocks * BLOCK <= seen < blocks * BLOCK + 4096
 
@@ -76,7 +76,7 @@ def test_a_choice_takes_both_sides_for_itself(tmp_path: Path) -> None:
     model = run_of(
         "m = ReduceMax <keepdims = 0> (x) c = Greater(m, m) a = Cos(x) r = Where(c, a, x)"
     )
-    assert 4 * BLOCK <= peak_activation_bytes(model) < 4 * BLOCK + 4096
+    assert 4 * BLOCK <= peak_activation_bytes(model) < 4 * BLOCK + 8192
     seen = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
     assert 4 * BLOCK <= seen < 5 * BLOCK
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 
 from epochcost.autodiff import Precision, TrainingStep, training_step
+from epochcost.autodiff.checkpoint import Checkpoint
 from epochcost.execute.losses import loss_terms
 from epochcost.execute.optimizers import update_rule
 from epochcost.specs.model import Model, Training
@@ -18,8 +19,11 @@ def step_of(
     provider: Provider,
     seed: int | None = None,
     precision: Precision = "fp32",
+    checkpoint: Checkpoint = "none",
 ) -> TrainingStep:
     """Differentiate as the spec says; ``seed`` makes Dropout repeatable.
+
+    No trial asks for ``checkpoint``: it is for steps that do not fit otherwise.
 
     Raises ModelError for names that the graph does not have, and for what has no gradient.
     """
@@ -34,4 +38,5 @@ def step_of(
         provider=provider,
         carry={carried.input: carried.output for carried in model.carried},
         precision=precision,
+        checkpoint=checkpoint,
     )

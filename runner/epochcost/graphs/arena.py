@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 # BFCArena's constants (onnxruntime/core/framework/bfc_arena.h and allocator.h): requests are
 # rounded up to 256 bytes; the first region has 1 MiB, and regions double up to 1 GiB; a free chunk
-# is split where it is twice the request or leaves 128 MiB, and given whole otherwise.
+# is split where it is twice the request or leaves 128 MiB, and given whole otherwise. Pages are
+# those of x86 and most others.
 _ROUNDING = 256
+_PAGE = 4096
 _FIRST_REGION = 2**20
 _LARGEST_REGION = 2**30
 _LARGEST_WASTE = 128 * 2**20
@@ -37,19 +39,19 @@ class _Chunk:
 class Arena:
     """A best-fit allocator with coalescing that grows by regions and gives none back.
 
-    The system backs a page when it is first written: ``touched_bytes``, the sum over regions of the
-    farthest end of what was in use, is what the process holds of it.
+    The system backs a page when it is first written: ``touched_bytes``, the pages of all requests
+    there ever were, is what the process holds of it.
     """
 
     _regions: list[dict[int, _Chunk]] = field(default_factory=list)
     _free: list[tuple[int, Place]] = field(default_factory=list)
-    _touched: list[int] = field(default_factory=list)
+    _touched: list[bytearray] = field(default_factory=list)
     _next_region: int = _FIRST_REGION
 
     @property
     def touched_bytes(self) -> int:
         """What was ever written to, in bytes."""
-        return sum(self._touched)
+        return _PAGE * sum(sum(pages) for pages in self._touched)
 
     def take(self, size: int) -> Place:
         """Room for ``size`` bytes: the smallest free chunk that holds them, of a new region if
@@ -63,8 +65,8 @@ class Arena:
         if found >= 2 * size or found - size >= _LARGEST_WASTE:
             self._split(place, size)
         self._regions[place.region][place.offset].is_free = False
-        end = place.offset + size
-        self._touched[place.region] = max(self._touched[place.region], end)
+        first, end = place.offset // _PAGE, -(-(place.offset + size) // _PAGE)
+        self._touched[place.region][first:end] = b"\1" * (end - first)
         return place
 
     def give_back(self, place: Place) -> None:
@@ -88,7 +90,7 @@ class Arena:
             self._next_region *= 2
         place = Place(len(self._regions), 0)
         self._regions.append({0: _Chunk(region, None)})
-        self._touched.append(0)
+        self._touched.append(bytearray(-(-region // _PAGE)))
         bisect.insort(self._free, (region, place))
 
     def _split(self, place: Place, size: int) -> None:

@@ -1,0 +1,245 @@
+"""What a training step takes of memory, estimated and measured, and what recomputation saves.
+
+    python benchmarks/memory.py --keep FILE.jsonl [--gib 4] [--gflops 150] [--checkpoint] [MODEL …]
+    python benchmarks/memory.py --keep FILE.jsonl --table
+
+Each model is taken at three batch sizes, each twice the one before, the largest of which stays
+within ``--gib`` of estimated memory and ``--gflops`` a step. A fresh process loads the step and its
+first values, and then takes steps: measured is the peak of its resident set less what it held
+after loading. The estimate beside it is that of ``epochcost plan``: the arena, the second set of
+carried values, and a batch. ``--checkpoint`` runs steps that compute segments again, one batch size
+each, and takes their times, which are figures on an idle machine only. Cases that FILE has are not
+repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+
+import psutil
+
+from epochcost import __version__
+from epochcost.autodiff.checkpoint import Checkpoint
+from epochcost.errors import EpochcostError
+from epochcost.execute.arrays import save_graph
+from epochcost.execute.binding import bound
+from epochcost.execute.build import build_job
+from epochcost.execute.sizing import size_of
+from epochcost.execute.step import step_of
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.peak_memory import peak_activation_bytes
+from epochcost.measure.environment import runtime_name
+from epochcost.measure.job import Job
+from epochcost.measure.memory import peak_memory_bytes
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Stepper
+from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.size import Footprint
+from epochcost.plan.trial import Trial
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+
+ROOT = Path(__file__).parents[1]
+MIB = 2**20
+STEPS, THREADS = 3, 1
+HEADER = "| model | batch | estimate, MiB | measured, MiB | ratio |\n|---|--:|--:|--:|--:|"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model at one batch size; bytes of the step and of the whole process, seconds a step."""
+
+    model: str
+    batch_size: int
+    checkpoint: Checkpoint
+    estimated_bytes: int
+    measured_bytes: int
+    process_estimated_bytes: int
+    process_measured_bytes: int
+    step_seconds: float
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is a case of."""
+        return self.model, self.batch_size, self.checkpoint
+
+
+def step_bytes(footprint: Footprint) -> int:
+    """What steps take beyond the values that they begin with."""
+    return footprint.activation_bytes + footprint.carried_bytes + footprint.exchanged_bytes
+
+
+def batches(model: Model, path: Path, gib: float, gflops: float) -> Iterator[Footprint]:
+    """Footprints at three batch sizes within the limits; none where one example is too much."""
+    assert model.training is not None
+    largest = max(model.training.batch_sizes)
+    graph = load_model(path)
+    while largest:
+        size = size_of(model, graph, {"training": [largest]})
+        found = size.footprint("training", largest)
+        if found is None:
+            raise EpochcostError(size.uncounted[0].reason)
+        fits = found.memory_bytes("cpu") <= gib * 2**30 and (found.step_flops or 0) <= gflops * 1e9
+        if fits:
+            break
+        largest //= 2
+    wanted = sorted({largest // 4, largest // 2, largest} - {0})
+    if wanted:
+        yield from size_of(model, graph, {"training": wanted}).footprints
+
+
+def measured(
+    catalogue: Catalogue, model: Model, footprint: Footprint, checkpoint: Checkpoint
+) -> Case:
+    """Let a fresh process load the job and take its steps."""
+    trial = Trial(
+        model=model.id,
+        mode="training",
+        provider="cpu",
+        batch_size=footprint.batch_size,
+        threads=THREADS,
+        seed=1,
+        runtime=runtime_name(),
+        producer=__version__,
+        graph_sha256=graph_digests(catalogue, [model.id])[model.id],
+        spec_sha256=work_sha256(model, "training"),
+        relative_half_width=Decimal("0.05"),
+        minimum_samples=10,
+        budget_seconds=Decimal(60),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = catalogue.graph_path(model)
+        job = build_job(trial, model, path, Path(folder))
+        if checkpoint != "none":
+            graph = bound(load_model(path), model, footprint.batch_size)
+            step = step_of(graph, model, model.training, "cpu", trial.seed, checkpoint=checkpoint)
+            save_graph(step.model, job.graph)
+            activations = peak_activation_bytes(step.model)
+            footprint = replace(footprint, activation_bytes=activations)
+        file = Path(folder) / "job.json"
+        file.write_bytes(job.model_dump_json().encode())
+        command = [sys.executable, __file__, "--child", str(file)]
+        told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return Case(
+        model=model.id,
+        batch_size=footprint.batch_size,
+        checkpoint=checkpoint,
+        estimated_bytes=step_bytes(footprint),
+        process_estimated_bytes=footprint.memory_bytes("cpu"),
+        **told,
+    )
+
+
+def take_steps(file: Path) -> None:
+    """In the fresh process: load, note what is held, take steps, print what they took."""
+    job = Job.model_validate_json(file.read_bytes())
+    parameters = initial_parameters(job)
+    session = open_session(job.graph, job.provider, job.session)
+    inputs = graph_inputs(job, parameters, session.get_inputs())
+    stepper = Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
+    loading_peak = peak_memory_bytes() or 0
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls to what is held now
+    loaded = psutil.Process().memory_info().rss
+    seconds = []
+    for _ in range(STEPS):
+        start = time.perf_counter()
+        stepper()
+        seconds.append(time.perf_counter() - start)
+    peak = peak_memory_bytes() or 0
+    told = {
+        "measured_bytes": peak - loaded,
+        "process_measured_bytes": max(peak, loading_peak),
+        "step_seconds": statistics.median(seconds[1:]),
+    }
+    print(json.dumps(told), flush=True)
+    os._exit(0)  # what is torn down now is of no interest
+
+
+def kept(file: Path) -> list[Case]:
+    """The cases of earlier runs."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [Case(**json.loads(line)) for line in lines]
+
+
+def table(cases: list[Case]) -> Iterator[str]:
+    """Lines of Markdown: every case, then the largest differences."""
+    yield HEADER
+    plain = [case for case in cases if case.checkpoint == "none"]
+    for case in sorted(plain, key=lambda case: case.key):
+        ratio = case.estimated_bytes / case.measured_bytes
+        estimated, seen = case.estimated_bytes / MIB, case.measured_bytes / MIB
+        yield f"| {case.model} | {case.batch_size} | {estimated:,.0f} | {seen:,.0f} | {ratio:.2f} |"
+    ratios = [case.estimated_bytes / case.measured_bytes for case in plain]
+    within = sum(abs(ratio - 1) <= 0.15 for ratio in ratios)
+    ends = f"from {min(ratios):.2f} to {max(ratios):.2f}"
+    yield f"\n{within} of {len(ratios)} within 15 %; all {ends}."
+
+
+def savings(cases: list[Case]) -> Iterator[str]:
+    """Of steps that were measured both ways: memory, the activations in it, and time."""
+    found = {case.key: case for case in cases}
+    for model, batch_size, checkpoint in sorted(found):
+        if checkpoint == "none":
+            continue
+        again = found[model, batch_size, checkpoint]
+        plain = found[model, batch_size, "none"]
+        yield (
+            f"{model} {batch_size}: {plain.measured_bytes / MIB:,.0f} to "
+            f"{again.measured_bytes / MIB:,.0f} MiB, estimated "
+            f"{plain.estimated_bytes / MIB:,.0f} to {again.estimated_bytes / MIB:,.0f}; "
+            f"{again.step_seconds / plain.step_seconds:.2f} times the time"
+        )
+
+
+def run(catalogue: Catalogue, given: argparse.Namespace) -> None:
+    """Measure what is missing, a line to the file as soon as it is there."""
+    done = {case.key for case in kept(given.keep)}
+    kinds: tuple[Checkpoint, ...] = ("none", "sqrt") if given.checkpoint else ("none",)
+    for name in given.models or sorted(catalogue.models):
+        model = catalogue.model(name)
+        if model.training is None or model.graph is None:
+            continue
+        found = batches(model, catalogue.graph_path(model), given.gib, given.gflops)
+        for footprint in [*found][-1:] if given.checkpoint else found:
+            for kind in kinds:
+                if (name, footprint.batch_size, kind) not in done:
+                    case = measured(catalogue, model, footprint, kind)
+                    with given.keep.open("a") as lines:
+                        lines.write(json.dumps(asdict(case)) + "\n")
+
+
+def main() -> None:
+    """Do what the command line says."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("models", nargs="*")
+    arguments.add_argument("--keep", type=Path)
+    arguments.add_argument("--gib", type=float, default=4)
+    arguments.add_argument("--gflops", type=float, default=150)
+    arguments.add_argument("--checkpoint", action="store_true")
+    arguments.add_argument("--table", action="store_true")
+    arguments.add_argument("--child", type=Path)
+    given = arguments.parse_args()
+    if given.child:
+        take_steps(given.child)
+    elif given.table:
+        cases = kept(given.keep)
+        print("\n".join([*table(cases), *savings(cases)]))
+    else:
+        run(load_catalogue(ROOT), given)
+
+
+if __name__ == "__main__":
+    main()
