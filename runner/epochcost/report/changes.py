@@ -21,6 +21,7 @@ from epochcost.cost.difference import (
 )
 from epochcost.report.answers import answer
 from epochcost.report.changed_keys import changed_keys
+from epochcost.report.collection import without_collection
 from epochcost.report.priced_jobs import Job, PricedWork
 from epochcost.report.result_changes import ResultChanges, result_changes
 from epochcost.report.revision import Snapshot
@@ -125,7 +126,8 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         return Difference(before.label, after.label, (), (), ResultChanges(), 0, ())
     if before.declared == after.declared:
         before = replace(before, load=lambda: after.catalogue)
-    one, other = both_sides(before, after)
+    with without_collection():
+        one, other = both_sides(before, after)
     compared = [
         _compared(pair, one.catalogue, other.catalogue) for pair in _pairs(one.work, other.work)
     ]
