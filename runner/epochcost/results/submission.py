@@ -28,6 +28,7 @@ _LARGEST_INTEGER = 2**63
 _LONGEST_TEXT = 20_000
 # LoadGen's own log, compressed: never unpacked here.
 _LONG_TEXTS = frozenset({"detail_log"})
+_HOLDERS = (dict, list, str)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -125,11 +126,18 @@ def _hostile(document: Any) -> Iterator[str]:
             yield from (m for name in value for m in _hostile_text("a key", name))
             pending.extend((name, item, depth + 1) for name, item in value.items())
         elif isinstance(value, list):
-            pending.extend((key, item, depth + 1) for item in value)
-        elif isinstance(value, float) and not math.isfinite(value):
-            yield f"{key:.80}: demanded finite numbers; got one that is too large"
+            # Numbers are most of a file, and need no place among what is still to be looked at.
+            yield from (m for item in value for m in _hostile_number(key, item))
+            pending.extend((key, item, depth + 1) for item in value if isinstance(item, _HOLDERS))
+        elif isinstance(value, float):
+            yield from _hostile_number(key, value)
         elif isinstance(value, str) and key not in _LONG_TEXTS:
             yield from _hostile_text(key, value)
+
+
+def _hostile_number(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{key:.80}: demanded finite numbers; got one that is too large"
 
 
 def _hostile_text(key: str, text: str) -> Iterator[str]:
