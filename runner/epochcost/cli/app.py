@@ -34,6 +34,7 @@ from epochcost.cli import (
     schema,
     train_graph,
 )
+from epochcost.cli.examples import show_examples
 from epochcost.errors import CapabilityError, EpochcostError
 
 app = typer.Typer(
@@ -78,6 +79,7 @@ app.add_typer(runtimes.app, name="runtimes")
 app.command("schema")(schema.schema)
 app.command("serve")(build.serve)
 app.command("train-graph")(train_graph.train_graph)
+show_examples(app)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from epochcost.cli.completion import ids
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError, UsageError
 from epochcost.units import money, parse_decimal, plain
@@ -43,10 +44,15 @@ class _Question:
 
 
 def break_even(
-    own: Annotated[str, typer.Option(help="Id of an owned plan in specs/prices.")],
+    own: Annotated[
+        str, typer.Option(help="Id of an owned plan in specs/prices.", autocompletion=ids("prices"))
+    ],
     rent: Annotated[
         list[str] | None,
-        typer.Option(help="Id of a rented plan.  [default: all of the same kind of machine]"),
+        typer.Option(
+            help="Id of a rented plan.  [default: all of the same kind of machine]",
+            autocompletion=ids("prices"),
+        ),
     ] = None,
     hours_per_month: Annotated[
         str | None, typer.Option(help="Hours of use.  [default: the plan's utilisation]")

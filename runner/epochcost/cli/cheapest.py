@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from epochcost.cli.cheapest_answer import MODES, Answer, Demand, Mode
+from epochcost.cli.completion import ids
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError
 from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
@@ -31,7 +32,10 @@ _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
 
 
 def cheapest(
-    model: Annotated[str, typer.Option(help="A model's id, or a published table's.")],
+    model: Annotated[
+        str,
+        typer.Option(help="A model's id, or a published table's.", autocompletion=ids("models")),
+    ],
     deadline: Annotated[
         str | None, typer.Option(help="Time on the wall at most: 90m, 2h, 1h30m.")
     ] = None,
@@ -48,10 +52,7 @@ def cheapest(
         Literal["text", "json"], typer.Option("--format", help="json has the exact figures.")
     ] = "text",
 ) -> None:
-    """Show where a model costs least, how sure that is, and what would change it.
-
-    Example: epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD
-    """
+    """Show where a model costs least, how sure that is, and what would change it."""
     from epochcost.specs.loader import load_catalogue
 
     amount, currency = _budget(budget)

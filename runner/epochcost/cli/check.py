@@ -45,10 +45,7 @@ def check(
         CheckFormat, typer.Option("--format", help="Lines for people, or JSON.")
     ] = CheckFormat.TEXT,
 ) -> None:
-    """Validate specs, results or budgets: a line path:line:col: message for each fault.
-
-    Example: epochcost check --results docs/data/results/p3.2xlarge
-    """
+    """Validate specs, results or budgets: a line path:line:col: message for each fault."""
     if budgets and (paths or results):
         raise UsageError("--budgets: demanded it by itself; got paths or --results as well")
     if budgets:

@@ -41,7 +41,7 @@ def diff(
     """Show which costs change between two git revisions, by how much and why.
 
     Nothing is printed where nothing changes; JSON then has empty lists. The working tree is not
-    touched. Example: epochcost diff origin/main --format markdown
+    touched.
     """
     with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
         found = _difference(Path(folder), base, head)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from epochcost.cli.completion import ids
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError, UsageError
 from epochcost.units import money, money_range, plain, scientific, seconds
@@ -37,13 +38,21 @@ class _Estimated:
 
 
 def estimate(
-    model: Annotated[str, typer.Option(help="Id of a model in specs/models.")],
-    price: Annotated[str, typer.Option(help="Id of a price in specs/prices.")],
+    model: Annotated[
+        str, typer.Option(help="Id of a model in specs/models.", autocompletion=ids("models"))
+    ],
+    price: Annotated[
+        str, typer.Option(help="Id of a price in specs/prices.", autocompletion=ids("prices"))
+    ],
     utilisation: Annotated[
         str | None, typer.Option(help="Share of the peak, a range such as 0.3-0.5.")
     ] = None,
     utilisation_of: Annotated[
-        str | None, typer.Option(help="Id of a model timed on that machine, whose share it is.")
+        str | None,
+        typer.Option(
+            help="Id of a model timed on that machine, whose share it is.",
+            autocompletion=ids("models"),
+        ),
     ] = None,
     precision: Annotated[
         Literal["fp16", "fp32"] | None,

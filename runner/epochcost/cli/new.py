@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcost.cli import new_model
+from epochcost.cli.completion import ids
 from epochcost.cli.questions import answered, asked, typed
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def hardware(
 
 @app.command()
 def price(
-    hardware: Annotated[str | None, typer.Option(help="The machine, by its id.")] = None,
+    hardware: Annotated[
+        str | None, typer.Option(help="The machine, by its id.", autocompletion=ids("hardware"))
+    ] = None,
     amount: Annotated[str | None, typer.Option(metavar="NUMBER", help="For an hour.")] = None,
     plan: Annotated[str, typer.Option(help="on-demand, spot, managed, marketplace, owned.")] = (
         "on-demand"
@@ -119,9 +122,13 @@ def price(
 
 @app.command()
 def study(
-    model: Annotated[list[str] | None, typer.Option(help="A model, by its id; repeat.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A model, by its id; repeat.", autocompletion=ids("models")),
+    ] = None,
     hardware: Annotated[
-        list[str] | None, typer.Option(help="A machine, by its id; repeat.")
+        list[str] | None,
+        typer.Option(help="A machine, by its id; repeat.", autocompletion=ids("hardware")),
     ] = None,
     identifier: Id = None,
     name: Name = None,

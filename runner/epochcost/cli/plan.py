@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from epochcost.cli.completion import ids
 from epochcost.cli.limits import BatchSize, batch_size_of
 from epochcost.cli.sizes import Sized, show_sizes, sizes_as_json
 from epochcost.cli.tables import print_table
@@ -24,17 +25,28 @@ if TYPE_CHECKING:
 
 
 Studies = Annotated[
-    list[str] | None, typer.Option("--study", help="A study's id; repeatable. Default: all.")
+    list[str] | None,
+    typer.Option(
+        "--study", help="A study's id; repeatable. Default: all.", autocompletion=ids("studies")
+    ),
 ]
 Models = Annotated[
-    list[str] | None, typer.Option("--model", help="A model's id; repeatable. Default: all.")
+    list[str] | None,
+    typer.Option(
+        "--model", help="A model's id; repeatable. Default: all.", autocompletion=ids("models")
+    ),
 ]
 ProviderName = Annotated[
     Provider | None,
     typer.Option("--provider", help="Only this execution provider; an error where it is unusable."),
 ]
 HardwareId = Annotated[
-    str, typer.Option("--hardware", help="The machine that this one is; `local`: as detected.")
+    str,
+    typer.Option(
+        "--hardware",
+        help="The machine that this one is; `local`: as detected.",
+        autocompletion=ids("hardware"),
+    ),
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")

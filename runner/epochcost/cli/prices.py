@@ -57,11 +57,7 @@ def import_prices(
         bool, typer.Option("--skip-faulty", help="List unsound rows and take the others.")
     ] = False,
 ) -> None:
-    """Write a new spec for each price that is new or changed; specs that exist stay as they are.
-
-    Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20
-    --source "skypilot-org/skypilot-catalog@COMMIT, catalogs/v8/aws/vms.csv" --dry-run
-    """
+    """Write a new spec for each price that is new or changed; specs that exist stay as they are."""
     from epochcost.specs.loader import load_catalogue
     from epochcost.specs.price_import import new_specs, sort_rows
     from epochcost.specs.price_matching import Request

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from epochcost.cli.completion import ids
 from epochcost.cli.quote_extras import (
     EnergyOptions,
     ProjectOptions,
@@ -64,7 +65,10 @@ class _Bill:
 
 def quote(
     duration: Annotated[str, typer.Option(help="Time used: 428s, 90m, 2h, 1h30m.")],
-    price: Annotated[str | None, typer.Option(help="Id of a price in specs/prices.")] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(help="Id of a price in specs/prices.", autocompletion=ids("prices")),
+    ] = None,
     rate: Annotated[str | None, typer.Option(help="Amount per hour, instead of --price.")] = None,
     billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None,
     currency: Annotated[
@@ -92,13 +96,20 @@ def quote(
     failed_share: Annotated[
         str | None, typer.Option(help="Share of all started runs that fail, such as 0.1.")
     ] = None,
-    grid: Annotated[str | None, typer.Option(help="Id of a grid: show energy and CO2 too.")] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Id of a grid: show energy and CO2 too.", autocompletion=ids("grids")),
+    ] = None,
     watts: Annotated[
         str | None, typer.Option(help="Power of one machine.  [default: as its spec says]")
     ] = None,
     load: Annotated[str | None, typer.Option(help="Share of that power drawn.")] = None,
     power_of: Annotated[
-        str | None, typer.Option(help="Id of a model: the power metered with it on that machine.")
+        str | None,
+        typer.Option(
+            help="Id of a model: the power metered with it on that machine.",
+            autocompletion=ids("models"),
+        ),
     ] = None,
     pue: Annotated[
         str | None, typer.Option(help="The building's power over the machine's.")

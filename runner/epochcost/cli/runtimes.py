@@ -34,10 +34,7 @@ def install(
     *,
     study: Studies = None,
 ) -> None:
-    """Fetch runtimes with pip and make an environment for each; nothing else fetches them.
-
-    Example: epochcost runtimes install onnxruntime==1.20.1
-    """
+    """Fetch runtimes with pip and make an environment for each; nothing else fetches them."""
     with explaining_missing_packages():
         from epochcost.execute.making import make
 

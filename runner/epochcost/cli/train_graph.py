@@ -63,10 +63,7 @@ def train_graph(
     ] = "none",
     form: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
 ) -> None:
-    """Write the training step of a model as one ONNX graph, and its first values beside it.
-
-    Example: epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop -o step.onnx
-    """
+    """Write the training step of a model as one ONNX graph, and its first values beside it."""
     from epochcost.autodiff import evaluation_graph, training_step
     from epochcost.graphs.counting import flops
     from epochcost.graphs.loading import load_model

@@ -1,0 +1,148 @@
+"""Help, completion and documents say what the commands are: each example is held to them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from epochcost.cli.app import app
+from epochcost.cli.examples import EXAMPLES
+
+ROOT = Path(__file__).parents[2]
+PROGRAM: Any = typer.main.get_command(app)
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_CONSOLE = re.compile(r"^```(?:console|sh|bash)[^\n]*\n(.*?)^```$", re.M | re.S)
+_INLINE = re.compile(r"`(epochcost [a-z][^`\n]*)`")
+
+
+def _commands(group: Any = PROGRAM, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+COMMANDS = dict(_commands())
+
+
+def _parse(line: str) -> None:
+    """Parse a line as the program would, up to the values; an unknown option raises."""
+    words = shlex.split(line, comments=True)
+    words = words[words.index(next(word for word in words if Path(word).name == "epochcost")) + 1 :]
+    command = PROGRAM
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        assert words[0] in command.commands, f"{line}: no command {words[0]}"
+        command, words = command.commands[words[0]], words[1:]
+    if words != ["--help"]:
+        _parse_options(line, command, words)
+
+
+def _parse_options(line: str, command: Any, words: Sequence[str]) -> None:
+    context = command.context_class(command, info_name=line)
+    _, rest, _ = command.make_parser(context).parse_args([*words])
+    takes_more = any(p.param_type_name == "argument" and p.nargs == -1 for p in command.params)
+    assert takes_more or not rest, f"{line}: {rest} left over"
+
+
+def _lines(path: Path) -> list[str]:
+    """Every line of a document that runs the program."""
+    text = path.read_text("utf-8")
+    typed = [
+        line.removeprefix("$ ")
+        for block in _CONSOLE.findall(text)
+        for line in block.replace("\\\n", " ").splitlines()
+        if re.match(r"\$ (\S*/)?epochcost ", line)
+    ]
+    return typed + _INLINE.findall(text)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_with_an_example(name: str) -> None:
+    """The last line of each command's help is a line that can be typed, and it parses."""
+    done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "79"})
+    assert done.exit_code == 0
+    shown = done.stdout.partition("Example:\n")[2].strip()
+    assert shown == EXAMPLES[name]
+    assert shown.startswith(f"epochcost {name}")
+    _parse(shown)
+
+
+def test_every_example_is_of_a_command() -> None:
+    """No example outlives its command."""
+    assert set(EXAMPLES) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_documents_use_commands_that_exist(path: Path) -> None:
+    """Each line of the program in a document names a command, and options that it has."""
+    for line in _lines(path):
+        _parse(line)
+
+
+def test_documents_are_read() -> None:
+    """The README shows the main commands, so that the test above tests something."""
+    shown = {line.split()[1] for line in _lines(ROOT / "README.md")}
+    assert {"check", "plan", "quote", "run", "build"} <= shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "epochcost plan --modle x",
+        "epochcost plam",
+        "epochcost schema docs",
+        "epochcost quote --price",
+    ],
+)
+def test_a_wrong_line_would_be_found(line: str) -> None:
+    """An unknown option or command, a stray word and a missing value do not pass."""
+    with pytest.raises(Exception, match=r"modle|plam|left over|requires an argument"):
+        _parse(line)
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "expected"),
+    [
+        ("bash", "plan --study st", "starter"),
+        ("bash", "quote --price p3.2xlarge-on-demand-2022", "p3.2xlarge-on-demand-2022-10"),
+        ("bash", "new price --hardware p3.2", "p3.2xlarge"),
+        ("bash", "sch", "schema"),
+        ("zsh", "run --model mnist-c", "mnist-cnn"),
+        ("fish", "quote --grid fra", "france-2023"),
+    ],
+)
+def test_shells_complete(shell: str, words: str, expected: str) -> None:
+    """In each shell, commands and the ids of specs are offered."""
+    line = f"epochcost {words}"
+    asked = {
+        "_EPOCHCOST_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split()) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    command = [Path(sys.executable).with_name("epochcost")]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert expected in re.split(r"[\s\"()\t:]+", done.stdout)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_given_their_script(shell: str) -> None:
+    """`_EPOCHCOST_COMPLETE=source_SHELL epochcost` prints what the shell reads at its start."""
+    environment = {**os.environ, "_EPOCHCOST_COMPLETE": f"source_{shell}"}
+    command = [Path(sys.executable).with_name("epochcost")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert f"complete_{shell}" in done.stdout
