@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steps import losses, machine, table
@@ -29,7 +29,7 @@ from steps.ceilings import measure_ceilings
 from steps.environments import interpreter
 from steps.prepared import prepared
 from steps.records import Records
-from steps.rounds import take_turns
+from steps.rounds import Timed, take_turns
 
 ROOT = Path.cwd()
 RECORDS = ROOT / "docs" / "data" / "training-steps.json"
@@ -100,30 +100,42 @@ def _compare(
     records: Records, case: Case, contenders: Sequence[str], options: argparse.Namespace
 ) -> None:
     """Check and time the contenders beside ours; what could not be is a failure with its reason."""
-    record = records.case(case.key)
     pythons = {name: interpreter(name, CACHE / "environments") for name in (OURS, *contenders)}
     compared = losses.compared(ROOT, CACHE, case, pythons, options.start)
-    if compared[OURS].reason:
-        sys.exit(f"{case.key}: {OURS}: {compared[OURS].reason}")
     unlike = {name: one.reason for name, one in compared.items() if one.reason}
-    pythons = {name: python for name, python in pythons.items() if name not in unlike}
-    folder = prepared(ROOT, CACHE, case)
-    seconds = 0.0 if options.prepare else options.seconds
     timed, failed = take_turns(
-        pythons, folder, case.threads, most_seconds=seconds, start=options.start
+        {name: python for name, python in pythons.items() if name not in unlike},
+        prepared(ROOT, CACHE, case),
+        case.threads,
+        most_seconds=0 if options.prepare else options.seconds,
+        start=options.start,
     )
+    failed = {**unlike, **failed}
+    for name, reason in failed.items():
+        print(f"{case.key}: {name}: {reason}", file=sys.stderr)
+    if OURS in failed:
+        sys.exit(1)
     if options.prepare:
-        print(f"{case.key}: prepared; {failed | unlike or 'all ready'}", flush=True)
-        return
-    record["failed"] |= unlike | failed
+        print(f"{case.key}: prepared", flush=True)
+    else:
+        _keep(records, case, compared, timed, failed)
+
+
+def _keep(
+    records: Records,
+    case: Case,
+    compared: Mapping[str, losses.Compared],
+    timed: Timed | None,
+    failed: Mapping[str, str],
+) -> None:
+    record = records.case(case.key)
+    record["failed"] |= failed
     record["losses"] |= {name: one.losses for name, one in compared.items()}
     record["notes"] |= {name: one.note for name, one in compared.items() if one.note}
     if timed is not None:
         session = machine.session(ROOT, timed)
         record["sessions"].append(session)
         print(table.line(case.key, session), flush=True)
-    for name, reason in (unlike | failed).items():
-        print(f"{case.key}: {name}: {reason}", file=sys.stderr)
     records.save()
 
 

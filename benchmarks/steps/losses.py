@@ -51,7 +51,7 @@ def _first(python: Path, contender: str, folder: Path, case: Case, start: float)
     if not kept.is_file():
         try:
             said = rounds.first_losses(python, contender, folder, case.threads, _COUNT, start)
-        except rounds.StartError as error:
+        except rounds.StoppedError as error:
             return Compared((), f"did not run: {error}")
         kept.write_text(json.dumps(said), "ascii")
     said = json.loads(kept.read_text("ascii"))

@@ -30,7 +30,9 @@ class Records:
     def case(self, key: str) -> Record:
         """The record of a case, an empty one where there is none."""
         cases: dict[str, Record] = self.all["cases"]
-        return cases.setdefault(key, {"sessions": [], "failed": {}, "losses": {}, "notes": {}})
+        empty: Record = {"sessions": [], "failed": {}, "losses": {}, "notes": {}}
+        cases[key] = {**empty, **cases.get(key, {})}
+        return cases[key]
 
     def missing(self, key: str, contenders: Sequence[str]) -> list[str]:
         """The contenders that were neither measured nor found unable."""
@@ -50,6 +52,7 @@ class Records:
     def take(self, path: Path) -> None:
         """Add what another file has and this one lacks: sessions of contenders that are missing."""
         other = json.loads(path.read_text("utf-8"))
+        self.all["machine"] = self.all["machine"] or other["machine"]
         for count, found in other["ceilings"].items():
             known = self.all["ceilings"].get(count, {})
             best = {name: max(value, known.get(name, 0)) for name, value in found.items()}

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steps.cases import OURS
+
 _BENCHMARKS = Path(__file__).parents[1]
 # A contender's threads go on spinning for a moment after its burst; the next one waits that out.
 _PAUSE_SECONDS = 0.25
@@ -23,8 +25,12 @@ _LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
 _LAST_WORDS = 300
 
 
-class StartError(Exception):
-    """A contender that did not become ready; says why."""
+class StoppedError(Exception):
+    """A contender that did not become ready or ended too early; says why."""
+
+    def __init__(self, contender: str, reason: str) -> None:
+        super().__init__(reason)
+        self.contender = contender
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Process:
             )
 
     def answer(self, most_seconds: float) -> dict[str, Any]:
-        """Its next line; raises StartError where none came in time."""
+        """Its next line; raises StoppedError where none came in time."""
         late = threading.Timer(most_seconds, self._process.kill)
         late.start()
         assert self._process.stdout is not None
@@ -67,9 +73,8 @@ class Process:
         in_time = late.is_alive()
         late.cancel()
         if not line:
-            raise StartError(
-                self._last_words() if in_time else f"not ready after {most_seconds:.0f} s"
-            )
+            late_words = f"not ready after {most_seconds:.0f} s"
+            raise StoppedError(self.contender, self._last_words() if in_time else late_words)
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -115,9 +120,11 @@ def take_turns(
     """
     running, ready, failed = _started(pythons, folder, threads, start)
     try:
-        if len(running) < 2 or not most_seconds:
+        if len(running) < 2 or OURS in failed or not most_seconds:
             return None, failed
         seconds = _rounds(running, most_seconds)
+    except StoppedError as error:
+        return None, {**failed, error.contender: str(error)}
     finally:
         for process in running:
             process.stop()
@@ -141,7 +148,7 @@ def _started(
         try:
             ready[name] = process.answer(start)
             running.append(process)
-        except StartError as error:
+        except StoppedError as error:
             failed[name] = str(error)
             process.stop()
     return running, ready, failed
@@ -166,7 +173,7 @@ def first_losses(
 ) -> dict[str, Any]:
     """The first ``losses`` of a contender, and its ``note`` if its optimizer is another.
 
-    Raises StartError.
+    Raises StoppedError.
     """
     process = Process(python, contender, folder, threads, "--losses", str(count))
     try:
