@@ -29,8 +29,8 @@ The first line of a spec names its schema, so that editors complete keys and sho
 #:schema ../../docs/schemas/price.json
 ```
 
-Even Better TOML in VS Code reads it, and every editor that [taplo](https://taplo.tamasfe.dev) serves;
-a spec that `epochcost new` writes has it already. The schemas are in JSON Schema's draft 7:
+Even Better TOML in VS Code reads it, and every editor that [taplo](https://taplo.tamasfe.dev)
+serves; a spec that `epochcost new` writes has it already. The schemas are in JSON Schema's draft 7:
 """
 
 _TYPES = {
