@@ -102,6 +102,24 @@ def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None
         np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+def test_signals_stay_plain() -> None:
+    """The layout is that of images: a convolution along one axis has no blocks."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[16,16,9] x) => (float[16,16,7] y) '
+        "{ a = Mul(x, s) y = Conv(a, w) }"
+    )
+    held = {"s": (16, 1), "w": (16, 16, 3)}
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.ones(shape, np.float32), name)
+        for name, shape in held.items()
+    )
+    expected, _ = stepped(model, None)
+    got, used = stepped(model, "cpu")
+    assert DOMAIN not in {domain for domain, _ in used}
+    for name, value in expected.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
 def test_cuda_has_no_blocks() -> None:
     """A step for CUDA is free of the CPU's layout."""
     _, used = stepped(convolution(16, 16, 9, 16, ""), "cuda")
