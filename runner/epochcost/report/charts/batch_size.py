@@ -51,7 +51,7 @@ class BatchSize:
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         chart = alt.layer(*_layers(alt, self, dict(self.colours)))
-        return theme.finished(chart.to_dict(), _HEIGHT, f"Batch size against {self.title}.")
+        return theme.finished(chart, _HEIGHT, f"Batch size against {self.title}.")
 
 
 def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]:
@@ -63,14 +63,14 @@ def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]
     base = alt.Chart(data).encode(
         x=x,
         color=alt.Color("series:N", scale=alt.Scale(**series), title=chart.by),
-        opacity=alt.condition(picked, alt.value(1), alt.value(0.15)),
+        opacity=theme.faded(alt, picked),
     )
     dash = alt.Scale(domain=modes, range=[_DASHES[mode] for mode in modes])
     return [
         base.mark_line(strokeWidth=2).encode(
             y=y, strokeDash=alt.StrokeDash("mode:N", scale=dash, title="work")
         ),
-        base.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
         base.mark_point(filled=True, size=55)
         .encode(y=y, tooltip=_tooltips(alt, chart.by))
         .add_params(picked),
@@ -86,7 +86,9 @@ def _end_marks(alt: Any, ends: tuple[SweepEnd, ...], x: Any, y: Any) -> list[Any
     ]
     base = alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
     ring = base.mark_point(filled=False, size=190, strokeWidth=1.5, color=_INK)
-    words = base.mark_text(align="right", dx=-9, dy=-11, color=_INK).encode(text="words:N")
+    words = base.mark_text(align="right", dx=-9, dy=-11, color=_INK).encode(
+        text=alt.Text("words:N")
+    )
     return [ring.encode(tooltip=[alt.Tooltip("words:N", title="end of the sweep")]), words]
 
 

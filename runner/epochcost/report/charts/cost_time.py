@@ -40,7 +40,7 @@ class CostTime:
 
         chart = alt.layer(*_layers(alt, self, dict(self.colours)))
         description = f"Cost against time of one {self.job}, by machine and price plan."
-        return theme.finished(chart.to_dict(), _HEIGHT, description)
+        return theme.finished(chart, _HEIGHT, description)
 
 
 def _layers(alt: Any, chart: CostTime, colours: Mapping[str, int]) -> list[Any]:
@@ -50,12 +50,14 @@ def _layers(alt: Any, chart: CostTime, colours: Mapping[str, int]) -> list[Any]:
     machines = theme.series_scale(colours, (point.machine for point in chart.points))
     shapes = theme.mark_scale(point.mark for point in chart.points)
     colour = alt.Color("machine:N", scale=alt.Scale(**machines), title="machine")
-    opacity = alt.condition(picked, alt.value(1), alt.value(0.15))
+    opacity = theme.faded(alt, picked)
     bars = alt.Chart(data).encode(color=colour, opacity=opacity)
     return [
         _frontier(alt, data).encode(x=x, y=y),
-        bars.mark_rule(strokeWidth=1.5).encode(x="seconds_low:Q", x2="seconds_high:Q", y=y),
-        bars.mark_rule(strokeWidth=1.5).encode(y="cost_low:Q", y2="cost_high:Q", x=x),
+        bars.mark_rule(strokeWidth=1.5).encode(
+            x=alt.X("seconds_low:Q"), x2=alt.X2("seconds_high"), y=y
+        ),
+        bars.mark_rule(strokeWidth=1.5).encode(y=alt.Y("cost_low:Q"), y2=alt.Y2("cost_high"), x=x),
         alt.Chart(data)
         .mark_point(size=110, strokeWidth=2, filled=False)
         .encode(

@@ -40,7 +40,7 @@ class Dots:
         lines = max(dot.label.count("\n") + 1 for dot in self.dots)
         height = (_LINE_HEIGHT * lines + _ROW_GAP) * len({dot.label for dot in self.dots})
         chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart.to_dict(), height, f"{self.title}, by machine.")
+        return theme.finished(chart, height, f"{self.title}, by machine.")
 
 
 def _layers(alt: Any, chart: Dots) -> list[Any]:
@@ -61,7 +61,7 @@ def _layers(alt: Any, chart: Dots) -> list[Any]:
     colour = alt.Color("machine:N", scale=alt.Scale(**machines), legend=None)
     base = alt.Chart(data).encode(y=y, color=colour)
     return [
-        base.mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q"),
+        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2=alt.X2("high")),
         base.mark_point(size=110, strokeWidth=2).encode(
             x=x,
             shape=alt.Shape("mark:N", scale=alt.Scale(**shapes), title="figure"),

@@ -46,7 +46,7 @@ class RentOrBuy:
 
         chart = alt.layer(*_layers(alt, self))
         description = "Cost of a month against hours of use: one machine bought, and rented ones."
-        return theme.finished(chart.to_dict(), _HEIGHT, description)
+        return theme.finished(chart, _HEIGHT, description)
 
 
 def _layers(alt: Any, chart: RentOrBuy) -> list[Any]:
@@ -57,7 +57,7 @@ def _layers(alt: Any, chart: RentOrBuy) -> list[Any]:
         "x": _hours(alt, chart),
         "y": _cost(alt, chart),
         "color": alt.Color("plan:N", scale=alt.Scale(**scale), title="price plan"),
-        "opacity": alt.condition(picked, alt.value(1), alt.value(0.15)),
+        "opacity": theme.faded(alt, picked),
     }
     dashes = alt.Scale(domain=[_BOUGHT, _RENTED], range=list(_DASHES.values()))
     lines = (

@@ -38,7 +38,7 @@ class ScalingChart:
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart.to_dict(), _HEIGHT, "Speed-up against vCPUs.")
+        return theme.finished(chart, _HEIGHT, "Speed-up against vCPUs.")
 
 
 def _layers(alt: Any, chart: ScalingChart) -> list[Any]:
@@ -62,7 +62,7 @@ def _layers(alt: Any, chart: ScalingChart) -> list[Any]:
     return [
         *_ideal(alt, chart, x, y),
         base.mark_line(strokeWidth=2).encode(y=y),
-        base.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
         marks,
     ]
 
@@ -80,7 +80,9 @@ def _ideal(alt: Any, chart: ScalingChart, x: Any, y: Any) -> list[Any]:
     soft = "var(--ec-soft)"
     return [
         line.mark_line(strokeDash=[4, 4], strokeWidth=1.5, color=soft),
-        end.mark_text(align="right", dx=-8, dy=-8, fontSize=12, color=soft).encode(text="words:N"),
+        end.mark_text(align="right", dx=-8, dy=-8, fontSize=12, color=soft).encode(
+            text=alt.Text("words:N")
+        ),
     ]
 
 
