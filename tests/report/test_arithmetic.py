@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import onnx
+import pytest
 
+from epochcost.report import arithmetic
 from epochcost.report.arithmetic import Arithmetic, arithmetic_of
 from tiny_project import linear_model
 
@@ -22,6 +24,23 @@ def test_one_example_is_counted(tmp_path: Path) -> None:
     onnx.save(model, path)
     os.utime(path, ns=(0, 0))  # another file, whatever the clock's resolution
     assert arithmetic_of(path, {}) == Arithmetic(51, 2 * 16 * 3)
+
+
+def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all that it follows from: other bytes are counted anew, and so is a damaged file."""
+    path, kept = tmp_path / "tiny.onnx", tmp_path / "kept"
+    onnx.save(linear_model(), path)
+    found = arithmetic_of(path, {}, kept)
+    (file,) = kept.iterdir()
+    arithmetic._counted.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(arithmetic, "load_model", None)
+        assert arithmetic_of(path, {}, kept) == found
+    file.write_text("{", encoding="utf-8")
+    arithmetic._counted.cache_clear()
+    assert arithmetic_of(path, {}, kept) == found
+    path.write_bytes(b"no graph")
+    assert arithmetic_of(path, {}, kept) is None
 
 
 def test_what_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:

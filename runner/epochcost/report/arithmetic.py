@@ -6,16 +6,23 @@ differentiated graph: `epochcost plan --verbose` shows it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
-from epochcost.errors import ModelError
+from pydantic import TypeAdapter, ValidationError
+
+from epochcost import graphs
+from epochcost.errors import CapabilityError, ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, parameter_count
+from epochcost.results.atomic import write_atomically
 
 
 @dataclass(frozen=True)
@@ -26,25 +33,58 @@ class Arithmetic:
     forward_flops: float
 
 
-def arithmetic_of(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
+_KEPT = TypeAdapter(Arithmetic)
+
+
+def arithmetic_of(
+    path: Path, dimensions: Mapping[str, int], kept_in: Path | None = None
+) -> Arithmetic | None:
     """Count a graph; None where it is not there or cannot be counted.
 
-    ``dimensions`` sizes the graph's dimensions other than the batch.
+    ``dimensions`` sizes the graph's dimensions other than the batch. What was counted is kept under
+    ``kept_in``, if given, by all that it follows from.
     """
     try:
-        stamp = path.stat().st_mtime_ns
+        content = path.read_bytes()
     except OSError:
         return None
-    return _counted(path, stamp, tuple(sorted(dimensions.items())))
+    sized = tuple(sorted(dimensions.items()))
+    return _counted(path, hashlib.sha256(content).hexdigest(), sized, kept_in)
 
 
 @functools.lru_cache(maxsize=256)
-def _counted(path: Path, _stamp: int, dimensions: tuple[tuple[str, int], ...]) -> Arithmetic | None:
-    """Kept between the builds of one `serve`, as long as the file is the same."""
+def _counted(
+    path: Path, digest: str, dimensions: tuple[tuple[str, int], ...], kept_in: Path | None
+) -> Arithmetic | None:
+    """As it was counted for an earlier page or build, else anew."""
+    if kept_in is None:
+        return _count(path, dict(dimensions))
+    name = hashlib.sha256(repr((digest, dimensions, _code())).encode()).hexdigest()
+    file = kept_in / f"arithmetic-{name}.json"
+    try:
+        return _KEPT.validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        counted = _count(path, dict(dimensions))
+    if counted is not None:
+        with contextlib.suppress(OSError, CapabilityError):
+            kept_in.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, _KEPT.dump_json(counted))
+    return counted
+
+
+@functools.cache
+def _code() -> str:
+    """The versions and the code that turn a graph into a count."""
+    sources = [Path(__file__), *sorted(Path(graphs.__file__).parent.glob("*.py"))]
+    code = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    return f"{version('onnx')} {code}"
+
+
+def _count(path: Path, dimensions: dict[str, int]) -> Arithmetic | None:
     try:
         graph = load_model(path)
         batch = dict.fromkeys(symbolic_dimensions(graph), 1)
-        bound = bind_dimensions(graph, batch | dict(dimensions))
+        bound = bind_dimensions(graph, batch | dimensions)
         examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
         return Arithmetic(parameter_count(graph), flops(bound) / int(examples))
     except ModelError:

@@ -62,7 +62,7 @@ def estimated(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[Estim
     machines = [one for one in catalogue.hardware.values() if _trains_large_models(one)]
     found = {}
     for model in catalogue.models.values():
-        flops = None if model.id in timed else _flops(catalogue, model)
+        flops = None if model.id in timed else _flops(inputs, model)
         if flops is not None:
             priced = [row for one in machines for row in _on(catalogue, one, flops)]
             found[model.id] = tuple(sorted(priced, key=lambda row: row.cost.mean))
@@ -82,13 +82,14 @@ def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[Es
             yield EstimatedRow(hardware, price, work, time, cost)
 
 
-def _flops(catalogue: Catalogue, model: Model) -> Decimal | None:
+def _flops(inputs: Inputs, model: Model) -> Decimal | None:
     """Of the full training; None where the model is small enough to be timed, or not counted."""
+    catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)
     if model.graph is None or model.training is None:
         return None
-    counted = arithmetic_of(catalogue.graph_path(model), model.dimensions)
+    counted = arithmetic_of(catalogue.graph_path(model), model.dimensions, inputs.cache)
     if counted is None or counted.parameters * _BYTES_PER_PARAMETER <= _LARGE_BYTES:
         return None
     return training_flops(model, counted.forward_flops)

@@ -36,7 +36,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that a build reads; ``problems`` are sentences that each name a file."""
+    """Everything that a build reads; ``problems`` are sentences that each name a file.
+
+    ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
+    """
 
     catalogue: Catalogue
     stored: tuple[Stored, ...]
@@ -44,9 +47,12 @@ class Inputs:
     graphs: Mapping[str, GraphFacts]
     problems: tuple[str, ...]
     limits: tuple[BatchLimit, ...] = ()
+    cache: Path | None = None
 
 
-def read_inputs(catalogue: Catalogue, results: Sequence[Path], docs: Path) -> Inputs:
+def read_inputs(
+    catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
+) -> Inputs:
     """Join the catalogue with the results of all folders and the ratios under ``docs``."""
     problems: list[str] = []
     with without_collection():
@@ -56,7 +62,7 @@ def read_inputs(catalogue: Catalogue, results: Sequence[Path], docs: Path) -> In
         {}, lambda: read_graph_facts(catalogue.models_folder), problems
     )
     limits = [one for folder in results for one in _limits(folder, problems)]
-    return Inputs(catalogue, tuple(stored), ratios, graphs, tuple(problems), tuple(limits))
+    return Inputs(catalogue, tuple(stored), ratios, graphs, tuple(problems), tuple(limits), cache)
 
 
 def _limits(folder: Path, problems: list[str]) -> tuple[BatchLimit, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from jinja2 import Environment, FileSystemBytecodeCache
 from mkdocs.config import config_options as option
 from mkdocs.config import load_config
 from mkdocs.config.base import Config
@@ -35,7 +36,8 @@ log = get_plugin_logger(__name__)
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn charts. Where
+    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn
+    charts, counted graphs and compiled templates. Where
     ``templates`` is left out, the project's ``site_templates`` are taken, else the package's.
     """
 
@@ -70,6 +72,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             files.append(file)
         return files
 
+    def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
+        """Compile the theme's templates once for many builds."""
+        folder = self._drawer.folder / "templates"
+        folder.mkdir(parents=True, exist_ok=True)
+        env.bytecode_cache = FileSystemBytecodeCache(str(folder))
+        return env
+
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Draw the figures of a page."""
         return inject(output, self._site.figures, self._drawer)
@@ -95,7 +104,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         try:
             catalogue = load_catalogue(self._path(config, self.config.root))
             results = [self._path(config, folder) for folder in self.config.results]
-            inputs = read_inputs(catalogue, results, Path(config.docs_dir))
+            inputs = read_inputs(catalogue, results, Path(config.docs_dir), self._drawer.folder)
             self._site = build(inputs, self._templates(config))
         except EpochcostError as error:
             raise PluginError(str(error)) from error

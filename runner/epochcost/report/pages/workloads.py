@@ -112,7 +112,8 @@ def _size(report: Report, model: Model | None) -> _Size | None:
     """None where the graph is not there or cannot be counted."""
     if model is None or model.graph is None:
         return None
-    counted = arithmetic_of(report.catalogue.graph_path(model), model.dimensions)
+    path = report.catalogue.graph_path(model)
+    counted = arithmetic_of(path, model.dimensions, report.inputs.cache)
     if counted is None:
         return None
     return _Size(
