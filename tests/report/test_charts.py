@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from itertools import pairwise
+from pathlib import Path
 
+import altair as alt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +23,7 @@ from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
 from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.injection import inject
-from epochcost.report.tables import Table
+from epochcost.report.tables import Column, Table
 
 HOSTILE = '</template><script>alert(1)</script> & "x"'
 COLOURS = ((HOSTILE, 0), ("b", 1))
@@ -90,6 +93,15 @@ def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
     assert json.loads(drawing.spec)["description"]
 
 
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_spec_is_valid_as_a_whole(name: str) -> None:
+    """Building one leaves this to the test, for it takes Altair longer than the drawing."""
+    spec = CHARTS[name].spec()
+    # The colours of its configuration are of the style sheet, which the schema does not know.
+    del spec["config"]
+    alt.LayerChart.from_dict(spec, validate=True)
+
+
 def test_error_bars_and_the_frontier_are_drawn(drawer: Drawer) -> None:
     """A rule for each interval, and one dashed line."""
     svg = drawer.draw(figure("cost_time")).svg
@@ -123,6 +135,19 @@ def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> No
     spec = re.search(r"<template>(.*)</template>", page)
     assert spec is not None
     assert HOSTILE in [dot["label"] for dot in _data(json.loads(spec[1]))]
+
+
+def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
+    """Its cells are escaped, numbers stand to the right, and no chart is drawn for it."""
+    columns = (Column("machine", "Machine"), Column("batch", "Batch", "number"))
+    table = Table(columns, ((HOSTILE, 1024), ("b", None)))
+    shown = Figure("f", "Title", "Description", CHARTS["dots"], table)
+    place = '<div class="ec-table" data-ec-table="f"></div>'
+    page = inject(place, {"f": shown}, Drawer(tmp_path))
+    assert page.count("<tr>") == 3
+    assert '<td style="text-align: right;">1,024</td>' in page
+    assert html.escape(HOSTILE) in page
+    assert not list(tmp_path.iterdir())
 
 
 def _data(spec: dict[str, dict[str, list[dict[str, str]]]]) -> list[dict[str, str]]:

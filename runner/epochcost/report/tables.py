@@ -1,14 +1,17 @@
-"""Tables as values: columns with units, and their CSV and JSON files."""
+"""Tables as values: columns with units, their CSV and JSON files, and their HTML."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from epochcost.report.escape import one_line
 from epochcost.units import memory, money, plain, seconds
 
 Value = str | int | Decimal | None
@@ -59,6 +62,22 @@ def _shown(column: Column, value: Value) -> str:
     if column.form == "number":
         return f"{value:,}"
     return str(value)
+
+
+def as_html(table: Table) -> str:
+    """The table as people read it, in one line, aligned as Markdown aligns its columns."""
+    aligned = [
+        "" if column.form == "text" else ' style="text-align: right;"' for column in table.columns
+    ]
+    head = _line("th", aligned, (column.title for column in table.columns))
+    body = "".join(_line("td", aligned, row) for row in table.shown)
+    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _line(tag: str, aligned: Iterable[str], cells: Iterable[str]) -> str:
+    parts = zip(aligned, cells, strict=True)
+    inside = (f"<{tag}{style}>{html.escape(one_line(cell))}</{tag}>" for style, cell in parts)
+    return f"<tr>{''.join(inside)}</tr>"
 
 
 def as_csv(table: Table) -> str:
