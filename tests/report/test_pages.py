@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from epochcost.report.inputs import Inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.pages import home
 from epochcost.report.pages.page import Report
-from epochcost.report.site import Site, build
+from epochcost.report.site import Section, Site, build
 from epochcost.results.epochs import Epoch, WholeEpochs
 from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
 from epochcost.results.rounds import with_round
@@ -147,6 +148,17 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
     assert sorted(listed) == sorted([*site.pages, *written])
     assert entries[0] == {"Home": "index.md"}
     assert entries[-2] == {"Method": ["method.md", "method/cost.md", "adding.md"]}
+
+
+def test_a_long_section_is_cut_into_groups(site: Site) -> None:
+    """By title, in groups of nearly one size that name their ends; the first page leads."""
+    pages = {"m/index.md": "Machines"} | {f"m/{at:02}.md": f"M {at:02}" for at in range(62, 0, -1)}
+    entry = navigation(replace(site, sections=(Section("Machines", pages),)), ())[0]
+    leading, *groups = entry["Machines"]
+    assert leading == "m/index.md"
+    assert [list(group) for group in groups] == [["M 01 … M 20"], ["M 21 … M 41"], ["M 42 … M 62"]]
+    listed = [uri for group in groups for uris in group.values() for uri in uris]
+    assert listed == sorted(set(pages) - {leading})
 
 
 def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
+from epochcost.report.escape import page_title
 from epochcost.report.site import Section, Site
 
+# The most pages that stand in a list of the navigation.
+_MOST = 30
 _METHOD = "method.md"
 _DECISIONS = "decisions/"
 
@@ -14,7 +19,8 @@ _DECISIONS = "decisions/"
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     """Sections of the report, then the method with all other hand-written pages, then decisions.
 
-    Pages stand as bare addresses: their own titles, which are escaped, name them.
+    Pages stand as bare addresses: their own titles, which are escaped, name them. A long section is
+    cut into groups by the titles of its pages: every page carries the open parts of the navigation.
     """
     pages = sorted(uri for uri in written if uri not in site.pages)
     decisions = [uri for uri in pages if uri.startswith(_DECISIONS)]
@@ -25,8 +31,25 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 
 
 def _entry(section: Section) -> Any:
-    uris = list(section.uris)
-    return {section.title: uris[0] if len(uris) == 1 else uris}
+    first, *others = section.pages
+    if not others:
+        return {section.title: first}
+    if len(others) <= _MOST:
+        return {section.title: [first, *others]}
+    ordered = sorted(others, key=lambda uri: (section.pages[uri].casefold(), uri))
+    return {section.title: [first, *map(partial(_group, section), _runs(ordered))]}
+
+
+def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
+    """Neighbours in groups of one size or one less, as few as hold no more than ``_MOST`` each."""
+    count = -(-len(uris) // _MOST)
+    ends = [len(uris) * part // count for part in range(count + 1)]
+    return [uris[begin:end] for begin, end in pairwise(ends)]
+
+
+def _group(section: Section, uris: Sequence[str]) -> dict[str, list[str]]:
+    first, last = (page_title(section.pages[uri]) for uri in (uris[0], uris[-1]))
+    return {f"{first} … {last}": list(uris)}
 
 
 def _method_order(uri: str) -> tuple[bool, bool, str]:

@@ -41,10 +41,10 @@ ASSETS = "assets"
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the navigation: a page by itself, or a titled list of pages."""
+    """A part of the navigation: a page by itself, or titled pages by address, the first leading."""
 
     title: str
-    uris: tuple[str, ...]
+    pages: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def build(inputs: Inputs, templates: Path) -> Site:
         results={stored.uri: stored.path for stored in inputs.stored},
         figures=figures,
         sections=tuple(
-            Section(title, tuple(page.uri for page in group)) for title, group in groups.items()
+            Section(title, {page.uri: page.title for page in group})
+            for title, group in groups.items()
         ),
     )
 
