@@ -1,0 +1,212 @@
+"""How long a build of the site takes at several numbers of pages, and whether that is linear.
+
+    python benchmarks/site_build.py [--pages 10 100 500]
+
+For each number a project is made in a temporary folder: nine in ten of its pages are of machines,
+the others of models. Every machine has a price and was measured with two models at two batch sizes,
+so that its page has two charts; the page of a model has four, and the first page one for each
+model. The pages written by hand, the templates and the configuration are the repository's and come
+on top. The first build draws all charts ("cold"), the second finds them kept ("warm"). Seconds are
+of the wall clock and of the CPU, each build in a process of its own; megabytes are the most that
+the warm and the cold build held. Beside the seconds stands how many times as long a page takes as
+a page of the smallest project: 1 where the time is linear, less where a build has a share that does
+not depend on the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost.plan.trial import Trial
+from epochcost.results.format import FORMAT_VERSION
+from epochcost.results.records import Environment, Measurement, Placement, Result
+from epochcost.results.store import ResultStore
+
+ROOT = Path(__file__).parents[1]
+_PAGES_OF_A_MODEL = 10
+_BATCHES = (32, 128)
+_CELL = "{:>7}"
+_ROW = " ".join([_CELL] * 9)
+_MODEL = """\
+id = "{id}"
+name = "Model {id}"
+task = "classification"
+example = "an image"
+graph = "mnist_mlp.onnx"
+source = "a benchmark"
+
+[[inputs]]
+name = "image"
+
+[training]
+loss = "softmax_cross_entropy"
+output = "logits"
+target = {{ classes = 10 }}
+optimizer = {{ name = "sgd", learning_rate = 0.1 }}
+batch_sizes = [32, 128]
+examples_per_epoch = 60000
+epochs = 10
+"""
+_MACHINE = """\
+id = "{id}"
+name = "Machine {id}"
+provider = "Cloud"
+vcpus = 4
+memory_gib = 16
+cpu = "Some CPU"
+source = "a benchmark"
+"""
+_PRICE = """\
+id = "{id}-2026"
+hardware = "{id}"
+plan = "on-demand"
+provider = "Cloud"
+region = "east"
+amount = {amount}
+source = "a benchmark"
+as_of = 2026-07-01
+"""
+
+
+def written(folder: Path, pages: int) -> Path:
+    """A project whose machines and models have so many pages."""
+    models = [f"m{at:04}" for at in range(max(2, pages // _PAGES_OF_A_MODEL))]
+    machines = [f"h{at:04}" for at in range(pages - len(models))]
+    texts = {f"models/{one}.toml": _MODEL.format(id=one) for one in models}
+    for at, one in enumerate(machines):
+        texts[f"hardware/{one}.toml"] = _MACHINE.format(id=one)
+        texts[f"prices/{one}.toml"] = _PRICE.format(id=one, amount=Decimal(50 + at % 97) / 100)
+    for name, text in texts.items():
+        path = folder / "specs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for name in ("models", "site_templates"):
+        shutil.copytree(ROOT / name, folder / name)
+    ignored = shutil.ignore_patterns("results", "*.json")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=ignored)
+    shutil.copyfile(ROOT / "mkdocs.yml", folder / "mkdocs.yml")
+    store = ResultStore(folder / "docs/data/results")
+    for result in _results(machines, models):
+        (store.folder / result.hardware).mkdir(parents=True, exist_ok=True)
+        store.write(result)
+    return folder
+
+
+def _results(machines: Sequence[str], models: Sequence[str]) -> Iterator[Result]:
+    for at, machine in enumerate(machines):
+        for model in (models[at % len(models)], models[(at + 1) % len(models)]):
+            for batch in _BATCHES:
+                yield _result(machine, model, batch, 0.01 * (1 + at % 13))
+
+
+def _result(machine: str, model: str, batch: int, step: float) -> Result:
+    trial = Trial(
+        model=model,
+        mode="training",
+        provider="cpu",
+        batch_size=batch,
+        threads=0,
+        seed=0,
+        runtime="onnxruntime==1.31.1",
+        producer="0.1.0",
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(20),
+    )
+    samples = tuple(round(step * batch / 32 * (1 + 0.01 * (at * 7 % 11)), 9) for at in range(60))
+    return Result(
+        format_version=FORMAT_VERSION,
+        trial_id=trial.id,
+        trial=trial,
+        hardware=machine,
+        measurement=Measurement(
+            started_at="2026-11-21T12:00:00Z",
+            wall_seconds=sum(samples),
+            warmup_seconds=samples[:5],
+            samples_seconds=samples,
+            stop_reason="precise",
+            placement=Placement(provider="CPUExecutionProvider", nodes_by_provider={}),
+            steps_taken=len(samples),
+        ),
+        environment=Environment(
+            fingerprint=f"{machine:0>16}".replace("h", "0"),
+            cpu="Some CPU",
+            physical_cores=2,
+            logical_cpus=4,
+            memory_bytes=2**34,
+            operating_system="Linux",
+            python="3.11.2",
+            runtime="onnxruntime==1.31.1",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Build:
+    """What one build took: seconds of the wall clock and of the CPU, and megabytes."""
+
+    wall: float
+    cpu: float
+    megabytes: float
+
+
+def built(project: Path) -> Build:
+    """Build the site of a project in a process of its own."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", "site"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, cwd=project, env=environment)
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - begun
+    assert status == 0, "a build of the site failed"
+    return Build(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
+
+
+def measured(pages: int, smallest: tuple[int, Build, Build] | None) -> tuple[int, Build, Build]:
+    """Make a project, build it twice and print a line."""
+    with tempfile.TemporaryDirectory() as scratch:
+        project = written(Path(scratch), pages)
+        cold, warm = built(project), built(project)
+        charts = len(list((project / ".cache/epochcost/charts").glob("[0-9a-f]*.json")))
+    first = smallest or (pages, cold, warm)
+    cells = (
+        f"{cold.wall:.1f}",
+        f"{cold.cpu:.1f}",
+        f"{cold.wall / pages / (first[1].wall / first[0]):.2f}",
+        f"{warm.wall:.1f}",
+        f"{warm.cpu:.1f}",
+        f"{warm.wall / pages / (first[2].wall / first[0]):.2f}",
+        f"{max(cold.megabytes, warm.megabytes):.0f}",
+    )
+    print(_ROW.format(pages, charts, *cells), flush=True)
+    return first
+
+
+def main() -> None:
+    """Print a line for each number of pages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pages", type=int, nargs="+", default=[10, 100, 500])
+    print(
+        _ROW.format(
+            "pages", "charts", "cold s", "CPU s", "a page", "warm s", "CPU s", "a page", "MB"
+        )
+    )
+    first = None
+    for pages in parser.parse_args().pages:
+        first = measured(pages, first)
+
+
+if __name__ == "__main__":
+    main()
