@@ -49,7 +49,8 @@ const ask = (method, params) =>
   });
 
 const [uri, rootUri] = [pathToFileURL(file).href, pathToFileURL(folder).href];
-await ask("initialize", { processId: null, rootUri, capabilities: {}, workspaceFolders: [] });
+const workspaceFolders = [{ uri: rootUri, name: "specs" }];
+await ask("initialize", { processId: null, rootUri, capabilities: {}, workspaceFolders });
 tell("initialized", {});
 const text = fs.readFileSync(file, "utf-8");
 tell("textDocument/didOpen", { textDocument: { uri, languageId: "toml", version: 1, text } });
