@@ -44,7 +44,7 @@ _PLAIN = SessionSettings()
 # Memory is given back as soon as nobody needs it, and taken anew. By default a session traces its
 # first run and takes one block for all later ones beside the arena of the first; and a tensor that
 # is dead is kept for the next of its size, which may be a whole step away. Peaks of training steps
-# were 1.5 to 2.9 times as high with both, and no step was faster (docs/performance.md).
+# were 1.4 to 2.3 times as high with both, and steps no faster (docs/performance.md).
 _ONE_BLOCK_FOR_ALL_RUNS = False
 _KEEP_DEAD_TENSORS = False
 # ONNX Runtime's own defaults, but for the arena: it would double at each growth, and its peak with
