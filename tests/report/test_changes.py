@@ -173,6 +173,47 @@ def test_causes_add_up(project: Path, compare: Compare) -> None:
     assert [amount > 0 for amount in parts] == [True, True, False]
 
 
+def test_chance_beside_a_cause(project: Path, compare: Compare) -> None:
+    """Beside a new price, a time that differs by chance is said to, so that parts add up."""
+    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21)])
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    change = of_goal(compare(), "full")
+    assert [one.cause for one in change.reasons] == ["time", "price"]
+    assert "cannot be told from chance" in change.reasons[0].words
+    assert sum(one.part.amount for one in change.reasons if one.part) == change.amount
+
+
+def test_an_edited_published_table(project: Path, compare: Compare) -> None:
+    """A published time that is edited changes its cost by the spec alone."""
+    write_spec(project, "published/paper", _TABLE)
+    commit(project)
+    edit(project, "published/paper", "seconds_per_epoch = 20", "seconds_per_epoch = 30")
+    found = compare()
+    assert {one.job.source for one in found.costs} == {"A. Author, 2016: framework not stated"}
+    change = of_goal(found, "full")
+    words = [(one.cause, one.words) for one in change.reasons]
+    assert words == [("spec", "the published table was edited")]
+    assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
+
+
+_TABLE = """
+    id = "paper"
+    title = "A paper"
+    authors = "A. Author"
+    year = 2016
+    workload = "the net"
+    model = "net"
+    source = "a journal"
+    as_of = 2016-11-01
+    [[timings]]
+    id = "one"
+    hardware = "local"
+    batch_size = 128
+    seconds_per_epoch = 20
+    epochs = 10
+"""
+
+
 def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:
     """A trial under a newer producer is the same job, measured by another method."""
     newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, producer="0.2.0")

@@ -94,11 +94,11 @@ def _one_by_one(before: Basis, after: Basis, timed: Cause) -> tuple[Part, ...]:
             return ()
         at_new_step, at_new_work = stepped, worked
     amounts = (before.cost.mean, at_new_step, at_new_work, after.cost.mean)
+    found: dict[Cause, Decimal] = {}
     with exact_arithmetic():
-        return tuple(
-            Part(cause, later - earlier)
-            for cause, (earlier, later) in zip(causes, pairwise(amounts), strict=True)
-        )
+        for cause, (earlier, later) in zip(causes, pairwise(amounts), strict=True):
+            found[cause] = found.get(cause, Decimal(0)) + later - earlier
+    return tuple(Part(cause, amount) for cause, amount in found.items())
 
 
 def _same_work(before: Basis, after: Basis) -> bool:

@@ -33,6 +33,7 @@ from epochcost.specs.price import Price
 from epochcost.statistics.change import TimeChange, time_change
 from epochcost.statistics.ratio import Bounded
 
+_BY_CHANCE = "measured again; what differs cannot be told from chance"
 # Keys of [training] that change a bill and not the work of a step.
 _LENGTH_OF_TRAINING = ("examples_per_epoch", "epochs")
 
@@ -203,6 +204,10 @@ def _compared(pair: _Pair, earlier: Catalogue, later: Catalogue) -> ChangedCost 
         "spec": _spec_words(before, after, earlier, later),
         "price": _price_words(before.price, after.price),
     }
+    if any(said.values()) and timed in found and not said[timed]:
+        said[timed] = _BY_CHANCE
+    if not any(said.values()) and not _measured_again(before, after):
+        said["spec"] = "other keys of the specs"
     reasons = tuple(Reason(cause, text, found.get(cause)) for cause, text in said.items() if text)
     return ChangedCost(before, after, reasons, time)
 
@@ -213,9 +218,13 @@ def _plan_came_or_went(before: PricedWork | None, after: PricedWork | None) -> R
     return Reason("price", f"{price.id} {'added' if after else 'removed'}")
 
 
-def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
+def _measured_again(before: PricedWork, after: PricedWork) -> bool:
     one, other = before.stored, after.stored
-    if one is None or other is None or one.result == other.result:
+    return one is not None and other is not None and one.result != other.result
+
+
+def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
+    if not _measured_again(before, after):
         return None
     if before.basis.step is None or after.basis.step is None:
         return None
@@ -227,7 +236,7 @@ def _timed(before: PricedWork, after: PricedWork, time: TimeChange | None) -> tu
     """The cause of another time and its words; no words where the change cannot be said."""
     one, other = before.stored, after.stored
     if one is None or other is None:
-        return "time", ""
+        return "spec", ""
     method = changed_keys(one.result.trial, other.result.trial)
     cause: Cause = "method" if method else "time"
     if time is None or not time.significant:

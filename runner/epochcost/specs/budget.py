@@ -26,9 +26,7 @@ class BudgetLimit(Spec):
         description="What is paid for: an epoch, all epochs, or a million inferences.",
         examples=["full-training"],
     )
-    at_most: Positive = Field(
-        description="What it may cost, in the currency.", examples=[1]
-    )
+    at_most: Positive = Field(description="What it may cost, in the currency.", examples=[1])
     currency: Currency = Field(
         "USD", description="The currency, by its three letters.", examples=["USD"]
     )
