@@ -125,6 +125,8 @@ class Builder:
         self._count = 0
         self._yielded: set[str] = set()
         self.labels: dict[str, str] = {}
+        # By the first output of a forward node, what its pass has kept for the node's rule.
+        self.kept: dict[str, Any] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
         """The emitter of an operator of ONNX's default domain with one output."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -56,6 +57,37 @@ class Activation:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """What an LSTM that is written out has kept of each step, in the order of processing.
+
+    ``gates`` i, o and k side by side [B, 3·H]; ``new`` values n, ``out`` = tanh(c), and the states
+    ``c`` and ``h``, all [B, H].
+    """
+
+    gates: list[Value]
+    new: list[Value]
+    c: list[Value]
+    out: list[Value]
+    h: list[Value]
+
+    def add(self, *step: Value) -> None:
+        """The values of a further step, in the order of the fields."""
+        for values, value in zip(vars(self).values(), step, strict=True):
+            values.append(value)
+
+
+class Given(NamedTuple):
+    """What goes into one direction: x [T·B, I], weights, the biases added up [G·H], states."""
+
+    x: Value
+    w: Value
+    r: Value
+    bias: Value | None
+    h0: Value
+    c0: Value
+
+
+@dataclass(frozen=True)
 class Direction:
     """One direction of a recurrent node, T steps of B sequences with H hidden units and G gates.
 
@@ -78,6 +110,7 @@ class Direction:
     peepholes: Sequence[Value]
     dh: Sequence[Value | None]
     dc: Sequence[Value | None]
+    kept: Kept | None = None
 
     def per_step(self, rows: Value) -> list[Value]:
         """[T·B, n] as T values of [B, n]."""
@@ -123,7 +156,7 @@ def through_time(
     ranks = [node.input(index).rank for index in range(3)]
     if ranks != [3, 3, 3]:
         raise ModelError(f"{node.label}: demanded X, W and R of rank 3; got ranks {ranks}")
-    view = _View(node)
+    view = View(node)
     if view.directions not in (1, 2):
         got = view.directions
         raise ModelError(f"{node.label}: demanded weights of one or two directions; got {got}")
@@ -194,14 +227,14 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
     return joined([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
 
 
-class _View:
+class View:
     """A recurrent node's tensors by direction, and the way back to their layout."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._op = node, node.op
         self._batch_first: int = node.attribute("layout", 0)
         self._x = self._time_first(node.x)
-        self._steps, self._batch = self._x.shape[:2]
+        self.steps, self._batch = self._x.shape[:2]
         self._lengths = self._own_lengths(node.optional_input(4))
         self.directions = node.input(1).shape[0]
 
@@ -210,6 +243,7 @@ class _View:
     ) -> Direction:
         """One direction in the order of processing; ``dy``, ... are received by Y, Y_h and Y_c."""
         node, op = self._node, self._op
+        known = op.kept.get(node.y.name)
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self._state(index, node.optional_input(5))
         bias, peepholes = self._weights(index, 3), self._weights(index, 7)
@@ -219,23 +253,39 @@ class _View:
         assert r is not None
         return Direction(
             op=op,
-            steps=self._steps,
+            steps=self.steps,
             activations=self._activations(index),
             x=self._rows(index, self._x),
             w=w,
             r=r,
             biases=[] if bias is None else split(bias, 2, axis=0),
             h=h,
-            h_before=h0 if self._steps == 1 else joined([h0, earlier], axis=0),
+            h_before=h0 if self.steps == 1 else joined([h0, earlier], axis=0),
             c0=self._state(index, node.optional_input(6)),
             peepholes=[] if peepholes is None else split(peepholes, 3, axis=0),
             dh=self._received(index, dy, dy_h),
             dc=self._received(index, None, dy_c),
+            kept=None if known is None else known[index],
+        )
+
+    def given(self, index: int) -> Given:
+        """What goes into a direction of a node with whole sequences."""
+        w, r, both = (self._weights(index, place) for place in (1, 2, 3))
+        assert w is not None
+        assert r is not None
+        halves = [] if both is None else split(both, 2, axis=0)
+        return Given(
+            x=self._rows(index, self._x),
+            w=w,
+            r=r,
+            bias=halves[0] + halves[1] if halves else None,
+            h0=self._state(index, self._node.optional_input(5)),
+            c0=self._state(index, self._node.optional_input(6)),
         )
 
     def sequence(self, index: int, rows: Value) -> Value:
         """Rows of one direction [T·B, n] in the order and layout of X."""
-        shape = (self._steps, self._batch, rows.shape[1])
+        shape = (self.steps, self._batch, rows.shape[1])
         return self._time_first(
             self._flipped(index, self._op.Reshape(rows, self._op.integers(*shape)))
         )
@@ -271,9 +321,9 @@ class _View:
         last = None if last_step is None else self._state(index, last_step)
         if self._lengths is not None:
             every, last = self._within_lengths(every, last), None
-        steps: list[Value | None] = [None] * self._steps
+        steps: list[Value | None] = [None] * self.steps
         if every is not None:
-            steps = [*split(self._as_rows(every), self._steps, axis=0)]
+            steps = [*split(self._as_rows(every), self.steps, axis=0)]
         if last is not None:
             final = steps[-1]
             steps[-1] = last if final is None else final + last
@@ -282,7 +332,7 @@ class _View:
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
         """What each step receives: nothing beyond a sequence's end, ``last`` [B, H] at its end."""
         op = self._op
-        times = op.constant(np.arange(1, self._steps + 1, dtype=np.int64).reshape(-1, 1))
+        times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []
         if every is not None:
             terms.append(every * self._mask(op.LessOrEqual(times, self._lengths), every))
@@ -297,7 +347,7 @@ class _View:
     def _own_lengths(self, lengths: Value | None) -> Value | None:
         """The lengths [B] as int64; None where every sequence is known to be as long as X."""
         known = self._op.known(lengths)
-        if lengths is None or (known is not None and bool(np.all(known == self._steps))):
+        if lengths is None or (known is not None and bool(np.all(known == self.steps))):
             return None
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
@@ -313,9 +363,7 @@ class _View:
         return self._as_rows(self._flipped(index, value))
 
     def _as_rows(self, value: Value) -> Value:
-        return self._op.Reshape(
-            value, self._op.integers(self._steps * self._batch, value.shape[-1])
-        )
+        return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))
 
     def _flipped(self, index: int, value: Value) -> Value:
         """Between time's order and the order of processing, for [T, B, n]."""

@@ -26,6 +26,7 @@ from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
 from epochcost.autodiff.spelling import respelled
 from epochcost.autodiff.terms import Objective, Term, objective, terms_of
 from epochcost.autodiff.training_mode import in_inference_mode, in_training_mode
+from epochcost.autodiff.unrolled import write_out
 from epochcost.autodiff.update import Carried, Move, clipped, emptied, summed, updates
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import data_inputs, parameters, state
@@ -154,6 +155,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     op = forward.op
     batched = train_on_batches(op, held, frozen)
     run_in_blocks(op)
+    write_out(op)
     standing = (*batched.moves, *_recurrent(forward, carry or {}))
     scale = scale_of(op, precision, loss_scaling)
     built = objective(forward, terms)

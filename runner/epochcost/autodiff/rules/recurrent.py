@@ -18,6 +18,7 @@ from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.recurrence import (
     Direction,
+    Kept,
     Swept,
     affine,
     joined,
@@ -63,9 +64,7 @@ def lstm(
 
 def _sweep_lstm(run: Direction) -> Swept:
     f, g, h = run.activations
-    z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
-    cell = _cells(run, split(z, 4, axis=1))
-    out = h(cell.c)
+    cell, out = _seen(run) if run.kept is None else _remembered(run, run.kept)
     into_i, into_n = f.slope(cell.n, cell.i, cell.gain), g.slope(cell.i, cell.n, cell.gain)
     into_o, from_h = f.slope(out, cell.o, run.h), h.slope(cell.o, out, run.h)
     into_k, from_c = f.slope(cell.c_before, cell.k, cell.kept), cell.k
@@ -76,6 +75,21 @@ def _sweep_lstm(run: Direction) -> Swept:
     factors = joined([into_i, into_o, into_k, into_n], axis=1)
     dz, dh, dc = _lstm_steps(run, *map(run.per_step, (factors, from_h, from_c)))
     return replace(_joint(run, dz, dh), c0=dc, peepholes=_peepholes(run, dz, cell))
+
+
+def _seen(run: Direction) -> tuple[_Cell, Value]:
+    """All gates and states again, and h(c'), from the hidden states."""
+    z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
+    cell = _cells(run, split(z, 4, axis=1))
+    return cell, run.activations[2](cell.c)
+
+
+def _remembered(run: Direction, kept: Kept) -> tuple[_Cell, Value]:
+    """The same from a forward pass that kept them."""
+    i, o, k = split(joined(kept.gates, axis=0), 3, axis=1)
+    n, out = joined(kept.new, axis=0), joined(kept.out, axis=0)
+    before, after = (joined(states, axis=0) for states in ([run.c0, *kept.c[:-1]], kept.c))
+    return _Cell(i, o, k, n, i * n, k * before, before, after), out
 
 
 def _lstm_steps(
