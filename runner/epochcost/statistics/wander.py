@@ -54,8 +54,9 @@ class _Choices:
     What differs between rounds adds nothing across them, so V is made of one square for each round
     and so is the inverse of its Cholesky factor: ``whitening`` holds those squares, each
     (choices x b, b) for the b blocks of its round. ``unit`` (choices, K) is what whitening makes of
-    a vector of ones, of length 1. ``weight`` is the logarithm of prior and determinants,
-    ``variance`` that of the plain mean where s is 1, both (choices,).
+    a vector of ones, of length 1; the square of a single round has no part along it any more.
+    ``weight`` is the logarithm of prior and determinants, ``variance`` that of the plain mean where
+    s is 1, both (choices,).
     """
 
     whitening: tuple[Series, ...]
@@ -71,9 +72,15 @@ class _Choices:
             end = begin + square.shape[1]
             parts.append((square @ centred[begin:end]).reshape(len(self.weight), -1))
             begin = end
-        whitened = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        if len(parts) == 1:
+            return _squares(parts[0])
+        whitened = np.concatenate(parts, axis=1)
         whitened -= np.einsum("cj,cj->c", whitened, self.unit)[:, None] * self.unit
-        return np.asarray(np.einsum("cj,cj->c", whitened, whitened), np.float64)
+        return _squares(whitened)
+
+
+def _squares(rows: Series) -> Series:
+    return np.asarray((rows * rows).sum(axis=1), np.float64)
 
 
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
@@ -136,14 +143,17 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
     squares = [_square(number, total, len(blocks)) for number in blocks]
     ones = np.concatenate([square.ones for square in squares], axis=1)
     information = np.einsum("cj,cj->c", ones, ones)
+    unit = ones / np.sqrt(information)[:, None]
     priors = [
         wander * between
         for (_, wander), (_, between) in product(_wanders(total), _betweens(len(blocks)))
     ]
     determinant = np.sum([square.determinant for square in squares], axis=0)
     return _Choices(
-        tuple(square.whitening for square in squares),
-        ones / np.sqrt(information)[:, None],
+        (_across(squares[0], unit),)
+        if len(squares) == 1
+        else tuple(one.whitening for one in squares),
+        unit,
         np.log(priors) - determinant - np.log(information) / 2,
         np.sum([square.total for square in squares], axis=0) / total**2,
     )
@@ -161,6 +171,14 @@ class _Square:
     ones: Series
     determinant: Series
     total: Series
+
+
+def _across(square: _Square, unit: Series) -> Series:
+    """A square less its part along ``unit``, which saves doing so for each series."""
+    whitening = square.whitening.reshape(*unit.shape, -1)
+    along = np.einsum("ci,cij->cj", unit, whitening)
+    left = whitening - unit[:, :, None] * along[:, None, :]
+    return np.asarray(left.reshape(square.whitening.shape), np.float64)
 
 
 # Rounds are of few lengths; a square takes from some kilobytes to six megabytes.
