@@ -1,7 +1,7 @@
 """Python's search for cycles, put off while many records are made.
 
-Records form no cycles, and each search walks over all that there are: of 10,000 results it takes a
-tenth of the time, and more than in proportion of more.
+Records form no cycles, and each search walks over all that there are: the time of all searches
+grows faster than the number of records.
 """
 
 from __future__ import annotations
