@@ -11,8 +11,11 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
-from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced, billed_cost, prorated_cost
+from epochcost.cost.bill import quote, share
+from epochcost.cost.estimate import Cost, Estimate, Time
+from epochcost.cost.lines import Usage
 from epochcost.cost.money import exact_arithmetic
+from epochcost.errors import InputError
 from epochcost.specs.price import Price
 
 # "spec": how much work there is, or what the machine is; "method": what measured it, and how.
@@ -84,15 +87,11 @@ def parts(before: Basis, after: Basis, timed: Cause = "time") -> tuple[Part, ...
 def _one_by_one(before: Basis, after: Basis, timed: Cause) -> tuple[Part, ...]:
     assert isinstance(before.cost, Estimate), "what is no amount has no parts"
     assert isinstance(after.cost, Estimate), "what is no amount has no parts"
-    assert before.price is not None, "what has a cost has a price"
     causes: tuple[Cause, ...] = (timed, "spec", "price")
-    at_new_step = at_new_work = before.cost.mean
-    if not _same_work(before, after):
-        stepped = _bill(before, _with_step_of(before, after), before.price)
-        worked = _bill(after, after.time.mean, before.price)
-        if stepped is None or worked is None:  # the old price cannot bill the new work
-            return ()
-        at_new_step, at_new_work = stepped, worked
+    at_new_work = _at_new_work(before, after, before.cost.mean, after.cost.mean)
+    at_new_step = _at_new_step(before, after, before.cost.mean, at_new_work)
+    if at_new_step is None or at_new_work is None:  # the old price cannot bill the new work
+        return ()
     amounts = (before.cost.mean, at_new_step, at_new_work, after.cost.mean)
     found: dict[Cause, Decimal] = {}
     with exact_arithmetic():
@@ -101,9 +100,29 @@ def _one_by_one(before: Basis, after: Basis, timed: Cause) -> tuple[Part, ...]:
     return tuple(Part(cause, amount) for cause, amount in found.items())
 
 
-def _same_work(before: Basis, after: Basis) -> bool:
-    work = ("time", "step", "vcpus", "accelerated", "shared")
-    return all(getattr(before, name) == getattr(after, name) for name in work)
+# A bill that is known already is not made again: comparisons have thousands of them.
+def _at_new_work(before: Basis, after: Basis, was: Decimal, now: Decimal) -> Decimal | None:
+    """The new work at the old price."""
+    if before.price == after.price:
+        return now
+    same = before.time.mean == after.time.mean and _machine(before) == _machine(after)
+    return was if same else _bill(after, after.time.mean, before.price)
+
+
+def _at_new_step(
+    before: Basis, after: Basis, was: Decimal, at_new_work: Decimal | None
+) -> Decimal | None:
+    """The old number of the new steps at the old price."""
+    seconds = _with_step_of(before, after)
+    if seconds == before.time.mean:
+        return was
+    if seconds == after.time.mean and _machine(before) == _machine(after):
+        return at_new_work
+    return _bill(before, seconds, before.price)
+
+
+def _machine(basis: Basis) -> tuple[object, ...]:
+    return basis.vcpus, basis.accelerated, basis.shared
 
 
 def _with_step_of(before: Basis, after: Basis) -> Decimal:
@@ -121,7 +140,13 @@ def _with_step_of(before: Basis, after: Basis) -> Decimal:
         return before.time.mean * after.step.mean / before.step.mean
 
 
-def _bill(basis: Basis, seconds: Decimal, price: Price) -> Decimal | None:
-    bill = prorated_cost if basis.shared else billed_cost
-    cost = bill(price, Time.exactly(seconds), vcpus=basis.vcpus, accelerated=basis.accelerated)
-    return None if isinstance(cost, Unpriced) else cost.mean
+def _bill(basis: Basis, seconds: Decimal, price: Price | None) -> Decimal | None:
+    """The cost at the mean; None where the price cannot bill it."""
+    if price is None:
+        return None
+    try:
+        usage = Usage(seconds, vcpus=basis.vcpus, accelerated=basis.accelerated)
+        bill = share(price, usage) if basis.shared else quote(price, usage, credit=Decimal(0))
+    except InputError:
+        return None
+    return bill.total
