@@ -20,7 +20,12 @@ from epochcost.cli.examples import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
 PROGRAM: Any = typer.main.get_command(app)
-DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+DOCUMENTS = (
+    ROOT / "README.md",
+    ROOT / "runner/epochcost/template/README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/method").glob("*.md")),
+)
 _CONSOLE = re.compile(r"^```(?:console|sh|bash)[^\n]*\n(.*?)^```$", re.M | re.S)
 _INLINE = re.compile(r"`(epochcost [a-z][^`\n]*)`")
 
@@ -83,7 +88,7 @@ def test_every_example_is_of_a_command() -> None:
     assert set(EXAMPLES) == set(COMMANDS)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_documents_use_commands_that_exist(path: Path) -> None:
     """Each line of the program in a document names a command, and options that it has."""
     for line in _lines(path):
