@@ -1,9 +1,9 @@
 """LSTM layers of a step written out over time, so that the gates are kept for the backward pass.
 
-The runtime's LSTM tells its states alone, and gates computed again from them cost a third of a
-backward pass. Written out, a step is one product and a few small operators, which on the CPU take
-about as long as the runtime's own kernel (benchmarks/rules/recurrent.py); on CUDA they would be as
-many kernels, and the operator stays. The derivative stands in ``rules.recurrent``.
+The runtime's LSTM tells its states alone, and to compute gates again from them takes the arithmetic
+of the forward pass. Written out, a step of time is one product and a few small operators, which pays
+on the CPU (benchmarks/rules/kept_gates.py); on CUDA they would be as many kernels, and the operator
+stays. The derivative stands in ``rules.recurrent``.
 """
 
 from __future__ import annotations
