@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,6 @@ from epochcost.cli.diff_words import (
     summary,
     winner_words,
 )
-from epochcost.cli.tables import print_table
 
 if TYPE_CHECKING:
     from epochcost.report.changes import Difference
@@ -86,7 +86,7 @@ def _show_text(found: Difference) -> None:
     costs = by_size(shown_costs(found))
     if costs:
         typer.echo("")
-        print_table(HEADER, [cells(one) for one in costs])
+        typer.echo(_table([HEADER, *map(cells, costs)]), nl=False)
     if found.winners:
         typer.echo("\nCheapest now:")
     for winner in found.winners:
@@ -96,3 +96,10 @@ def _show_text(found: Difference) -> None:
         for file in files:
             doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
             typer.echo(f"  {file.title} on {file.hardware}{doubts}")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Lines with aligned columns, written at once: there may be thousands of them."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
