@@ -1,7 +1,7 @@
 """LSTM layers of a step written out over time, so that the gates are kept for the backward pass.
 
 The runtime's LSTM tells its states alone, and to compute gates again from them takes the arithmetic
-of the forward pass. Written out, a step of time is one product and a few small operators, which pays
+of the forward pass. Written out, a step of time is a product and a few small operators, which pays
 on the CPU (benchmarks/rules/kept_gates.py); on CUDA they would be as many kernels, and the operator
 stays. The derivative stands in ``rules.recurrent``.
 """
