@@ -29,9 +29,10 @@ from onnx import numpy_helper
 from epochcost.autodiff import training_step, vjp_graph
 from epochcost.errors import EpochcostError
 from epochcost.graphs.binding import symbolic_dimensions
-from epochcost.graphs.counting import flops, peak_activation_bytes
+from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters
+from epochcost.graphs.peak_memory import peak_activation_bytes
 from graph_text import model_of_text
 
 ROOT = Path(__file__).parents[1]
