@@ -184,9 +184,9 @@ def test_a_pattern_that_freezes_nothing_is_refused() -> None:
 
 
 def test_weights_are_never_allocated() -> None:
-    """A terabyte of parameters is counted like any other."""
+    """Parameters that no memory holds are counted like any other."""
     graph = linear_model()
-    wide = 2**37
+    wide = 2**33
     dims = [
         (graph.graph.input[0].type.tensor_type.shape.dim[1], wide),
         (graph.graph.input[1].type.tensor_type.shape.dim[1], wide),

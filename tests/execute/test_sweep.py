@@ -59,7 +59,10 @@ def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assig
     return Assignment(catalogue, [], "local", store_of, sweeps=[sweep], memory_bytes=memory_bytes)
 
 
-@pytest.mark.parametrize(("mode", "first"), [("inference", 8192), ("training", 2048)])
+@pytest.mark.parametrize(
+    ("mode", "first"),
+    [("inference", 8192), pytest.param("training", 2048, marks=pytest.mark.slow)],
+)
 def test_memory_ends_in_earnest(mode: Mode, first: int, tmp_path: Path) -> None:
     """The MLP in 320 MiB: sizes run until one runs out, the limit lies between and is stored."""
     assignment = mnist_sweep(mode, first, tmp_path, 320 * MIB)
