@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from epochcost.results.store import load_all
+from heeded_signals import heeded_signals
 from tiny_project import write_tiny_project
 
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
@@ -79,14 +80,15 @@ def begin_fixture(project: Path) -> Iterator[object]:
     running: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str, until: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [PROGRAM, "run", "--provider", "cpu", *arguments],
-            cwd=project,
-            env=environment(project),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        with heeded_signals():
+            process = subprocess.Popen(
+                [PROGRAM, "run", "--provider", "cpu", *arguments],
+                cwd=project,
+                env=environment(project),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         running.append(process)
         assert process.stderr is not None
         while until not in process.stderr.readline():
@@ -145,7 +147,6 @@ def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) 
     assert callable(begin)
     process = begin(until="[2/3]")
     worker = worker_of(process)
-    worker.suspend()  # or a busy machine may have finished all before the signal is sent
     process.send_signal(signal.SIGHUP)
     _, errors = process.communicate(timeout=NOTICE_SECONDS)
     assert process.returncode == 130

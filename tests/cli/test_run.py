@@ -18,6 +18,7 @@ from epochcost.measure.providers import usable_providers
 from epochcost.results.lock import exclusive
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
+from heeded_signals import heeded_signals
 from tiny_project import write_tiny_project
 
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
@@ -54,14 +55,16 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(name="started")
 def started_fixture(project: Path) -> Iterator[subprocess.Popen[str]]:
     """A run in progress that has stored its first result and is measuring the next."""
-    with subprocess.Popen(
-        [PROGRAM, "run", "--provider", "cpu"],
-        cwd=project,
-        env=environment(project),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with heeded_signals():
+        process = subprocess.Popen(
+            [PROGRAM, "run", "--provider", "cpu"],
+            cwd=project,
+            env=environment(project),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    with process:
         assert process.stderr is not None
         while not process.stderr.readline().startswith("[2/"):
             assert process.poll() is None
@@ -114,7 +117,6 @@ def test_an_interruption_keeps_what_is_finished(
 ) -> None:
     """Ctrl-C or a spot machine's notice: the run says what is kept and how to go on, and cleans."""
     (worker,) = eventual_workers(started)
-    worker.suspend()  # or a busy machine may have finished all before the signal is sent
     started.send_signal(number)
     _, errors = started.communicate(timeout=_WAIT_SECONDS)
     assert started.returncode == 130
