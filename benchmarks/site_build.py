@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from epochcost.plan.trial import Trial
+from made_trials import made_trial
+
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Environment, Measurement, Placement, Result
 from epochcost.results.store import ResultStore
@@ -110,21 +111,7 @@ def _results(machines: Sequence[str], models: Sequence[str]) -> Iterator[Result]
 
 
 def _result(machine: str, model: str, batch: int, step: float) -> Result:
-    trial = Trial(
-        model=model,
-        mode="training",
-        provider="cpu",
-        batch_size=batch,
-        threads=0,
-        seed=0,
-        runtime="onnxruntime==1.31.1",
-        producer="0.1.0",
-        graph_sha256="a" * 64,
-        spec_sha256="b" * 64,
-        relative_half_width=Decimal("0.02"),
-        minimum_samples=30,
-        budget_seconds=Decimal(20),
-    )
+    trial = made_trial(model, batch, "onnxruntime==1.31.1")
     samples = tuple(round(step * batch / 32 * (1 + 0.01 * (at * 7 % 11)), 9) for at in range(60))
     return Result(
         format_version=FORMAT_VERSION,

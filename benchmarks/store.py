@@ -24,10 +24,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 
-from epochcost.plan.trial import Trial
+from made_trials import made_trial
+
 from epochcost.report.inputs import read_inputs
 from epochcost.report.rows import join
 from epochcost.results.format import FORMAT_VERSION, dump_result
@@ -60,21 +60,7 @@ def made(catalogue: Catalogue) -> Iterator[Result]:
 
 
 def _result(machine: str, model: str, batch: int, host: int, chance: random.Random) -> Result:
-    trial = Trial(
-        model=model,
-        mode="training",
-        provider="cpu",
-        batch_size=batch,
-        threads=0,
-        seed=0,
-        runtime="onnxruntime-gpu==1.31.1",
-        producer="0.1.0",
-        graph_sha256="a" * 64,
-        spec_sha256="b" * 64,
-        relative_half_width=Decimal("0.02"),
-        minimum_samples=30,
-        budget_seconds=Decimal(20),
-    )
+    trial = made_trial(model, batch, "onnxruntime-gpu==1.31.1")
     return Result(
         format_version=FORMAT_VERSION,
         trial_id=trial.id,

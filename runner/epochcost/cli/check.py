@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from epochcost.cli.faults import counted, faults_as_json
 from epochcost.errors import UsageError
 
 if TYPE_CHECKING:
-    from epochcost.errors import Fault
     from epochcost.specs.loader import Checked
 
 RESULTS = Path("docs/data/results")
@@ -75,26 +74,6 @@ def _check_specs(paths: list[Path], output: CheckFormat) -> None:
         raise typer.Exit(1)
 
 
-def faults_as_json(faults: Iterable[Fault]) -> dict[str, list[dict[str, Any]]]:
-    """The faults as objects, under their key."""
-    return {"faults": [fault_as_json(fault) for fault in faults]}
-
-
-def fault_as_json(fault: Fault) -> dict[str, Any]:
-    """A place and what is said of it."""
-    return {
-        "path": fault.path.as_posix(),
-        "line": fault.line,
-        "column": fault.column,
-        "message": fault.message,
-    }
-
-
 def _summary(checked: Checked) -> str:
     files, faults = len(checked.files), len(checked.faults)
     return f"{counted(files, 'file')} checked, {counted(faults, 'fault')}"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

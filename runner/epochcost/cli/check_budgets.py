@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from epochcost.cli.check import counted, fault_as_json
+from epochcost.cli.faults import counted, fault_as_json
 
 if TYPE_CHECKING:
     from epochcost.report.budgets import Verdict

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from epochcost.cli.check import counted, faults_as_json
+from epochcost.cli.faults import counted, faults_as_json
 from epochcost.units import seconds
 
 if TYPE_CHECKING:

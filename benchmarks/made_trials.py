@@ -1,0 +1,26 @@
+"""Trials of benchmarks that make results up: no graph and no spec stands behind their hashes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from epochcost.plan.trial import Trial
+
+
+def made_trial(model: str, batch_size: int, runtime: str) -> Trial:
+    """A model's training at a batch size on the CPU, as a study would ask for it."""
+    return Trial(
+        model=model,
+        mode="training",
+        provider="cpu",
+        batch_size=batch_size,
+        threads=0,
+        seed=0,
+        runtime=runtime,
+        producer="0.1.0",
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(20),
+    )
