@@ -20,6 +20,7 @@ _SITE_PACKAGES = {
     "material": "mkdocs-material",
     "jinja2": "jinja2",
     "altair": "altair",
+    "duckdb": "duckdb",
     "vl_convert": "vl-convert-python",
 }
 
