@@ -91,35 +91,9 @@
     return a.plan.currency.localeCompare(b.plan.currency) || a.mean.total - b.mean.total;
   }
 
-  function money(amount, currency) {
-    var digits = amount !== 0 && Math.abs(amount) < 1 ? { maximumSignificantDigits: 3 } : {
-      minimumFractionDigits: 2, maximumFractionDigits: 2
-    };
-    var options = Object.assign({ style: "currency", currency: currency }, digits);
-    return new Intl.NumberFormat("en-US", options).format(amount);
-  }
-
-  function duration(seconds) {
-    if (seconds < 90) { return seconds.toPrecision(3) + " s"; }
-    if (seconds < 90 * 60) { return (seconds / 60).toPrecision(3) + " min"; }
-    if (seconds < 48 * HOUR) { return (seconds / HOUR).toPrecision(3) + " h"; }
-    return Math.round(seconds / HOUR / 24).toLocaleString("en-US") + " days";
-  }
-
-  function element(name, text, attributes) {
-    var made = document.createElement(name);
-    made.textContent = text || "";
-    return Object.assign(made, attributes || {});
-  }
-
-  function cell(row, parts, right) {
-    var made = element("td");
-    if (right) { made.style.textAlign = "right"; }
-    parts.forEach(function (part) { made.append(part); });
-    row.append(made);
-  }
-
-  function small(text) { return element("small", text); }
+  var shown = window.epochcostShown;
+  var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
+  var small = shown.small;
 
   function row(form, one) {
     var made = element("tr"), currency = one.plan.currency, said = one.timing;
@@ -139,18 +113,9 @@
   }
 
   function table(form, found) {
-    var made = element("table"), head = element("tr"), body = element("tbody");
-    ["Machine", "Plan", "Cost", "Time"].forEach(function (title) {
-      head.append(element("th", title, { scope: "col" }));
-    });
-    found.slice(0, MOST_ROWS).forEach(function (one) { body.append(row(form, one)); });
-    made.append(element("thead"), body);
-    made.firstChild.append(head);
-    var frame = element("div", "", { className: "md-typeset__table" });
-    frame.append(made);
-    var scroll = element("div", "", { className: "md-typeset__scrollwrap" });
-    scroll.append(frame);
-    return scroll;
+    return shown.table(["Machine", "Plan", "Cost", "Time"], found.slice(0, MOST_ROWS).map(function (one) {
+      return row(form, one);
+    }));
   }
 
   function bill(one) {

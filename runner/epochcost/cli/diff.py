@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from epochcost.cli.diff_words import (
+from epochcost.report.change_words import (
     HEADER,
     by_size,
     cells,

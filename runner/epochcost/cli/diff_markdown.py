@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from epochcost.cli.diff_words import (
+from epochcost.report.change_words import (
     HEADER,
     by_size,
     cells,

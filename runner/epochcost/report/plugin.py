@@ -24,6 +24,7 @@ from epochcost.report.export import write_site
 from epochcost.report.injection import inject
 from epochcost.report.inputs import read_inputs
 from epochcost.report.navigation import navigation
+from epochcost.report.publication import publication
 from epochcost.report.site import ASSETS, Site, build
 from epochcost.report.templates import PACKAGED
 from epochcost.specs.loader import load_catalogue
@@ -37,7 +38,8 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
     ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn
-    charts, counted graphs and compiled templates. Where
+    charts, counted graphs and compiled templates. ``published`` is the revision that was published
+    last, from which the page of changes counts. Where
     ``templates`` is left out, the project's ``site_templates`` are taken, else the package's.
     """
 
@@ -45,6 +47,7 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
     results = option.ListOfItems(option.Type(str), default=["docs/data/results"])
     templates = option.Optional(option.Type(str))
     cache = option.Type(str, default=".cache/epochcost/charts")
+    published = option.Type(str, default="")
 
 
 class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call]
@@ -105,7 +108,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             catalogue = load_catalogue(self._path(config, self.config.root))
             results = [self._path(config, folder) for folder in self.config.results]
             inputs = read_inputs(catalogue, results, Path(config.docs_dir), self._drawer.folder)
-            self._site = build(inputs, self._templates(config))
+            since = publication(self._path(config, self.config.root), self.config.published)
+            self._site = build(inputs, self._templates(config), since)
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         for problem in inputs.problems:

@@ -86,6 +86,11 @@ def at_commit(project: Path, revision: str, folder: Path) -> Snapshot:
     return Snapshot(label, blobs, contents, load)
 
 
+def head_commit(project: Path) -> str:
+    """The commit that is checked out; raises as `at_commit` does."""
+    return _commit(project, "HEAD")
+
+
 def in_working_tree(project: Path) -> Snapshot:
     """The project as it stands: tracked files and new ones that git does not ignore."""
     asked = ("--cached", "--others", "--exclude-standard")

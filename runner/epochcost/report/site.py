@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from epochcost.report import calculator as calculating
+from epochcost.report import comparison as comparing
+from epochcost.report import publication as publishing
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset import dataset
 from epochcost.report.inputs import Inputs
 from epochcost.report.pages import (
     calculator,
+    changed,
+    changelog,
+    compare,
     data,
+    history,
     home,
     machines,
     prices,
@@ -22,6 +29,7 @@ from epochcost.report.pages import (
     workloads,
 )
 from epochcost.report.pages.page import Page, Report
+from epochcost.report.publication import Publication
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
 
@@ -33,10 +41,15 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Prices": prices.pages,
     "Calculator": calculator.pages,
     "Rent or buy": rent_or_buy.pages,
+    "Compare": compare.pages,
     "Sources": sources.pages,
+    "Changes": lambda report: chain(
+        changed.pages(report), history.pages(report), changelog.pages(report)
+    ),
     "Data": data.pages,
 }
 ASSETS = "assets"
+_UNKNOWN = Publication()
 
 
 @dataclass(frozen=True)
@@ -62,9 +75,9 @@ class Site:
     sections: tuple[Section, ...]
 
 
-def build(inputs: Inputs, templates: Path) -> Site:
+def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
     """The site of the inputs; raises InputError where a template is wrong."""
-    report = Report(inputs)
+    report = Report(inputs, published)
     made = environment(templates)
     groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
     pages = [page for group in groups.values() for page in group]
@@ -93,6 +106,8 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
     yield from _table_files("data/figures", dataset(report.rows))
     yield calculating.URI, calculating.script(report.rows)
+    yield comparing.URI, comparing.script(report)
+    yield publishing.URI, report.publication.file()
     for figure in figures.values():
         yield from _table_files(f"data/figures/{figure.id}", figure.table)
 

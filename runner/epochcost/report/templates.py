@@ -113,6 +113,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,
+    "dates": wording.date_range,
     "goal": wording.goal_words,
     "hour_rate": wording.hour_words,
     "joules": _joules,

@@ -20,6 +20,11 @@ _GOALS: dict[Goal, str] = {
     "full": "full training",
     "million": "million inferences",
 }
+_CLAUSES: dict[Goal, str] = {
+    "epoch": "training, one epoch",
+    "full": "training, all epochs",
+    "million": "a million inferences",
+}
 # Of an interval of a factor; wider ones come from two or three scattered samples.
 _WIDEST = 1000
 SHAPES = {
@@ -145,6 +150,11 @@ def date_range(dates: Iterable[dt.date]) -> str:
     if not found:
         return "no date"
     return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def goal_clause(goal: Goal) -> str:
+    """The goal as a clause of its own: ``training, one epoch``."""
+    return _CLAUSES[goal]
 
 
 def counted(number: int | Decimal, noun: str) -> str:

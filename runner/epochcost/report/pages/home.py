@@ -1,72 +1,60 @@
-"""The first page: for each workload what is cheapest, what is fastest, and how sure that is."""
+"""The first page: for each kind of job what is cheapest, what is fastest, and what lies between."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from epochcost.report.answers import Answer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.figures.dots import machines_compared
+from epochcost.report.figures.cost_time import cost_against_time
+from epochcost.report.kinds import JobKind, job_kinds
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.rows import Goal, Row
-from epochcost.report.subjects import Subject
-
-
-@dataclass(frozen=True)
-class Overview:
-    """One workload on the first page."""
-
-    subject: Subject
-    answers: tuple[Answer, ...]
-    rows: tuple[Row, ...]
-    figure: Figure | None
-
-    @property
-    def measured(self) -> bool:
-        """Whether any of its figures is our own."""
-        return any(row.observed.kind == "measured" for row in self.rows)
-
-
-def overview(report: Report, subject: Subject) -> Overview:
-    """What the first page says about a workload."""
-    rows = report.rows_of(subject)
-    goal: Goal = "epoch" if any(row.training for row in rows) else "million"
-    figure = machines_compared(
-        rows,
-        goal,
-        identifier=f"home-{subject.id}",
-        job="epoch of training" if goal == "epoch" else "million inferences",
-        colours=report.colours,
-    )
-    return Overview(subject, tuple(report.answers_of(subject).values()), rows, figure)
+from epochcost.report.wording import full_training_words, goal_words
 
 
 def pages(report: Report) -> Iterator[Page]:
     """The first page."""
-    subjects = [overview(report, subject) for subject in report.subjects]
-    # What was measured here comes before what others printed.
-    overviews = sorted((one for one in subjects if one.answers), key=lambda one: not one.measured)
+    kinds = job_kinds(report.subjects, report.rows_of, report.answers_of)
     timed = {one.machine.hardware for one in report.observations}
+    untimed = [
+        one
+        for one in report.subjects
+        if not report.answers_of(one) and one.id not in report.estimated
+    ]
     yield Page(
         uri="index.md",
         title="Which machine is cheapest, and how sure is that?",
         template="home.md.jinja",
         description="What models cost to train and to serve, by machine and price plan.",
         context={
-            "overviews": overviews,
-            "untimed": [
-                one.subject
-                for one in subjects
-                if not one.answers and one.subject.id not in report.estimated
-            ],
-            "estimated": [
-                (one.subject, rows[0])
-                for one in subjects
-                if one.subject.is_model and (rows := report.estimated.get(one.subject.id))
-            ],
+            "kinds": kinds,
+            "measured": [one.date for one in report.observations if one.kind == "measured"],
             "machines": len(timed),
+            "workloads": sum(bool(report.answers_of(one)) for one in report.subjects),
+            "estimated": [
+                (one, rows[0])
+                for one in report.subjects
+                if one.is_model and (rows := report.estimated.get(one.id))
+            ],
+            "untimed": untimed,
             "report": report,
         },
-        figures={one.subject.id: one.figure for one in overviews},
+        figures={"answer": _figure(report, kinds)},
+    )
+
+
+def _figure(report: Report, kinds: Sequence[JobKind]) -> Figure | None:
+    """The one chart: of the kind that most machines are compared for, the first of equals."""
+    answered = [one for one in kinds if one.answer and one.answer.cheapest and one.subject]
+    if not answered:
+        return None
+    kind = max(answered, key=lambda one: one.answer.machines if one.answer else 0)
+    training = kind.goal != "million"
+    epochs = (row.observed.epochs for row in kind.rows if row.training)
+    words = full_training_words(epochs) if training else goal_words(kind.goal)
+    return cost_against_time(
+        kind.rows,
+        kind.goal,
+        identifier="home-cost-time",
+        job=words,
+        colours=report.colours,
     )

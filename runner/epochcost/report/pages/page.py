@@ -19,6 +19,7 @@ from epochcost.report.observations import (
     observe_variants,
     subjects,
 )
+from epochcost.report.publication import Publication
 from epochcost.report.rows import GOALS, Goal, Row, priced
 from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.subjects import Subject
@@ -54,6 +55,7 @@ class Report:
     """The inputs and what follows from them, each computed once."""
 
     inputs: Inputs
+    publication: Publication = field(default_factory=Publication)
 
     @property
     def catalogue(self) -> Catalogue:

@@ -1,4 +1,4 @@
-"""The words of a comparison that the terminal's table and the comment share."""
+"""The words of a comparison that the terminal, the comment and the page share."""
 
 from __future__ import annotations
 

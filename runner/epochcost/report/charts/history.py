@@ -1,0 +1,79 @@
+"""Step times over the days of measuring, each work over its own first, with what surely changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.report.charts import axes, theme
+
+_HEIGHT = 320
+_SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """One measurement; ``at`` is ISO 8601 in UTC, ``value`` (low, mean, high) over the first.
+
+    ``step``: what lies between it and the one before is no chance.
+    """
+
+    series: str
+    at: str
+    value: tuple[float, float, float]
+    step: bool
+
+
+@dataclass(frozen=True)
+class HistoryChart:
+    """The chart's input: the points of every series, earliest first."""
+
+    points: tuple[HistoryPoint, ...]
+
+    def spec(self) -> dict[str, Any]:
+        """Lines with error bars over time, a rule at 1, and rings where a step is significant."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        chart = alt.layer(*_layers(alt, self))
+        return theme.finished(chart, _HEIGHT, "Step time over the first, by day of measuring.")
+
+
+def _layers(alt: Any, chart: HistoryChart) -> list[Any]:
+    names = list(dict.fromkeys(point.series for point in chart.points))
+    data = alt.Data(values=[_datum(point) for point in chart.points])
+    scale = theme.series_scale({name: at for at, name in enumerate(names)}, names)
+    shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(names))]
+    domain = axes.log_domain(end for point in chart.points for end in (*point.value, 1.0))
+    x = alt.X("at:T", title="measured at (UTC)")
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(values=axes.log_ticks(domain), labelExpr="format(datum.value, '~r')"),
+        title="step time over the first (log scale)",
+    )
+    picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
+    colour = alt.Color("series:N", scale=alt.Scale(**scale), title="work")
+    base = alt.Chart(data).encode(x=x, color=colour, opacity=theme.faded(alt, picked))
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=names, range=shapes), title="work")
+    tips = [alt.Tooltip("series:N", title="work"), alt.Tooltip("at:T", title="measured at"),
+            alt.Tooltip("value:Q", title="over the first", format=".3~g")]  # fmt: skip
+    rings = (
+        alt.Chart(data)
+        .transform_filter("datum.step")
+        .mark_point(filled=False, size=260, strokeWidth=1.5, color="var(--ec-ink)")
+    )
+    one = alt.Chart(alt.Data(values=[{"value": 1}]))
+    return [
+        one.mark_rule(strokeDash=[4, 4], color="var(--ec-soft)").encode(y=y),
+        base.mark_line(strokeWidth=2).encode(y=y),
+        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
+        base.mark_point(filled=True, size=60).encode(y=y, shape=shape, tooltip=tips)
+        .add_params(picked),
+        rings.encode(x=x, y=y),
+    ]  # fmt: skip
+
+
+def _datum(point: HistoryPoint) -> dict[str, Any]:
+    low, value, high = point.value
+    return {"series": point.series, "at": point.at, "low": low, "value": value, "high": high,
+            "step": point.step}  # fmt: skip

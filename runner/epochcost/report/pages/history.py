@@ -1,0 +1,46 @@
+"""The page "History": each figure over time per host, steps marked only where significant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from epochcost.report.charts.figure import Figure
+from epochcost.report.figures.history import moved
+from epochcost.report.history import Series, histories
+from epochcost.report.pages.page import Page, Report, grouped
+from epochcost.report.subjects import Machine
+
+_NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host and device with what was measured there; ``again`` more often than once."""
+
+    machine: Machine
+    again: tuple[Series, ...]
+    once: int
+    figure: Figure | None
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The one page."""
+    found = grouped(histories(report.inputs), lambda one: one.machine)
+    hosts = [_host(machine, series) for machine, series in found.items()]
+    yield Page(
+        uri="history.md",
+        title="History",
+        template="history.md.jinja",
+        description="Each measured figure over time, by the machine that it was measured on.",
+        context={"hosts": hosts},
+        figures={host.figure.id: host.figure for host in hosts if host.figure},
+    )
+
+
+def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
+    again = tuple(one for one in series if len(one.points) > 1)
+    name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
+    figure = moved(series, identifier=f"history-{name}")
+    return Host(machine, again, len(series) - len(again), figure)
