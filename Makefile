@@ -68,8 +68,8 @@ models:  ## export the models again (TORCH_PYTHON: an interpreter with the packa
 operators: $(VENV)/dev.installed  ## write docs/operators.md again from the rules and ONNX's suite
 	PYTHONPATH=tests $(BIN)/python -m oracle
 
-schemas: $(VENV)/dev.installed  ## write docs/schemas and docs/specs.md again from the models of specs
-	$(BIN)/epochcost schema --reference docs/specs.md
+schemas: $(VENV)/dev.installed  ## write docs/schemas, docs/specs.md and docs/data-dictionary.md again from the code
+	$(BIN)/epochcost schema --reference docs/specs.md --dictionary docs/data-dictionary.md
 
 screenshots: $(VENV)/dev.installed  ## renew docs/images from the results there are
 	$(BIN)/epochcost build --site-dir .cache/screenshots

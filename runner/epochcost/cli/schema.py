@@ -15,8 +15,13 @@ def schema(
     reference: Annotated[
         Path | None, typer.Option(help="Also write the reference of all keys to this file.")
     ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(help="Also write the dictionary of the site's data to this file."),
+    ] = None,
 ) -> None:
     """Write a JSON Schema for each kind of spec, for completion and hints in an editor."""
+    from epochcost.report.dictionary_page import dictionary_page
     from epochcost.results.atomic import write_atomically
     from epochcost.specs.reference_page import reference_page
     from epochcost.specs.schema import schema_files
@@ -29,3 +34,6 @@ def schema(
     if reference is not None:
         write_atomically(reference, reference_page().encode())
         typer.echo(f"The reference is {reference}")
+    if dictionary is not None:
+        write_atomically(dictionary, dictionary_page().encode())
+        typer.echo(f"The dictionary is {dictionary}")

@@ -1,137 +1,223 @@
-"""Every row of the site as one flat table, and the dictionary of its columns."""
+"""Every figure of the site as one flat table: timed work, variants, scenarios and estimates.
+
+What its columns mean is in `dataset_columns`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost import Cost, Estimate, Time, Unpriced
-from epochcost.report.rows import Row
+from epochcost.report.dataset_columns import ENTRIES
+from epochcost.report.estimates import EstimatedRow
+from epochcost.report.observations import Observation
+from epochcost.report.rows import GOALS, Goal, Row
+from epochcost.report.serving import ServingRow
+from epochcost.report.smaller import JobCost, cheapest_plan, job_cost
+from epochcost.report.subjects import Subject
 from epochcost.report.tables import Column, Table, Value
+from epochcost.results.served import LoadGenRun
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.price import Price
+
+Values = Mapping[str, Value]
 
 
-@dataclass(frozen=True)
-class _Field:
-    name: str
-    meaning: str
-    of: Callable[[Row], Value]
+@dataclass(frozen=True, slots=True)
+class EstimatedLine:
+    """An estimate with the workload that it is of."""
+
+    subject: Subject
+    epochs: int | Decimal | None
+    row: EstimatedRow
 
 
-def dataset(rows: Iterable[Row]) -> Table:
+@dataclass(frozen=True, slots=True)
+class VariantLine:
+    """A variant of a trial with what its job costs under the machine's cheapest plan."""
+
+    observed: Observation
+    job: JobCost
+
+
+Line = Row | VariantLine | ServingRow | EstimatedLine
+
+
+def variant_lines(catalogue: Catalogue, variants: Iterable[Observation]) -> Iterable[VariantLine]:
+    """The variants, each priced as its page prices it."""
+    for one in variants:
+        yield VariantLine(one, job_cost(catalogue, one, cheapest_plan(catalogue, one)))
+
+
+def dataset(lines: Iterable[Line]) -> Table:
     """One line per timed workload and price plan; amounts are in the line's currency."""
-    columns = tuple(Column(field.name, field.name, meaning=field.meaning) for field in _FIELDS)
-    return Table(columns, tuple(tuple(field.of(row) for field in _FIELDS) for row in rows))
+    columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
+    return Table(columns, tuple(_cells(values_of(line)) for line in lines))
 
 
-def _price(attribute: str) -> Callable[[Row], Value]:
-    def of(row: Row) -> Value:
-        value = getattr(row.price, attribute, None)
-        return None if value is None else str(value)
-
-    return of
+def _cells(values: Values) -> tuple[Value, ...]:
+    return tuple(values.get(entry.name) for entry in ENTRIES)
 
 
-def _time(name: str, meaning: str, of: Callable[[Row], Time | None]) -> tuple[_Field, ...]:
-    return tuple(
-        _Field(f"{name}{end}_s", f"{meaning}, in seconds{words}", _end(of, attribute))
-        for end, attribute, words in _ENDS
-    )
+def values_of(line: Line) -> Values:
+    """The values of a line by column; columns that it says nothing about are left out."""
+    if isinstance(line, Row):
+        return _of_row(line)
+    if isinstance(line, VariantLine):
+        return _of_variant(line)
+    if isinstance(line, ServingRow):
+        return _of_serving(line)
+    return _of_estimate(line)
 
 
-def _cost(name: str, meaning: str, of: Callable[[Row], Cost | None]) -> tuple[_Field, ...]:
-    return tuple(
-        _Field(f"{name}{end}", f"{meaning}, in the currency{words}", _end(of, attribute))
-        for end, attribute, words in _ENDS
-    )
+def _of_row(row: Row) -> Values:
+    costs = {goal: row.cost(goal) for goal in GOALS}
+    return {
+        **_observed(row.observed),
+        **_price(row.price, current=row.current),
+        **_costs(costs),
+        "figure": row.mark,
+    }
 
 
-def _end(of: Callable[[Row], Time | Cost | None], attribute: str) -> Callable[[Row], Value]:
-    """One end of a quantity; the ends of what has no interval are unknown."""
-
-    def value(row: Row) -> Value:
-        found = of(row)
-        if found is None or isinstance(found, Unpriced):
-            return None
-        return None if attribute != "mean" and found.low == found.high else _of(found, attribute)
-
-    return value
-
-
-def _of(found: Time | Estimate, attribute: str) -> Decimal:
-    return {"low": found.low, "mean": found.mean, "high": found.high}[attribute]
+def _of_variant(line: VariantLine) -> Values:
+    goal: Goal = "epoch" if line.observed.mode == "training" else "million"
+    return {
+        **_observed(line.observed),
+        **_price(line.job.price, current=True),
+        **_costs({goal: line.job.cost}),
+        "price_basis": line.job.basis or None,
+        "figure": "measured, price assumed" if line.job.assumed else "measured",
+    }
 
 
-def _exact_ratio(row: Row) -> Value:
-    """Where the work that was compared is that of the row."""
-    ratio = row.observed.step_ratio
-    return ratio.value if ratio and not ratio.where else None
+def _of_serving(row: ServingRow) -> Values:
+    return {
+        "workload": row.model,
+        "task": row.task,
+        "mode": "inference",
+        "scenario": row.load,
+        "batching": row.batching,
+        "batch_size": row.batch_size,
+        "hardware": row.machine.hardware,
+        "host": row.machine.host,
+        "machine": row.machine.name,
+        "device": row.machine.device,
+        "vcpus": row.machine.vcpus,
+        "software": row.software,
+        "date": str(row.date),
+        **(_run(row.run) if row.run else {}),
+        **_price(row.price, current=True),
+        **_costs({"million": row.million}),
+        "figure": row.mark,
+        "doubts": "; ".join(row.doubts) or None,
+        "evidence": row.evidence.uri,
+    }
 
 
-def _unpriced(row: Row) -> Value:
-    cost = row.training.epoch if row.training else row.inference
-    return cost.reason if isinstance(cost, Unpriced) else None
+def _run(run: LoadGenRun) -> Values:
+    latency = run.latency
+    percentiles = {
+        "50": latency.p50_nanoseconds,
+        "90": latency.p90_nanoseconds,
+        "99": latency.p99_nanoseconds,
+    }
+    return {
+        "samples_per_second": Decimal(repr(run.samples_per_second)),
+        **{f"latency_p{at}_s": Decimal(ns).scaleb(-9) for at, ns in percentiles.items()},
+    }
 
 
-_ENDS = (
-    ("", "mean", ""),
-    ("_low", "low", ": lower end of the 95 % interval of the mean"),
-    ("_high", "high", ": upper end of the 95 % interval of the mean"),
-)
-_FIELDS: tuple[_Field, ...] = (
-    _Field(
-        "workload", "id of the model, or of the published table", lambda r: r.observed.subject.id
-    ),
-    _Field("figure", "measured or published, and whether the price is assumed", lambda r: r.mark),
-    _Field("mode", "training or inference", lambda r: r.observed.mode),
-    _Field("hardware", "id of the machine's kind", lambda r: r.observed.machine.hardware),
-    _Field("host", "fingerprint of the measured host", lambda r: r.observed.machine.host),
-    _Field("machine", "the machine for people", lambda r: r.observed.machine.name),
-    _Field("device", "cpu or cuda", lambda r: r.observed.machine.device),
-    _Field("software", "what executed the work", lambda r: r.observed.software),
-    _Field("batch_size", "examples per step", lambda r: r.observed.batch_size),
-    _Field("epochs", "epochs of the full training", lambda r: r.observed.epochs),
-    _Field("date", "day of the measurement or of the source", lambda r: str(r.observed.date)),
-    *_time("step", "mean time of one batch", lambda r: r.observed.step),
-    *_time("epoch_time", "time of one epoch", lambda r: r.observed.epoch),
-    *_time("full_time", "time of the full training", lambda r: r.observed.full),
-    *_time("million_time", "time of a million inferences", lambda r: r.observed.million),
-    _Field("price", "id of the price plan; empty where no price is known", _price("id")),
-    _Field("provider", "who asks the price", _price("provider")),
-    _Field("plan", "on-demand, spot or owned", _price("plan")),
-    _Field("region", "where the price holds", _price("region")),
-    _Field("price_as_of", "day at which the price held", _price("as_of")),
-    _Field("currency", "currency of the costs", _price("currency")),
-    _Field(
-        "price_current",
-        "yes where no newer price of the plan is known",
-        lambda r: "yes" if r.current else "no",
-    ),
-    _Field("unpriced_because", "why there is no cost", _unpriced),
-    *_cost("epoch_cost", "cost of one epoch of a running job", lambda r: r.cost("epoch")),
-    *_cost("full_cost", "bill of the full training", lambda r: r.cost("full")),
-    *_cost("million_cost", "cost of a million inferences", lambda r: r.cost("million")),
-    _Field(
-        "step_ratio",
-        "our training step's time over PyTorch's; empty where not measured for this batch size",
-        _exact_ratio,
-    ),
-    _Field(
-        "step_energy_j",
-        "joules of a mean step, by the meters named; empty where none read",
-        lambda r: r.observed.step_joules,
-    ),
-    _Field(
-        "energy_meters",
-        "which meters read while steps were timed; what they leave out is not counted",
-        lambda r: r.observed.meters,
-    ),
-    _Field(
-        "doubts",
-        "in what the machine is not the declared one, and why the figure may not repeat",
-        lambda r: "; ".join(r.observed.doubts) or None,
-    ),
-    _Field(
-        "evidence", "the file or page that the figure comes from", lambda r: r.observed.evidence.uri
-    ),
-)
+def _of_estimate(line: EstimatedLine) -> Values:
+    row = line.row
+    return {
+        "workload": line.subject.id,
+        "task": line.subject.task,
+        "mode": "training",
+        "hardware": row.hardware.id,
+        "machine": row.hardware.name,
+        "device": row.hardware.device,
+        "vcpus": row.hardware.vcpus,
+        "epochs": line.epochs,
+        "date": str(row.price.as_of),
+        **_time("full_time", row.time),
+        **_price(row.price, current=True),
+        **_costs({"full": row.cost}),
+        "figure": row.mark,
+        "evidence": f"models/{line.subject.id}.html",
+    }
+
+
+def _observed(one: Observation) -> Values:
+    ratio = one.step_ratio
+    return {
+        "workload": one.subject.id,
+        "task": one.subject.task,
+        "mode": one.mode,
+        "variant": one.variant or None,
+        "hardware": one.machine.hardware,
+        "host": one.machine.host,
+        "machine": one.machine.name,
+        "device": one.machine.device,
+        "vcpus": one.vcpus or one.machine.vcpus,
+        "software": one.software,
+        "batch_size": one.batch_size,
+        "epochs": one.epochs,
+        "date": str(one.date),
+        **_time("step", one.step),
+        **_time("epoch_time", one.epoch),
+        **_time("full_time", one.full),
+        **_time("million_time", one.million),
+        # Where the very work was compared, not only a neighbouring batch size.
+        "step_ratio": ratio.value if ratio and not ratio.where else None,
+        "step_energy_j": one.step_joules,
+        "energy_meters": one.meters,
+        "peak_memory_bytes": one.peak_memory_bytes,
+        "samples": one.summary.count if one.summary else None,
+        "stop_reason": one.stop_reason,
+        "doubts": "; ".join(one.doubts) or None,
+        "evidence": one.evidence.uri,
+    }
+
+
+def _price(price: Price | None, *, current: bool) -> Values:
+    if price is None:
+        return {}
+    return {
+        "price": price.id,
+        "provider": price.provider,
+        "plan": price.plan,
+        "region": price.region,
+        "price_as_of": str(price.as_of),
+        "price_current": "yes" if current else "no",
+        "currency": price.currency,
+    }
+
+
+def _costs(costs: Mapping[Goal, Cost | None]) -> Values:
+    reasons = [cost.reason for cost in costs.values() if isinstance(cost, Unpriced)]
+    return {
+        **{
+            name: value
+            for goal, cost in costs.items()
+            if isinstance(cost, Estimate)
+            for name, value in _ends(f"{goal}_cost", "", cost).items()
+        },
+        "unpriced_because": reasons[0] if reasons else None,
+    }
+
+
+def _time(name: str, time: Time | None) -> Values:
+    return _ends(name, "_s", time) if time else {}
+
+
+def _ends(name: str, suffix: str, found: Time | Estimate) -> Values:
+    """A quantity and its ends; the ends of what has no interval are unknown."""
+    exact = found.low == found.high
+    return {
+        f"{name}_low{suffix}": None if exact else found.low,
+        f"{name}{suffix}": found.mean,
+        f"{name}_high{suffix}": None if exact else found.high,
+    }

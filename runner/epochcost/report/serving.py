@@ -6,6 +6,7 @@ question than the cheapest million.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -29,10 +30,13 @@ class ServingRow:
     """
 
     model: str
+    task: str
+    date: dt.date
     machine: Machine
     software: str
     load: str
     batching: str
+    batch_size: int
     run: LoadGenRun | None
     price: Price | None
     million: Cost
@@ -87,10 +91,13 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
     for price in plans or (None,):
         yield ServingRow(
             model=trial.model,
+            task=inputs.catalogue.models[trial.model].task,
+            date=result.measurement.started_at.date(),
             machine=machine,
             software=trial.runtime.replace("==", " "),
             load=_load(stored),
             batching=_batching(stored),
+            batch_size=trial.batch_size,
             run=served.run,
             price=price,
             million=_million(price, served.run, machine),

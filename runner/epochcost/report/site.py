@@ -12,7 +12,7 @@ from epochcost.report import comparison as comparing
 from epochcost.report import publication as publishing
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
-from epochcost.report.dataset import dataset
+from epochcost.report.data_files import data_files
 from epochcost.report.inputs import Inputs
 from epochcost.report.pages import (
     calculator,
@@ -103,8 +103,8 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
     yield f"{ASSETS}/palette.css", stylesheet().encode()
 
 
-def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
-    yield from _table_files("data/figures", dataset(report.rows))
+def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str | bytes]]:
+    yield from data_files(report.lines, report.inputs.cache)
     yield calculating.URI, calculating.script(report.rows)
     yield comparing.URI, comparing.script(report)
     yield publishing.URI, report.publication.file()

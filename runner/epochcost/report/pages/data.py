@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.report.dataset import dataset
+from epochcost.report.dataset_columns import ENTRIES
 from epochcost.report.pages.page import Page, Report
 
 
@@ -14,10 +14,10 @@ def pages(report: Report) -> Iterator[Page]:
         uri="data.md",
         title="Data",
         template="data.md.jinja",
-        description="All figures of the site as CSV and JSON, with a data dictionary.",
+        description="All figures of the site as Parquet, CSV and JSON, with a data dictionary.",
         context={
-            "columns": dataset(()).columns,
-            "rows": report.rows,
+            "columns": ENTRIES,
+            "lines": report.lines,
             "stored": report.inputs.stored,
         },
     )

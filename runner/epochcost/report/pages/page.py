@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeVar
 
 from epochcost.report.answers import Answer, answer
 from epochcost.report.charts.figure import Figure
+from epochcost.report.dataset import EstimatedLine, Line, variant_lines
 from epochcost.report.estimates import EstimatedRow, estimated
 from epochcost.report.figures.parts import Colours, machine_colours
 from epochcost.report.inputs import Inputs
@@ -25,6 +27,7 @@ from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.subjects import Subject
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.model import Model
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
@@ -97,6 +100,18 @@ class Report:
         """What nobody timed and is priced from its operations, by id of the model."""
         return estimated(self.inputs, self.rows)
 
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """Every figure, as the published table has it."""
+        models = self.catalogue.models
+        estimates = (
+            EstimatedLine(Subject.of_model(models[name]), _epochs(models[name]), row)
+            for name, rows in self.estimated.items()
+            for row in rows
+        )
+        variants = variant_lines(self.catalogue, self.variants)
+        return (*self.rows, *variants, *self.serving, *estimates)
+
     def rows_of(self, subject: Subject) -> tuple[Row, ...]:
         """The rows of one workload, cheapest first."""
         return self._rows_by_subject.get(subject, ())
@@ -131,6 +146,10 @@ class Report:
             subject: {goal: found for goal in GOALS if (found := answer(rows, goal))}
             for subject, rows in self._rows_by_subject.items()
         }
+
+
+def _epochs(model: Model) -> int | Decimal | None:
+    return model.training.epochs if model.training else None
 
 
 def grouped(

@@ -1,0 +1,147 @@
+"""The dictionary of the data: every column of the one table, its meaning, unit, type and gaps.
+
+What stands in the columns is left to `dataset`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Type = Literal["text", "integer", "number", "date"]
+_NEVER = "never"
+_UNPRICED = "where there is no price or cost; the reason is in unpriced_because"
+_NOT_SERVED = "for all but scenarios of LoadGen"
+_NOT_MEASURED = "where the figure is not a measurement of ours"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A column: ``unit`` is empty for what has none, ``empty`` says when there is no value."""
+
+    name: str
+    meaning: str
+    empty: str = _NEVER
+    type: Type = "text"
+    unit: str = ""
+
+
+def _seconds(name: str, meaning: str, empty: str) -> tuple[Entry, ...]:
+    return _interval(name, meaning, empty, "seconds", suffix="_s")
+
+
+def _money(name: str, meaning: str) -> tuple[Entry, ...]:
+    return _interval(name, meaning, f"for other work, and {_UNPRICED}", "currency of the line")
+
+
+def _interval(
+    name: str, meaning: str, empty: str, unit: str, *, suffix: str = ""
+) -> tuple[Entry, ...]:
+    """A quantity and the ends of its interval."""
+    nothing = f"{empty}; also where no interval is known"
+    return (
+        Entry(f"{name}{suffix}", meaning, empty, "number", unit),
+        Entry(f"{name}_low{suffix}", f"{meaning}: lower end{_ENDS}", nothing, "number", unit),
+        Entry(f"{name}_high{suffix}", f"{meaning}: upper end{_ENDS}", nothing, "number", unit),
+    )
+
+
+_ENDS = " of the 95 % interval of the mean; of an estimate, of the range of utilisation"
+ENTRIES: tuple[Entry, ...] = (
+    Entry("workload", "id of the model, or of the published table"),
+    Entry("task", "kind of work that the workload is"),
+    Entry("figure", "measured, published or estimated, and whether the price is assumed"),
+    Entry("mode", "training or inference"),
+    Entry(
+        "variant",
+        "what sets the trial apart from the plain one, such as its precision or its vCPUs",
+        "for plain trials, which are what other figures of the site are made of",
+    ),
+    Entry("scenario", "scenario of MLPerf's LoadGen with its bound", _NOT_SERVED),
+    Entry("batching", "how requests are gathered into batches", _NOT_SERVED),
+    Entry("hardware", "id of the machine's kind"),
+    Entry("host", "fingerprint of the measured host", _NOT_MEASURED),
+    Entry("machine", "the machine for people"),
+    Entry("device", "cpu or cuda"),
+    Entry("vcpus", "vCPUs that the work had", "where they are not known", "integer", "vCPUs"),
+    Entry("software", "what executed the work", "for estimates"),
+    Entry("batch_size", "examples per step", "for estimates", "integer", "examples"),
+    Entry("epochs", "epochs of the full training", "for inference", "number", "epochs"),
+    Entry(
+        "date", "day of the measurement, of the source or of the price of an estimate", type="date"
+    ),
+    *_seconds("step", "mean time of one batch", "where a source gives epochs only"),
+    *_seconds("epoch_time", "time of one epoch", "for inference and estimates"),
+    *_seconds("full_time", "time of the full training", "for inference"),
+    *_seconds("million_time", "time of a million inferences", "for training"),
+    Entry(
+        "samples_per_second",
+        "samples that the scenario completed",
+        f"{_NOT_SERVED}, and where no rate kept the bound",
+        "number",
+        "1/s",
+    ),
+    *(
+        Entry(
+            f"latency_p{percent}_s",
+            f"latency that {percent} % of the scenario's samples keep",
+            f"{_NOT_SERVED}, and where no rate kept the bound",
+            "number",
+            "seconds",
+        )
+        for percent in (50, 90, 99)
+    ),
+    Entry("price", "id of the price plan", "where no price is known"),
+    Entry(
+        "price_basis",
+        "how the price of a smaller machine was taken from that of the whole one",
+        "where the plan is of the very machine",
+    ),
+    Entry("provider", "who asks the price", "where no price is known"),
+    Entry("plan", "on-demand, spot, reserved, owned or another plan", "where no price is known"),
+    Entry("region", "where the price holds", "where no price is known, or it holds everywhere"),
+    Entry("price_as_of", "day at which the price held", "where no price is known", "date"),
+    Entry(
+        "price_current",
+        "yes where no newer price of the plan is known, else no",
+        "where no price is known",
+    ),
+    Entry("currency", "currency of the costs by its code in ISO 4217", "where no price is known"),
+    Entry("unpriced_because", "why there is no cost", "where there is one"),
+    *_money("epoch_cost", "cost of one epoch of a running job"),
+    *_money("full_cost", "bill of the full training"),
+    *_money("million_cost", "cost of a million inferences"),
+    Entry(
+        "step_ratio",
+        "our training step's time over PyTorch's; above 1 ours is slower",
+        "where this batch size was not compared",
+        "number",
+    ),
+    Entry(
+        "step_energy_j",
+        "energy of a mean step, by the meters named",
+        "where no meter read",
+        "number",
+        "joules",
+    ),
+    Entry(
+        "energy_meters",
+        "which meters read while steps were timed; what they leave out is not counted",
+        "where no meter read",
+    ),
+    Entry(
+        "peak_memory_bytes",
+        "most memory that the worker held: of the host, or of the GPU for cuda",
+        "where it was not read",
+        "integer",
+        "bytes",
+    ),
+    Entry("samples", "steps that were timed", f"{_NOT_MEASURED} of steps", "integer", "steps"),
+    Entry("stop_reason", "why the sampling ended", f"{_NOT_MEASURED} of steps"),
+    Entry(
+        "doubts",
+        "in what the machine is not the declared one, and why the figure may not repeat",
+        "where nothing is known against the figure",
+    ),
+    Entry("evidence", "the file or page of the site that the figure comes from"),
+)

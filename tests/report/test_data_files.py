@@ -1,0 +1,141 @@
+"""The files of all figures: one table in three forms, described, and usable as documented."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from epochcost.report.data_files import data_files
+from epochcost.report.dataset import dataset, values_of
+from epochcost.report.dataset_columns import ENTRIES
+from epochcost.report.dictionary_page import dictionary_page
+from epochcost.report.figures.cost_time import cost_against_time
+from epochcost.report.pages.page import Report
+from epochcost.report.parquet import as_parquet, dictionary
+from epochcost.report.tables import Table
+from report_project import HOSTILE, inputs_of
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module", name="files")
+def files_fixture(report: Report) -> dict[str, str | bytes]:
+    """All files by address."""
+    return dict(data_files(report.lines, None))
+
+
+def _content(files: dict[str, str | bytes], name: str) -> bytes:
+    content = files[f"data/{name}"]
+    return content if isinstance(content, bytes) else content.encode()
+
+
+def _read(content: bytes, folder: Path) -> Any:
+    path = folder / "figures.parquet"
+    path.write_bytes(content)
+    return duckdb.read_parquet(str(path))
+
+
+def test_parquet_and_csv_are_one_table(files: dict[str, str | bytes], tmp_path: Path) -> None:
+    """The same columns and lines, with types; what is empty in one is null in the other."""
+    found = _read(_content(files, "figures.parquet"), tmp_path)
+    lines = list(csv.reader(io.StringIO(_content(files, "figures.csv").decode())))
+    assert found.columns == lines[0] == [entry.name for entry in ENTRIES]
+    kinds = {"text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "date": "DATE"}
+    assert [str(kind) for kind in found.types] == [kinds[entry.type] for entry in ENTRIES]
+    rows = found.fetchall()
+    assert len(rows) == len(lines) - 1 > 5
+    for row, line in zip(rows, lines[1:], strict=True):
+        for entry, value, text in zip(ENTRIES, row, line, strict=True):
+            assert (value is None) == (text == ""), entry.name
+            if entry.type == "number" and value is not None:
+                assert value == float(text), entry.name
+
+
+def test_hostile_text_stays_text(files: dict[str, str | bytes], tmp_path: Path) -> None:
+    """Quotes, commas and markup of a spec come back as they were."""
+    found = _read(_content(files, "figures.parquet"), tmp_path)
+    assert HOSTILE in {row[0] for row in found.select("machine").fetchall()}
+
+
+def test_parquet_carries_its_dictionary(files: dict[str, str | bytes], tmp_path: Path) -> None:
+    """Whoever gets the file alone can read what its columns mean."""
+    path = tmp_path / "figures.parquet"
+    path.write_bytes(_content(files, "figures.parquet"))
+    query = "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'epochcost_columns'"
+    (found,) = duckdb.execute(query, [str(path)]).fetchall()
+    assert json.loads(found[0]) == json.loads(dictionary())
+
+
+def test_a_kept_file_is_not_written_again(report: Report, tmp_path: Path) -> None:
+    """The same lines give the same file, other lines another."""
+    table = dataset(report.rows)
+    first = as_parquet(table, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    written = kept.stat().st_mtime_ns
+    assert as_parquet(table, tmp_path) == first == as_parquet(table)
+    assert kept.stat().st_mtime_ns == written
+    as_parquet(Table(table.columns, table.rows[:1]), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_data_package_describes_the_files(files: dict[str, str | bytes]) -> None:
+    """Names, sizes and hashes are those of the files; each column has type and meaning."""
+    package = json.loads(_content(files, "datapackage.json"))
+    for resource in package["resources"]:
+        content = _content(files, resource["path"])
+        assert resource["bytes"] == len(content)
+        assert resource["hash"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
+    fields = package["resources"][0]["schema"]["fields"]
+    assert [field["name"] for field in fields] == [entry.name for entry in ENTRIES]
+    assert all(field["description"] and field["empty"] for field in fields)
+
+
+def test_no_line_speaks_of_a_column_that_the_dictionary_lacks(report: Report) -> None:
+    """And what the dictionary calls never empty never is."""
+    known = {entry.name for entry in ENTRIES}
+    assert len(known) == len(ENTRIES)
+    for line in report.lines:
+        values = values_of(line)
+        assert set(values) <= known
+        for entry in ENTRIES:
+            if entry.empty == "never":
+                assert values[entry.name] not in {None, ""}, entry.name
+
+
+def test_the_committed_dictionary_is_in_step() -> None:
+    """The page says what the code publishes today."""
+    committed = (ROOT / "docs/data-dictionary.md").read_text("utf-8")
+    assert committed == dictionary_page(), "run: make schemas"
+
+
+def test_the_documented_example_redoes_a_chart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very text of the page, run on the repository's figures, finds the chart's frontier."""
+    report = Report(inputs_of(ROOT))
+    subject = next(one for one in report.subjects if one.id == "mnist-cnn")
+    rows = report.rows_of(subject)
+    chart = cost_against_time(rows, "full", identifier="x", job="job", colours=report.colours)
+    assert chart is not None
+    (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset(report.rows)))
+    monkeypatch.chdir(tmp_path)
+    (block,) = _BLOCK.findall((ROOT / "docs/using-the-data.md").read_text("utf-8"))
+    names: dict[str, Any] = {}
+    exec(block, names)  # noqa: S102  the page's own text
+    found = names["frontier"].fetchall()
+    columns = [column.name for column in chart.table.columns]
+    drawn = [dict(zip(columns, row, strict=True)) for row in chart.table.rows]
+    expected = [row for row in drawn if row["on_frontier"] == "yes"]
+    expected.sort(key=lambda row: row["time_s"])
+    assert [one[0] for one in found] == [row["machine"] for row in expected]
+    assert [one[3] for one in found] == [row["batch_size"] for row in expected]
+    assert [one[5] for one in found] == pytest.approx([float(row["cost_USD"]) for row in expected])
