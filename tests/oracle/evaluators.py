@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from exact_operators import AffineGrid, Erf, GlobalLpPool, GlobalMaxPool, LpNormalization
+from oracle.pooling import AveragePool, LpPool
 from oracle.precision import in_type
 from oracle.suite import Array
 
@@ -41,7 +42,16 @@ class Gelu(OpRun):
         return (0.5 * x * (1 + inner),)
 
 
-_EXACT = [AffineGrid, Erf, Gelu, GlobalLpPool, GlobalMaxPool, LpNormalization]
+_EXACT = [
+    AffineGrid,
+    AveragePool,
+    Erf,
+    Gelu,
+    GlobalLpPool,
+    GlobalMaxPool,
+    LpNormalization,
+    LpPool,
+]
 
 
 def reference(model: onnx.ModelProto) -> Run:
