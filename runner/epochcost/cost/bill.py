@@ -15,7 +15,7 @@ from epochcost.cost.interrupted import schedule_at, schedule_of
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
-from epochcost.cost.parts import compute_part, hourly_parts
+from epochcost.cost.parts import Part, compute_part, hourly_parts
 from epochcost.cost.rented import (
     egress_lines,
     failure_lines,
@@ -105,15 +105,20 @@ def share(price: Price, usage: Usage) -> Quote:
         if price.owned is not None:
             return _owned(price, usage)
         schedule = share_of_a_start(usage.duration_seconds)
-        parts = hourly_parts(price)
-        if not parts:
-            raise InputError(f"{price.id}: demanded a price per hour for a share; got none")
         lines = (
-            *hourly_lines(parts, schedule, usage.machines),
+            *hourly_lines(require_hourly_parts(price), schedule, usage.machines),
             *storage_lines(price, schedule, usage.machines),
             *egress_lines(price, usage),
         )
         return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
+
+
+def require_hourly_parts(price: Price) -> tuple[Part, ...]:
+    """The hourly parts of which a share is charged; raises InputError where there is none."""
+    parts = hourly_parts(price)
+    if not parts:
+        raise InputError(f"{price.id}: demanded a price per hour for a share; got none")
+    return parts
 
 
 def quotes_in_a_row(price: Price, usages: Iterable[Usage]) -> tuple[Quote, ...]:

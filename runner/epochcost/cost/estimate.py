@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
-from epochcost.cost.bill import quote, share
-from epochcost.cost.lines import Quote, Usage
+from epochcost.cost.lines import Usage
 from epochcost.cost.money import QUANTUM, exact_arithmetic
+from epochcost.cost.totals import quoted_total, shared_total
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
@@ -95,7 +95,7 @@ def billed_cost(
     and not what it costs. Without a price, or where the plan cannot be applied, Unpriced with the
     reason.
     """
-    bill = partial(quote, billing=billing, credit=Decimal(0))
+    bill = partial(quoted_total, billing=billing)
     return _estimated(bill, price, time, vcpus, accelerated)
 
 
@@ -103,11 +103,11 @@ def prorated_cost(
     price: Price | None, time: Time, *, vcpus: int | None = None, accelerated: bool = False
 ) -> Cost:
     """Charge this time its share of a running job's bill, as ``bill.share`` does."""
-    return _estimated(share, price, time, vcpus, accelerated)
+    return _estimated(shared_total, price, time, vcpus, accelerated)
 
 
 def _estimated(
-    bill: Callable[[Price, Usage], Quote],
+    bill: Callable[[Price, Usage], Decimal],
     price: Price | None,
     time: Time,
     vcpus: int | None,
@@ -117,10 +117,11 @@ def _estimated(
         return Unpriced("no price is known")
     try:
         with exact_arithmetic():
-            low, mean, high = (
-                bill(price, Usage(seconds, vcpus=vcpus, accelerated=accelerated)).total
+            amounts = {
+                seconds: bill(price, Usage(seconds, vcpus=vcpus, accelerated=accelerated))
                 for seconds in (time.low, time.mean, time.high)
-            )
+            }
     except InputError as error:
         return Unpriced(str(error))
+    low, mean, high = (amounts[seconds] for seconds in (time.low, time.mean, time.high))
     return Estimate(low, mean, high, price.currency, price.id, price.assumed)

@@ -18,6 +18,7 @@ from decimal import (
     getcontext,
     setcontext,
 )
+from functools import lru_cache
 
 from epochcost.errors import InputError
 
@@ -94,3 +95,12 @@ def kept_positive(value: Decimal, name: str = "rate") -> Decimal:
     if quantity <= 0:
         raise InputError(f"{name}: demanded an amount above 0, at least 1e-18; got {value:.6g}")
     return quantity
+
+
+@lru_cache(maxsize=1024)
+def exponential(exponent: Decimal) -> Decimal:
+    """The power of e, to 60 digits; kept, as it takes a while and a plan's own powers come again.
+
+    To be called inside `exact_arithmetic`, where each call of an exponent has the same answer.
+    """
+    return exponent.exp()

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from epochcost.cost.money import kept, kept_positive
+from epochcost.specs.identity import Identity
 from epochcost.specs.price import Price
 from epochcost.specs.terms import COMMITTED, COMPUTE, Commitment, Component
 from epochcost.units import SECONDS_PER_HOUR, plain
@@ -53,28 +54,13 @@ def hourly_parts(price: Price) -> tuple[Part, ...]:
 
     Raises InputError where a rate is below 1e-18.
     """
-    return _hourly_parts(_Identity(price))
-
-
-class _Identity:
-    """A price as a key; to hash all that is in it would take longer than what is kept by it."""
-
-    __slots__ = ("price",)
-
-    def __init__(self, price: Price) -> None:
-        self.price = price
-
-    def __hash__(self) -> int:
-        return id(self.price)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.price is other.price
+    return _hourly_parts(Identity(price))
 
 
 # Prices are frozen, and each bills many jobs.
 @lru_cache(maxsize=256)
-def _hourly_parts(identity: _Identity) -> tuple[Part, ...]:
-    price = identity.price
+def _hourly_parts(identity: Identity[Price]) -> tuple[Part, ...]:
+    price = identity.value
     parts = [] if price.amount is None else [compute_part(price.amount)]
     if price.commitment is not None:
         parts.extend(_commitment_parts(price.commitment))

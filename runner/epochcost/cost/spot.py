@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from epochcost.cost.checkpoints import daly_interval_seconds
-from epochcost.cost.money import kept
+from epochcost.cost.money import exponential, kept
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Interruptions
@@ -168,7 +168,7 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
     last = job.work - saves * job.interval
     stretches = saves * _grown(rate * (job.interval + job.save)) + _grown(rate * last)
     begun = _lost(rate * job.first_start)
-    running = (rate * job.later_start).exp() * (stretches + begun) / rate
+    running = exponential(rate * job.later_start) * (stretches + begun) / rate
     starting = running * _lost(rate * job.later_start) + begun / rate
     saving = saves * job.save
     rework = running - job.work - saving - starting
@@ -179,7 +179,7 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
     """Every interruption of work costs a save and what it takes to go on, and no work."""
     rate = job.rate
     begun = _lost(rate * job.first_start) / rate
-    noticed = rate * (rate * job.later_start).exp() * (job.work + begun)
+    noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
     starting = noticed * _lost(rate * job.later_start) / rate + begun
     saving = rate * job.work * job.save
     running = job.work + saving + starting
@@ -225,10 +225,10 @@ def _life_on_notice(job: SpotJob) -> _Life:
     Its mean is (1 - exp(-r w)) / r, half its mean square (1 - exp(-r w)) / r^2 - w exp(-r w) / r.
     """
     assert job.lifetime is not None, "a life has a lifetime"
-    rate, reached = job.rate, (-job.rate * job.later_start).exp()
+    rate, reached = job.rate, exponential(-job.rate * job.later_start)
     longest = job.lifetime - job.later_start - job.save
     mean = _lost(rate * longest) / rate
-    half_square = mean / rate - longest * (-rate * longest).exp() / rate
+    half_square = mean / rate - longest * exponential(-rate * longest) / rate
     worked = reached * mean
     return _Life(worked, half_square / mean, reached * job.save, worked)
 
@@ -239,7 +239,7 @@ def _life_of_stretches(job: SpotJob, interval: Decimal) -> _Life:
     The last life exceeds the job's end by E[K (K - 1)] / 2 E[K] stretches.
     """
     rate, stretch = job.rate, interval + job.save
-    reached, stays = (-rate * job.later_start).exp(), (-rate * stretch).exp()
+    reached, stays = exponential(-rate * job.later_start), exponential(-rate * stretch)
     most = ((job.longest - job.later_start) / stretch).to_integral_value()
     through, gone = stays**most, _lost(rate * stretch)
     mean = reached * stays * (1 - through) / gone
@@ -252,9 +252,9 @@ def _life_of_stretches(job: SpotJob, interval: Decimal) -> _Life:
 
 def _lost(exponent: Decimal) -> Decimal:
     """1 - exp(-x): the chance to be interrupted."""
-    return exponent if exponent < _TINY else 1 - (-exponent).exp()
+    return exponent if exponent < _TINY else 1 - exponential(-exponent)
 
 
 def _grown(exponent: Decimal) -> Decimal:
     """exp(x) - 1."""
-    return exponent if exponent < _TINY else exponent.exp() - 1
+    return exponent if exponent < _TINY else exponential(exponent) - 1

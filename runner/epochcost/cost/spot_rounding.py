@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decimal import ROUND_FLOOR, Decimal
 from itertools import islice
 
-from epochcost.cost.money import kept
+from epochcost.cost.money import exponential, kept
 from epochcost.cost.spot import SpotJob, SpotTime
 from epochcost.cost.starts import rounded
 from epochcost.specs.billing import Billing
@@ -43,7 +43,7 @@ def _added_to_last(job: SpotJob, rule: Billing) -> Decimal:
     half = rule.increment_seconds / 2
     if not job.ends_in_time:
         return half
-    calm = (-job.rate * job.undisturbed).exp()
+    calm = exponential(-job.rate * job.undisturbed)
     added = calm * (rounded(job.undisturbed, rule) - job.undisturbed)
     if job.interval is None:
         return added + (1 - calm) * half
@@ -60,13 +60,13 @@ def _last_starts(job: SpotJob) -> Iterator[tuple[Decimal, Decimal]]:
     assert job.interval is not None, "a job in stretches has an interval"
     stretches, stretch = int(job.segments), job.interval + job.save
     tail = job.work - (stretches - 1) * job.interval
-    again = (job.rate * job.later_start).exp()
-    interruptions, length = again * ((job.rate * tail).exp() - 1), job.later_start + tail
-    uninterrupted, through = (-job.rate * length).exp(), (-job.rate * stretch).exp()
+    again = exponential(job.rate * job.later_start)
+    interruptions, length = again * (exponential(job.rate * tail) - 1), job.later_start + tail
+    uninterrupted, through = exponential(-job.rate * length), exponential(-job.rate * stretch)
     each = again * (1 / through - 1)
     for number in range(stretches):
         if number == stretches - 1:
-            interruptions += again * (1 - (-job.rate * job.first_start).exp())
+            interruptions += again * (1 - exponential(-job.rate * job.first_start))
         yield interruptions * uninterrupted, length
         interruptions, length, uninterrupted = each, length + stretch, uninterrupted * through
 
@@ -74,7 +74,7 @@ def _last_starts(job: SpotJob) -> Iterator[tuple[Decimal, Decimal]]:
 def _added_to_interrupted(rate: Decimal, longest: Decimal, rule: Billing, *, free: bool) -> Decimal:
     """The mean of what is billed beyond an exponential time, given that it is below ``longest``."""
     step, minimum = rule.increment_seconds, rule.minimum_seconds
-    chance = 1 - (-rate * longest).exp()
+    chance = 1 - exponential(-rate * longest)
     if chance == 0:
         return Decimal(0)
     length = _mean_part(rate, longest, Decimal(0))
@@ -83,7 +83,7 @@ def _added_to_interrupted(rate: Decimal, longest: Decimal, rule: Billing, *, fre
         billed -= step * chance
     else:
         short = min(minimum, longest)
-        billed += minimum * (1 - (-rate * short).exp()) - _mean_part(rate, short, step)
+        billed += minimum * (1 - exponential(-rate * short)) - _mean_part(rate, short, step)
     return (billed - length) / chance
 
 
@@ -93,10 +93,10 @@ def _mean_part(rate: Decimal, end: Decimal, step: Decimal) -> Decimal:
     Of steps h with x = exp(-rate h), K of them whole before the end e:
     h ((1 - x^K) / (1 - x) - K x^K) + (K + 1) h (x^K - exp(-rate e)).
     """
-    left = (-rate * end).exp()
+    left = exponential(-rate * end)
     if step == 0:
         return (1 - left) / rate - end * left
     whole = (end / step).to_integral_value(ROUND_FLOOR)
-    through, one = (-rate * whole * step).exp(), (-rate * step).exp()
+    through, one = exponential(-rate * whole * step), exponential(-rate * step)
     full = (1 - through) / (1 - one) - whole * through
     return step * (full + (whole + 1) * (through - left))

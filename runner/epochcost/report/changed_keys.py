@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
 
+from epochcost.specs.identity import Identity
 from epochcost.specs.wording import shown
 from epochcost.units import plain
 
@@ -18,7 +20,9 @@ _SAID = frozenset({"id", "name", "notes", "source", "unconfirmed", "as_of", "val
 
 def changed_keys(before: BaseModel, after: BaseModel, within: str = "") -> str:
     """The keys whose values differ, names and sources aside; empty where there is none."""
-    one, other = dict(_leaves(before.model_dump())), dict(_leaves(after.model_dump()))
+    if before == after:
+        return ""
+    one, other = _leaves_of(Identity(before)), _leaves_of(Identity(after))
     words = [
         f"{key} {_value(one.get(key))} → {_value(other.get(key))}"
         for key in {**one, **other}
@@ -26,6 +30,12 @@ def changed_keys(before: BaseModel, after: BaseModel, within: str = "") -> str:
     ]
     more = len(words) - _MOST_KEYS
     return ", ".join(words[:_MOST_KEYS]) + (f" and {more} more" if more > 0 else "")
+
+
+# One spec is behind many costs.
+@lru_cache(maxsize=64)
+def _leaves_of(spec: Identity[BaseModel]) -> Mapping[str, Any]:
+    return dict(_leaves(spec.value.model_dump()))
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -20,4 +20,7 @@ def without_collection() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            # What was made becomes old at once; the next search would walk over all of it.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()

@@ -17,7 +17,7 @@ from epochcost.report.graph_facts import GraphFacts, read_graph_facts
 from epochcost.report.ratios import StepRatios, read_ratios
 from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.records import Result
-from epochcost.results.store import ResultStore, load_all
+from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
 
 RESULTS_URI = "data/results"
@@ -83,9 +83,7 @@ def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> Read
 def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[Stored]:
     loaded = load_all(folder)
     problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
-    store = ResultStore(folder)
-    for result in loaded.results:
-        path = store.path_of(result.trial, result.hardware, result.environment.fingerprint)
+    for path, result in zip(loaded.files, loaded.results, strict=True):
         reason = unknown(result, catalogue)
         if reason:
             problems.append(f"{path}: {reason} (left out of the site)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -101,27 +101,48 @@ class Observation:
         return self.step.scaled(Decimal(1_000_000) / self.batch_size)
 
 
-def observe(inputs: Inputs) -> tuple[Observation, ...]:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a result shows by itself, whatever the specs say."""
+
+    summary: Summary
+    doubts: tuple[str, ...]
+    outliers: Outliers | None
+
+    @classmethod
+    def of(cls, result: Result) -> Seen:
+        """The statistics of a result that has samples."""
+        measured = result.measurement
+        found = outliers(measured.samples_seconds)
+        return cls(summary_of(measured), doubts_of(result), found)
+
+
+See = Callable[[Result], Seen]
+
+
+def observe(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, ...]:
     """Every measured and every published figure of plain trials, in the order of the files.
 
     Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
     machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
+    ``see`` computes a result's statistics, or knows them.
     """
-    return (*_measured(inputs, variants=False), *_published(inputs.catalogue))
+    return (*_measured(inputs, see, variants=False), *_published(inputs.catalogue))
 
 
-def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
+def observe_variants(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, ...]:
     """Every measured figure of a trial that is not the plain one, in the order of the files."""
-    return tuple(_measured(inputs, variants=True))
+    return tuple(_measured(inputs, see, variants=True))
 
 
-def _measured(inputs: Inputs, *, variants: bool) -> Iterator[Observation]:
+def _measured(inputs: Inputs, see: See, *, variants: bool) -> Iterator[Observation]:
     steps = [one for one in inputs.stored if one.result.measurement.served is None]
     stored = newest_configurations(steps)
     hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
     for one in stored:
         if bool(one.result.trial.variant) == variants:
-            yield _from_result(inputs, one, only_host=hosts[one.result.hardware] == 1)
+            only_host = hosts[one.result.hardware] == 1
+            yield _from_result(inputs, one, see(one.result), only_host=only_host)
 
 
 def _host(result: Result) -> tuple[str, str]:
@@ -143,10 +164,10 @@ def newest_configurations(stored: Sequence[Stored]) -> tuple[Stored, ...]:
     return tuple(sorted(latest.values(), key=lambda one: one.uri))
 
 
-def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observation:
+def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    summary = summary_of(result.measurement)
+    summary = seen.summary
     step = Time.measured(summary.interval.low, summary.mean, summary.interval.high)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
@@ -170,13 +191,13 @@ def _from_result(inputs: Inputs, stored: Stored, *, only_host: bool) -> Observat
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=_step_ratio(inputs, trial) if training else None,
-        doubts=doubts_of(result),
+        doubts=seen.doubts,
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
         agreement=agreement.words if agreement else None,
         vcpus=trial.vcpus,
-        outliers=outliers(result.measurement.samples_seconds),
+        outliers=seen.outliers,
         whole_epochs=result.measurement.epochs,
     )
 

@@ -77,8 +77,10 @@ def _file(side: Side, path: str) -> ResultFile:
     pure = PurePosixPath(path)
     if path not in side.stored:
         return ResultFile(path, pure.stem, pure.parent.name, ("it cannot be read",))
-    result = side.stored[path].result
-    return ResultFile(path, result.trial.title, result.hardware, doubts_of(result))
+    stored = side.stored[path]
+    known, result = side.doubts.get(stored.uri), stored.result
+    doubts = doubts_of(result) if known is None else known
+    return ResultFile(path, result.trial.title, result.hardware, doubts)
 
 
 def _stale(before: Snapshot, after: Snapshot, other: Side) -> list[str]:

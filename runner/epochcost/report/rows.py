@@ -20,6 +20,7 @@ from epochcost.cost import (
     million_inferences,
     training_costs,
 )
+from epochcost.cost.money import exact_arithmetic
 from epochcost.report.collection import without_collection
 from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe
@@ -76,8 +77,9 @@ class Row:
 
     def time(self, goal: Goal) -> Time | None:
         """How long the goal takes; None where this row is not about it."""
-        observed = self.observed
-        return {"epoch": observed.epoch, "full": observed.full, "million": observed.million}[goal]
+        if goal == "million":
+            return self.observed.million
+        return self.observed.epoch if goal == "epoch" else self.observed.full
 
     def estimate(self, goal: Goal) -> Estimate | None:
         """The cost where there is one: neither unpriced nor about something else."""
@@ -96,11 +98,13 @@ def priced(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[R
     # Once for each machine: there may be many thousand observations.
     current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
     today = {price.id for prices in current.values() for price in prices}
-    rows = [
-        _priced(observed, price, current=price is None or price.id in today)
-        for observed in observations
-        for price in _plans(catalogue, observed, current)
-    ]
+    # One context for all bills: each would set its own.
+    with exact_arithmetic():
+        rows = [
+            _priced(observed, price, current=price is None or price.id in today)
+            for observed in observations
+            for price in _plans(catalogue, observed, current)
+        ]
     return tuple(sorted(rows, key=_order))
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from epochcost.report.inputs import Inputs, Stored, unknown
 from epochcost.report.observations import (
     Observation,
+    See,
+    Seen,
     newest_configurations,
     observe,
     observe_variants,
@@ -23,19 +25,22 @@ from epochcost.report.rows import Row, priced
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.identity import Identity
 
 
 @dataclass(frozen=True)
 class Side:
     """One revision: its priced work that may differ, and all rows of the workloads concerned.
 
-    ``rows`` are all of plain trials, by workload; ``stored`` are by the result file's path.
+    ``rows`` are all of plain trials, by workload; ``stored`` are by the result file's path, and
+    ``doubts`` are those of observed results, by their address.
     """
 
     catalogue: Catalogue
     work: tuple[PricedWork, ...]
     rows: Mapping[str, tuple[Row, ...]]
     stored: Mapping[str, Stored]
+    doubts: Mapping[str, tuple[str, ...]]
     problems: tuple[str, ...]
 
 
@@ -52,18 +57,29 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     scope = _scope(before, after)
     results: dict[str, Result | str] = {}
     old, new = (_read(snapshot, scope, results) for snapshot in (before, after))
-    common = _common(old, new)
-    shared = _observed(after.catalogue, (new.newest[uri] for uri in common))
+    common, see = _common(old, new), _seen_once()
+    shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see)
     repriced = [one for one in shared if one.machine.hardware in scope.hardware]
     same = [one for one in shared if one.machine.hardware not in scope.hardware]
     rows = priced(after.catalogue, same)
     one, other = (
-        _side(
-            found, scope, (*repriced, *_observed(found.catalogue, found.newest_but(common))), rows
-        )
-        for found in (old, new)
+        _side(found, scope, (*repriced, *_observed(found.catalogue, others, see)), rows)
+        for found, others in ((one, one.newest_but(common)) for one in (old, new))
     )
     return one, other
+
+
+def _seen_once() -> See:
+    """Sees each result once: another spec of its model changes no statistics of it."""
+    known: dict[Identity[Result], Seen] = {}
+
+    def see(result: Result) -> Seen:
+        key = Identity(result)
+        if key not in known:
+            known[key] = Seen.of(result)
+        return known[key]
+
+    return see
 
 
 @dataclass(frozen=True)
@@ -184,9 +200,9 @@ def _same_specs(one: Catalogue, other: Catalogue, result: Result) -> bool:
     )
 
 
-def _observed(catalogue: Catalogue, stored: Iterable[Stored]) -> tuple[Observation, ...]:
+def _observed(catalogue: Catalogue, stored: Iterable[Stored], see: See) -> tuple[Observation, ...]:
     inputs = _inputs(replace(catalogue, published={}), stored)
-    return (*observe(inputs), *observe_variants(inputs))
+    return (*observe(inputs, see), *observe_variants(inputs, see))
 
 
 def _inputs(catalogue: Catalogue, stored: Iterable[Stored]) -> Inputs:
@@ -210,6 +226,7 @@ def _side(
         ),
         rows=_by_subject((*same, *rows)),
         stored=found.stored,
+        doubts={one.evidence.uri: one.doubts for one in measured},
         problems=found.problems,
     )
 

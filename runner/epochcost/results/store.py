@@ -31,10 +31,14 @@ _HOST_DIGITS = 4
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a folder holds: its results, and a fault for each file that is not one."""
+    """What a folder holds: its results, and a fault for each file that is not one.
+
+    ``files`` are those of the results, in their order.
+    """
 
     results: tuple[Result, ...]
     faults: tuple[Fault, ...]
+    files: tuple[Path, ...] = ()
 
     def require_sound(self) -> tuple[Result, ...]:
         """The results; raises ResultError naming every damaged file, if there is one."""
@@ -79,14 +83,14 @@ class ResultStore:
 
 def load_all(folder: Path) -> Loaded:
     """Every result under ``folder``, ordered by file name; a missing folder is empty."""
-    results: list[Result] = []
+    results: dict[Path, Result] = {}
     faults: list[Fault] = []
     for path in sorted(folder.glob("*/*.json")):
         try:
-            results.append(_read(path, folder))
+            results[path] = _read(path, folder)
         except DamagedResultError as error:
             faults.append(error.fault)
-    return Loaded(tuple(results), tuple(faults))
+    return Loaded(tuple(results.values()), tuple(faults), tuple(results))
 
 
 def newest(results: Iterable[Result]) -> tuple[Result, ...]:

@@ -79,7 +79,8 @@ def drift(samples: Sequence[float]) -> float | None:
     if len(samples) < _FEWEST_FOR_SHAPE:
         return None
     third = len(samples) // 3
-    first, last = (np.asarray(part, np.float64) for part in (samples[:third], samples[-third:]))
+    times = np.asarray(samples, np.float64)
+    first, last = times[:third], times[-third:]
     change = float(last.mean() - first.mean())
     if abs(change) < _LEAST_DRIFT * first.mean():
         return None
@@ -110,6 +111,6 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     best = int(between.argmax())
     modes = Modes(float(lower[best]), float(upper[best]), float(1 - shares[best]))
     rarer = min(modes.slow_share, 1 - modes.slow_share)
-    apart = modes.slow >= modes.fast * (1 + _LEAST_GAP)
-    explained = between[best] >= _LEAST_EXPLAINED * times.var()
-    return modes if apart and explained and rarer >= _LEAST_MODE_SHARE else None
+    if modes.slow < modes.fast * (1 + _LEAST_GAP) or rarer < _LEAST_MODE_SHARE:
+        return None
+    return modes if between[best] >= _LEAST_EXPLAINED * times.var() else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -30,6 +31,7 @@ def _between(ordered: NDArray[np.float64], place: float) -> float:
     return low + (high - low) * (place - below)
 
 
+@lru_cache(maxsize=1024)
 def student_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t for a probability above one half, to 1 % up to 0.995.
 

@@ -227,15 +227,15 @@ def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: flo
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z
-    stretched = spreads * (widening * math.sqrt(2))
-    slopes = weights / stretched * (2 / math.sqrt(math.pi))
+    narrowness = 1 / (spreads * (widening * math.sqrt(2)))
+    slopes = weights * narrowness * (2 / math.sqrt(math.pi))
     least = float(spreads.min()) * widening * z
     found = math.sqrt(float(weights @ (spreads * spreads))) * widening * z
     wanted = math.sqrt(-math.log(1 - level))
     for _ in range(_MOST_STEPS):
-        places = found / stretched
+        places = found * narrowness
         # NumPy has no erfc, and a polynomial by arrays takes longer.
-        outside = float(weights @ [math.erfc(place) for place in places.tolist()])
+        outside = float(weights @ np.array(list(map(math.erfc, places.tolist()))))
         slope = float(slopes @ np.exp(-places * places))
         root = math.sqrt(-math.log(outside))
         step = (wanted - root) * 2 * root * outside / slope
