@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import onnx
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost import graphs
@@ -21,16 +23,25 @@ from epochcost.errors import CapabilityError, ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import data_inputs, parameter_count
+from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
 from epochcost.results.atomic import write_atomically
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How many numbers are trained, and the operations of one example's forward pass."""
+    """How many numbers are trained, and the operations of one example's forward pass.
+
+    ``looked_up`` of the numbers stand in tables of which a step reads some rows only.
+    """
 
     parameters: int
     forward_flops: float
+    looked_up: int = 0
+
+    @property
+    def read_whole(self) -> int:
+        """The numbers that every step reads."""
+        return self.parameters - self.looked_up
 
 
 _KEPT = TypeAdapter(Arithmetic)
@@ -80,12 +91,25 @@ def _code() -> str:
     return f"{version('onnx')} {code}"
 
 
+def _looked_up(graph: onnx.ModelProto) -> int:
+    """The parameters that are nothing but the tables of Gather."""
+    tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
+    others = {
+        name
+        for node in graph.graph.node
+        for at, name in enumerate(node.input)
+        if node.op_type != "Gather" or at > 0
+    }
+    only = tables - others
+    return sum(math.prod(one.shape) for one in parameters(graph) if one.name in only)
+
+
 def _count(path: Path, dimensions: dict[str, int]) -> Arithmetic | None:
     try:
         graph = load_model(path)
         batch = dict.fromkeys(symbolic_dimensions(graph), 1)
         bound = bind_dimensions(graph, batch | dimensions)
         examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
-        return Arithmetic(parameter_count(graph), flops(bound) / int(examples))
+        return Arithmetic(parameter_count(graph), flops(bound) / int(examples), _looked_up(graph))
     except ModelError:
         return None

@@ -26,7 +26,8 @@ from epochcost.units import plain, seconds
 class ServingRow:
     """One scenario on one machine under one price plan; ``run`` None: no rate kept the bound.
 
-    ``million`` is the cost of a million samples at the rate of the run.
+    ``million`` is the cost of a million samples at the rate of the run. ``runs`` are all of the
+    trial, ``bound_seconds`` the latency that a server has to keep.
     """
 
     model: str
@@ -42,6 +43,8 @@ class ServingRow:
     million: Cost
     evidence: Evidence
     doubts: tuple[str, ...] = ()
+    runs: tuple[LoadGenRun, ...] = ()
+    bound_seconds: float | None = None
 
     @property
     def assumed(self) -> bool:
@@ -103,6 +106,8 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
             million=_million(price, served.run, machine),
             evidence=Evidence("result file", stored.uri),
             doubts=doubts_of(result),
+            runs=served.runs,
+            bound_seconds=_bound_seconds(stored),
         )
 
 
@@ -126,6 +131,13 @@ def _load(stored: Stored) -> str:
         within = seconds(float(load.server_latency_ms) / 1e3)
         words += f", {plain(load.latency_percentile * 100)} % within {within}"
     return words
+
+
+def _bound_seconds(stored: Stored) -> float | None:
+    """The latency that a server has to keep; None in other scenarios."""
+    load = stored.result.trial.load
+    bound = load.server_latency_ms if load is not None else None
+    return None if bound is None else float(bound) / 1e3
 
 
 def _batching(stored: Stored) -> str:

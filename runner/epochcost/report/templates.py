@@ -22,7 +22,7 @@ from epochcost.report.figures.dots import owned_hour
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
 from epochcost.report.subjects import Subject
 from epochcost.specs.price import Price
-from epochcost.units import plain, scientific, seconds
+from epochcost.units import memory, plain, scientific, seconds
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -94,6 +94,14 @@ def _joules(energy: Decimal) -> str:
     return f"{float(energy):.3g} J"
 
 
+def _kilowatt_hours(energy: Decimal) -> str:
+    return f"{float(energy):.3g} kWh" if energy >= 1 else f"{float(energy) * 1000:.3g} Wh"
+
+
+def _kilograms(mass: Decimal) -> str:
+    return f"{float(mass):.3g} kg" if mass >= 1 else f"{float(mass) * 1000:.3g} g"
+
+
 def _gib(size_bytes: int) -> str:
     return f"{size_bytes / _GIB:.1f} GiB"
 
@@ -105,6 +113,7 @@ def _owned_hour(price: Price) -> str:
 _FILTERS: dict[str, Callable[..., Any]] = {
     "agreement": claim_words.agreement_words,
     "amount": wording.amount_words,
+    "bytes": memory,
     "billing": wording.billing_words,
     "cost": wording.cost_words,
     "cost_range": wording.cost_range,
@@ -117,6 +126,8 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "goal": wording.goal_words,
     "hour_rate": wording.hour_words,
     "joules": _joules,
+    "kilograms": _kilograms,
+    "kwh": _kilowatt_hours,
     "linked": linked,
     "machine_uri": _machine_address,
     "ours": claim_words.ours_words,

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from epochcost.report.answers import answer
+from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.batch import time_by_batch_on_machine
 from epochcost.report.figures.dots import workloads_compared
+from epochcost.report.figures.roofline import roofline
 from epochcost.report.pages.page import Page, Report, grouped, machine_uri
+from epochcost.report.roofline import Achieved, achieved
 from epochcost.report.rows import Goal, Row
 from epochcost.report.subjects import Subject
 from epochcost.results.records import Environment
 from epochcost.specs.current import current_prices
 from epochcost.specs.hardware import Hardware
 
+Value = Literal["good", "fair", "bad", "alone"]
+# Times the cheapest of all: up to which a machine is good value, and from which it is bad.
+_GOOD, _BAD = 1.1, 2.0
+_DEVICES = ("cuda", "cpu")
+
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a machine stands for one goal: the best of it, and of all machines."""
+    """Where a machine stands for one goal: its best, and the best of all ``machines``."""
 
     subject: Subject
     goal: Goal
     here: Row
     best: Row
+    machines: int
 
     @property
     def factor(self) -> float:
@@ -32,6 +42,15 @@ class Standing:
         assert ours is not None, "a standing is among priced rows"
         assert theirs is not None, "a standing is among priced rows"
         return float(ours.mean / theirs.mean)
+
+    @property
+    def value(self) -> Value:
+        """What a reader makes of the factor; of a job timed nowhere else nothing can be said."""
+        if self.machines == 1:
+            return "alone"
+        if self.factor <= _GOOD:
+            return "good"
+        return "bad" if self.factor > _BAD else "fair"
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -44,7 +63,12 @@ def pages(report: Report) -> Iterator[Page]:
         template="machines.md.jinja",
         context={
             "timed": [(one, counts) for one, counts in counted if _figures(counts)],
-            "untimed": [(one, counts) for one, counts in counted if not _figures(counts)],
+            "untimed": sorted(
+                grouped(
+                    [(one, counts) for one, counts in counted if not _figures(counts)],
+                    lambda pair: pair[0].provider,
+                ).items()
+            ),
         },
         description="Every machine, what it is made of, and how many figures it has.",
     )
@@ -66,6 +90,7 @@ def _figures(counts: dict[str, int]) -> int:
 def _page(report: Report, hardware: Hardware) -> Page:
     rows = report.rows_on(hardware)
     prices = report.catalogue.prices_of(hardware.id)
+    reached = achieved(report.inputs, hardware, report.observations_on(hardware))
     return Page(
         uri=machine_uri(hardware.id),
         title=hardware.name,
@@ -77,10 +102,12 @@ def _page(report: Report, hardware: Hardware) -> Page:
             "current": current_prices(prices),
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
-            "standings": list(_standings(report, rows)),
+            "standings": sorted(_standings(report, rows), key=lambda one: one.factor),
+            "achieved": reached,
             "hosts": _hosts(report, hardware),
         },
         figures={
+            **{f"roofline_{device}": _roofline(hardware, device, reached) for device in _DEVICES},
             "workloads": workloads_compared(
                 rows, identifier=f"machine-{hardware.id}-workloads", colours=report.colours
             ),
@@ -92,13 +119,18 @@ def _page(report: Report, hardware: Hardware) -> Page:
     )
 
 
+def _roofline(hardware: Hardware, device: str, reached: Sequence[Achieved]) -> Figure | None:
+    mine = [one for one in reached if one.roof.device == device]
+    return roofline(mine, identifier=f"machine-{hardware.id}-roofline-{device}")
+
+
 def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
     here = grouped(rows, lambda row: row.observed.subject)
     for subject in report.subjects:
         for goal, among_all in report.answers_of(subject).items():
             mine, best = answer(here.get(subject, ()), goal), among_all.cheapest
             if mine and mine.cheapest and best:
-                yield Standing(subject, goal, mine.cheapest.row, best.row)
+                yield Standing(subject, goal, mine.cheapest.row, best.row, among_all.machines)
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:

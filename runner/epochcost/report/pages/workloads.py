@@ -9,17 +9,23 @@ from decimal import Decimal
 from epochcost.report.answers import Answer
 from epochcost.report.arithmetic import arithmetic_of
 from epochcost.report.charts.figure import Figure
+from epochcost.report.emissions import Drawn, drawn
+from epochcost.report.estimates import EstimatedRow
 from epochcost.report.figures.batch import cost_by_batch, time_by_batch
 from epochcost.report.figures.cost_time import cost_against_time
 from epochcost.report.figures.estimated import estimated_costs
+from epochcost.report.figures.latency import latency_by_rate
+from epochcost.report.figures.relative import cpu_against_gpu_figure
 from epochcost.report.figures.scaling import speedup_by_vcpus
 from epochcost.report.figures.sweep import memory_by_batch, rate_by_batch
 from epochcost.report.observations import Observation
-from epochcost.report.pages.page import Page, Report, subject_uri
-from epochcost.report.rows import Row
+from epochcost.report.pages.page import Page, Report, grouped, subject_uri
+from epochcost.report.relative import Relative, cpu_against_gpu
+from epochcost.report.rows import Goal, Row
+from epochcost.report.step_parts import estimated_parts, forward_shares
 from epochcost.report.subjects import Subject
 from epochcost.report.variants import Comparison, Scaling, comparisons, scalings
-from epochcost.report.wording import full_training_words
+from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
 from epochcost.specs.published import Published
 from epochcost.units import memory, scientific
@@ -28,21 +34,39 @@ from epochcost.units import memory, scientific
 _BYTES_PER_PARAMETER = 4
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A workload in the list, with its answers, or its costs where it is only estimated."""
+
+    subject: Subject
+    answers: tuple[Answer, ...]
+    estimated: tuple[EstimatedRow, ...]
+
+
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
     listed = [
-        (subject, _answers(report, subject), report.estimated.get(subject.id, ()))
-        for subject in report.subjects
+        Listed(subject, _answers(report, subject), report.estimated.get(subject.id, ()))
+        for subject in sorted(report.subjects, key=lambda one: one.name.casefold())
     ]
     yield Page(
         uri="models/index.md",
         title="Models",
         template="workloads.md.jinja",
-        context={"listed": listed},
-        description="Every workload with a figure, and what is cheapest for it.",
+        context={"groups": sorted(grouped(listed, _task).items(), key=_published_last)},
+        description="Every workload by its task, and what is cheapest for it.",
     )
     for subject in report.subjects:
         yield _page(report, subject)
+
+
+def _task(listed: Listed) -> str:
+    return listed.subject.task
+
+
+def _published_last(group: tuple[str, tuple[Listed, ...]]) -> tuple[bool, str]:
+    task, members = group
+    return not any(one.subject.is_model for one in members), task.casefold()
 
 
 def _page(report: Report, subject: Subject) -> Page:
@@ -51,6 +75,8 @@ def _page(report: Report, subject: Subject) -> Page:
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
     model = report.catalogue.models.get(subject.id) if subject.is_model else None
     scaled, compared = _variants(report, subject, observed)
+    relative = _relative(rows)
+    serving = [row for row in report.serving if row.model == subject.id] if model else []
     return Page(
         uri=subject_uri(subject),
         title=subject.name,
@@ -64,7 +90,12 @@ def _page(report: Report, subject: Subject) -> Page:
             "answers": _answers(report, subject),
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
-            "serving": [row for row in report.serving if row.model == subject.id] if model else (),
+            "serving": serving,
+            "relative": relative,
+            "devices": sorted({row.observed.machine.device for row in rows if row.training}),
+            "forward": forward_shares(observed),
+            **_parts(report, model),
+            "drawn": _drawn(report, rows),
             "scalings": scaled,
             "comparisons": compared,
             "measured": [one for one in observed if one.kind == "measured"],
@@ -77,8 +108,38 @@ def _page(report: Report, subject: Subject) -> Page:
         figures={
             **_figures(report, subject, rows, observed),
             "scaling": speedup_by_vcpus(scaled, identifier=f"{_stem(subject)}-scaling"),
+            "relative": cpu_against_gpu_figure(
+                relative,
+                identifier=f"{_stem(subject)}-relative",
+                job=goal_words(relative.goal) if relative else "",
+            ),
+            "latency": latency_by_rate(
+                serving, identifier=f"{_stem(subject)}-latency", colours=report.colours
+            ),
         },
     )
+
+
+def _relative(rows: Sequence[Row]) -> Relative | None:
+    """CPUs against a GPU: for the full training, else for a million inferences."""
+    return cpu_against_gpu(rows, "full") or cpu_against_gpu(rows, "million")
+
+
+def _drawn(report: Report, rows: Sequence[Row]) -> tuple[Drawn, ...]:
+    """The energy of a full training, or where none was timed of a million inferences."""
+    goal: Goal = "full" if any(row.training for row in rows) else "million"
+    return drawn(report.catalogue, rows, goal)
+
+
+def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
+    """The parts of a training step at the first batch size of the spec."""
+    if model is None or model.graph is None or model.training is None:
+        return {"parts": (), "parts_batch": 0}
+    size = model.training.batch_sizes[0]
+    counted = arithmetic_of(
+        report.catalogue.graph_path(model), model.dimensions, report.inputs.cache
+    )
+    return {"parts": estimated_parts(counted, model.training, size), "parts_batch": size}
 
 
 def _answers(report: Report, subject: Subject) -> tuple[Answer, ...]:

@@ -1,0 +1,88 @@
+"""Latency percentiles against the rate of a server, with the bound that it has to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.report.charts import axes, theme
+
+_HEIGHT = 320
+_DASHES = {"median": [1, 0], "90 % below": [6, 3], "99 % below": [2, 3]}
+_SHAPES = {"median": "circle", "90 % below": "square", "99 % below": "triangle-up"}
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPoint:
+    """One percentile of one run, in seconds, at the rate that was completed."""
+
+    machine: str
+    percentile: str
+    samples_per_second: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LatencyChart:
+    """The chart's input; ``bounds`` are the latencies that servers promise, in seconds."""
+
+    points: tuple[LatencyPoint, ...]
+    bounds: tuple[float, ...]
+    colours: tuple[tuple[str, int], ...]
+
+    def spec(self) -> dict[str, Any]:
+        """A line for each machine (colour) and percentile (dash and shape), on log axes."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        chart = alt.layer(*_layers(alt, self))
+        return theme.finished(chart, _HEIGHT, "Latency percentiles against the rate.")
+
+
+def _layers(alt: Any, chart: LatencyChart) -> list[Any]:
+    rates = axes.log_domain(point.samples_per_second for point in chart.points)
+    times = axes.log_domain([*(point.seconds for point in chart.points), *chart.bounds])
+    x = alt.X(
+        "rate:Q",
+        scale=alt.Scale(type="log", domain=rates, nice=False),
+        axis=alt.Axis(values=axes.log_ticks(rates), labelExpr=axes.COUNT_LABEL),
+        title="samples per second (log scale)",
+    )
+    y = alt.Y(
+        "seconds:Q",
+        scale=alt.Scale(type="log", domain=times, nice=False),
+        axis=alt.Axis(values=axes.time_ticks(times), labelExpr=axes.SECONDS_LABEL),
+        title="latency (log scale)",
+    )
+    series = theme.series_scale(dict(chart.colours), (point.machine for point in chart.points))
+    colour = alt.Color("machine:N", scale=alt.Scale(**series), title="machine")
+    base = alt.Chart(alt.Data(values=[_datum(point) for point in chart.points])).encode(
+        x=x, y=y, color=colour
+    )
+    names = list(_DASHES)
+    dash = alt.Scale(domain=names, range=list(_DASHES.values()))
+    shape = alt.Scale(domain=names, range=list(_SHAPES.values()))
+    tips = [
+        alt.Tooltip("machine:N"),
+        alt.Tooltip("percentile:N"),
+        alt.Tooltip("rate:Q", title="samples per second", format=".4~g"),
+        alt.Tooltip("seconds:Q", title="latency in s", format=".3~g"),
+    ]
+    bounds = alt.Chart(alt.Data(values=[{"seconds": bound} for bound in chart.bounds]))
+    return [
+        bounds.mark_rule(strokeDash=[4, 4], color="var(--ec-ink)").encode(y=y),
+        base.mark_line(strokeWidth=2).encode(
+            strokeDash=alt.StrokeDash("percentile:N", scale=dash, title="latency")
+        ),
+        base.mark_point(filled=True, size=60).encode(
+            shape=alt.Shape("percentile:N", scale=shape, title="latency"), tooltip=tips
+        ),
+    ]
+
+
+def _datum(point: LatencyPoint) -> dict[str, Any]:
+    return {
+        "machine": point.machine,
+        "percentile": point.percentile,
+        "rate": point.samples_per_second,
+        "seconds": point.seconds,
+    }

@@ -1,0 +1,124 @@
+"""A roofline: achieved operations per second against operations per byte, below the roof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.report.charts import axes, theme
+
+_HEIGHT = 340
+_WORKS = {"training": 0, "inference": 1}
+_FLOPS_LABEL = (
+    "datum.value >= 1e12 ? format(datum.value / 1e12, '~g') + ' TFLOP/s'"
+    " : datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' GFLOP/s'"
+    " : format(datum.value / 1e6, '~g') + ' MFLOP/s'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RoofPoint:
+    """One work; ``intensity`` in operations per byte, ``flops`` in operations per second."""
+
+    workload: str
+    work: str
+    mark: str
+    batch_size: int
+    intensity: float
+    flops: float
+
+
+@dataclass(frozen=True)
+class RooflineChart:
+    """The chart's input; a peak that is None is not drawn."""
+
+    points: tuple[RoofPoint, ...]
+    peak_flops: float | None
+    bytes_per_second: float | None
+
+    def spec(self) -> dict[str, Any]:
+        """Points by work (colour) and kind of figure (shape), and the roof as a line."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        chart = alt.layer(*_layers(alt, self))
+        return theme.finished(chart, _HEIGHT, "Achieved operations per second below the roof.")
+
+
+def _layers(alt: Any, chart: RooflineChart) -> list[Any]:
+    span = axes.log_domain(point.intensity for point in chart.points)
+    roof = _roof(chart, span)
+    heights = [point.flops for point in chart.points] + [end["flops"] for end in roof]
+    domain = axes.log_domain(heights)
+    x = alt.X(
+        "intensity:Q",
+        scale=alt.Scale(type="log", domain=span, nice=False),
+        axis=alt.Axis(values=axes.log_ticks(span), labelExpr=axes.COUNT_LABEL),
+        title="operations per byte moved, at most (log scale)",
+    )
+    y = alt.Y(
+        "flops:Q",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(values=axes.log_ticks(domain), labelExpr=_FLOPS_LABEL),
+        title="achieved operations per second (log scale)",
+    )
+    return [*_roof_line(alt, roof, x, y), _points(alt, chart, x, y)]
+
+
+def _points(alt: Any, chart: RooflineChart, x: Any, y: Any) -> Any:
+    works = theme.series_scale(_WORKS, (point.work for point in chart.points))
+    marks = theme.mark_scale(point.mark for point in chart.points)
+    tips = [
+        alt.Tooltip("workload:N"),
+        alt.Tooltip("work:N"),
+        alt.Tooltip("batch_size:Q", title="batch size"),
+        alt.Tooltip("flops:Q", title="operations per second", format=".3~s"),
+        alt.Tooltip("mark:N", title="figure"),
+    ]
+    return (
+        alt.Chart(alt.Data(values=[_datum(point) for point in chart.points]))
+        .mark_point(size=90, strokeWidth=2, filled=False)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("work:N", scale=alt.Scale(**works), title="work"),
+            shape=alt.Shape("mark:N", scale=alt.Scale(**marks), title="figure"),
+            tooltip=tips,
+        )
+    )
+
+
+def _roof(chart: RooflineChart, span: tuple[float, float]) -> list[dict[str, float]]:
+    """The corners of the roof from left to right; none without a peak."""
+    peak, rate = chart.peak_flops, chart.bytes_per_second
+    if peak is None:
+        return []
+    ridge = peak / rate if rate else span[0]
+    if rate and span[0] < ridge < span[1]:
+        corners = [span[0], ridge, span[1]]
+    else:
+        corners = [span[0], span[1]]
+    return [{"intensity": at, "flops": min(peak, rate * at) if rate else peak} for at in corners]
+
+
+def _roof_line(alt: Any, roof: list[dict[str, float]], x: Any, y: Any) -> list[Any]:
+    if not roof:
+        return []
+    line = alt.Chart(alt.Data(values=roof)).encode(x=x, y=y)
+    name = alt.Chart(alt.Data(values=[roof[-1] | {"words": "peak of the spec"}])).encode(x=x, y=y)
+    return [
+        line.mark_line(strokeWidth=2, strokeDash=[6, 4], color="var(--ec-ink)"),
+        name.mark_text(align="right", dx=-6, dy=-8, color="var(--ec-ink)").encode(
+            text=alt.Text("words:N")
+        ),
+    ]
+
+
+def _datum(point: RoofPoint) -> dict[str, Any]:
+    return {
+        "workload": point.workload,
+        "work": point.work,
+        "mark": point.mark,
+        "batch_size": point.batch_size,
+        "intensity": point.intensity,
+        "flops": point.flops,
+    }
