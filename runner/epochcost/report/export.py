@@ -8,6 +8,7 @@ from pathlib import Path
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.report.charts.drawing import Drawer
+from epochcost.report.drawn_files import drawn_files
 from epochcost.report.injection import inject
 from epochcost.report.site import ASSETS, Site
 
@@ -38,6 +39,8 @@ def _contents(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
     for uri, page in site.pages.items():
         yield uri, inject(page, site.figures, drawer).encode()
     for uri, content in site.files.items():
+        yield uri, content if isinstance(content, bytes) else content.encode()
+    for uri, content in drawn_files(site, drawer):
         yield uri, content if isinstance(content, bytes) else content.encode()
     yield f"{ASSETS}/vega.js", drawer.library().encode()
 

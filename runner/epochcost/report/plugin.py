@@ -20,6 +20,7 @@ from mkdocs.structure.pages import Page
 
 from epochcost.errors import EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
+from epochcost.report.drawn_files import drawn_files
 from epochcost.report.export import write_site
 from epochcost.report.injection import inject
 from epochcost.report.inputs import read_inputs
@@ -121,6 +122,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def _files(self, config: MkDocsConfig) -> list[File]:
         texts = {**self._site.pages, **self._site.files}
+        texts.update(drawn_files(self._site, self._drawer))
         texts[f"{ASSETS}/vega.js"] = self._drawer.library()
         made = [File.generated(config, uri, content=content) for uri, content in texts.items()]
         results = self._site.results.items()

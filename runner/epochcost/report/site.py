@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from jinja2 import Environment
+
+from epochcost.report import badges
 from epochcost.report import calculator as calculating
 from epochcost.report import comparison as comparing
 from epochcost.report import publication as publishing
+from epochcost.report.cards import Card, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.data_files import data_files
@@ -25,6 +29,7 @@ from epochcost.report.pages import (
     machines,
     prices,
     rent_or_buy,
+    sharing,
     sources,
     workloads,
 )
@@ -46,7 +51,7 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Changes": lambda report: chain(
         changed.pages(report), history.pages(report), changelog.pages(report)
     ),
-    "Data": data.pages,
+    "Data": lambda report: chain(data.pages(report), sharing.pages(report)),
 }
 ASSETS = "assets"
 _UNKNOWN = Publication()
@@ -65,7 +70,7 @@ class Site:
     """What a build adds to the hand-written pages; addresses are relative to the docs folder.
 
     ``results`` are the result files by address. ``figures`` by id are drawn where a page shows
-    them.
+    them. ``embedded`` are pages of one chart each, not drawn yet, and ``cards`` pictures as SVG.
     """
 
     pages: Mapping[str, str]
@@ -73,13 +78,19 @@ class Site:
     results: Mapping[str, Path]
     figures: Mapping[str, Figure]
     sections: tuple[Section, ...]
+    embedded: Mapping[str, str] = field(default_factory=dict)
+    cards: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
     """The site of the inputs; raises InputError where a template is wrong."""
     report = Report(inputs, published)
     made = environment(templates)
-    groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
+    cards: dict[str, Card] = {}
+    groups = {
+        title: tuple(_with_cards(report, title, tuple(pages(report)), cards))
+        for title, pages in PAGES.items()
+    }
     pages = [page for group in groups.values() for page in group]
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
     return Site(
@@ -91,7 +102,30 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
             Section(title, {page.uri: page.title for page in group})
             for title, group in groups.items()
         ),
+        embedded=dict(_embedded(made, pages)),
+        cards={card.uri: picture(card) for card in cards.values()},
     )
+
+
+def _with_cards(
+    report: Report, section: str, group: tuple[Page, ...], cards: dict[str, Card]
+) -> Iterator[Page]:
+    """The pages of a section, each with its card, which is kept by name."""
+    for page in group:
+        card = card_of(report, section, page, group[0])
+        cards[card.name] = card
+        yield replace(page, card=card.uri, card_words=card.spoken)
+
+
+def _embedded(made: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
+    """A page for each figure that shows nothing else and leads back to where it stands."""
+    template = made.get_template("pages/embed.html.jinja")
+    for page in pages:
+        for figure in page.figures.values():
+            if figure is not None:
+                uri = f"{page.uri.removesuffix('.md')}.html"
+                text = template.render(figure=figure, page=uri, title=page.title)
+                yield f"embed/{figure.id}.html", text
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
@@ -108,6 +142,8 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
     yield calculating.URI, calculating.script(report.rows)
     yield comparing.URI, comparing.script(report)
     yield publishing.URI, report.publication.file()
+    for badge in sharing.badges_of(report):
+        yield badge.uri, badges.badge(badge.headline)
     for figure in figures.values():
         yield from _table_files(f"data/figures/{figure.id}", figure.table)
 

@@ -39,6 +39,15 @@ class Drawer:
             _write(path, json.dumps({"spec": kept.spec, "svg": kept.svg}))
         return kept
 
+    def picture(self, svg: str) -> bytes:
+        """An SVG as PNG, a pixel for each of its units."""
+        path = self.folder / f"{_key(svg)}.png"
+        if not path.is_file():
+            import vl_convert  # noqa: PLC0415  a kept picture needs no vl-convert
+
+            _write(path, vl_convert.svg_to_png(svg))
+        return path.read_bytes()
+
     def library(self) -> str:
         """Vega, Vega-Lite and vega-embed as one script, the very versions that draw the SVG."""
         path = self.folder / f"vega-{version('vl-convert-python')}.js"
@@ -77,8 +86,8 @@ def _read(path: Path) -> Drawing | None:
         return None
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f"{path.suffix}.part")
-    part.write_text(text, encoding="utf-8")
+    part.write_bytes(content.encode() if isinstance(content, str) else content)
     part.replace(path)

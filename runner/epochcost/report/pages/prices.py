@@ -7,7 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from epochcost.report.charts.figure import Figure
+from epochcost.report.figures.billing_steps import billing_steps
 from epochcost.report.figures.dots import hourly_prices
+from epochcost.report.figures.price_history import price_history
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.current import current_prices
 from epochcost.specs.hardware import Hardware
@@ -48,14 +51,28 @@ def pages(report: Report) -> Iterator[Page]:
             ],
         },
         figures={
-            one.id: hourly_prices(
-                [(hardware.name, price) for hardware, price in one.current],
-                identifier=f"prices-hourly-{one.id}",
-                colours=report.colours,
-            )
-            for one in providers
+            "billing": billing_steps(catalogue.prices.values(), identifier="prices-by-duration"),
+            **{f"{one.id}-hourly": _hourly(report, one) for one in providers},
+            **{f"{one.id}-history": _history(one) for one in providers},
         },
     )
+
+
+def _hourly(report: Report, provider: Provider) -> Figure | None:
+    return hourly_prices(
+        _named(provider.current),
+        identifier=f"prices-hourly-{provider.id}",
+        colours=report.colours,
+    )
+
+
+def _history(provider: Provider) -> Figure | None:
+    prices = _named((*provider.current, *provider.earlier))
+    return price_history(prices, identifier=f"prices-history-{provider.id}")
+
+
+def _named(priced: Sequence[Priced]) -> list[tuple[str, Price]]:
+    return [(hardware.name, price) for hardware, price in priced]
 
 
 def _providers(priced: Sequence[Priced]) -> list[Provider]:

@@ -1,0 +1,128 @@
+"""Social cards: what stands beside a link to a page elsewhere, a title and its key figure.
+
+One for each section of the site, and one for each workload that was timed. Drawn as SVG here;
+1200 by 630 pixels, as Open Graph's readers show them whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from epochcost.report.charts.palette import DARK
+from epochcost.report.charts.theme import FONT
+from epochcost.report.headlines import headline
+from epochcost.report.pages.page import Page, Report, subject_uri
+from epochcost.report.subjects import Subject
+from epochcost.report.svg_text import broken, shown
+from epochcost.report.wording import counted, date_range
+
+WIDTH, HEIGHT = 1200, 630
+_MARGIN = 80
+_TITLE, _FIGURE, _WORDS, _NAME = 56, 104, 34, 28
+_LOGO = '<path d="M5 4v23h23" fill="none" stroke="{ink}" stroke-width="3"/>'
+_STEPS = '<path d="M10 9h6v7h6v6h5" fill="none" stroke="{line}" stroke-width="3"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card says; ``name`` is fit for addresses."""
+
+    name: str
+    title: str
+    figure: str
+    words: str
+
+    @property
+    def uri(self) -> str:
+        """Where its picture is."""
+        return f"assets/cards/{self.name}.png"
+
+    @property
+    def spoken(self) -> str:
+        """All of it in one line, for who cannot see it."""
+        return f"{self.title} {self.figure}: {self.words}"
+
+
+def card_of(report: Report, section: str, page: Page, first: Page) -> Card:
+    """The card of a page: its own where it is of a timed workload, else its section's."""
+    subject = page.context.get("subject")
+    if isinstance(subject, Subject):
+        found = headline(report.answers_of(subject))
+        if found is not None:
+            name = subject_uri(subject).removesuffix(".md").replace("/", "-")
+            return Card(name, subject.name, found.amount, f"{found.job} {found.where}")
+    figure, words = _SECTIONS.get(section, _all)(report)
+    return Card(section.lower().replace(" ", "-"), first.title, figure, words)
+
+
+def _all(report: Report) -> tuple[str, str]:
+    timed = sum(bool(report.answers_of(one)) for one in report.subjects)
+    return counted(timed, "workload"), "timed or published, with intervals, dates and evidence"
+
+
+def _models(report: Report) -> tuple[str, str]:
+    return _all(report)[0], "what an epoch, a whole training and a million inferences cost"
+
+
+def _machines(report: Report) -> tuple[str, str]:
+    return counted(len(report.catalogue.hardware), "machine"), "what each costs and is good for"
+
+
+def _prices(report: Report) -> tuple[str, str]:
+    prices = report.catalogue.prices.values()
+    dates = date_range(price.as_of for price in prices)
+    return counted(len(prices), "price"), f"of {dates}, each with its source"
+
+
+def _sources(report: Report) -> tuple[str, str]:
+    return counted(len(report.catalogue.published), "published table"), "recomputed, cell by cell"
+
+
+def _data(report: Report) -> tuple[str, str]:
+    return counted(len(report.lines), "figure"), "as Parquet, CSV and JSON, with a data dictionary"
+
+
+_SECTIONS: Mapping[str, Callable[[Report], tuple[str, str]]] = MappingProxyType(
+    {
+        "Models": _models,
+        "Machines": _machines,
+        "Prices": _prices,
+        "Sources": _sources,
+        "Data": _data,
+    }
+)
+
+
+def picture(card: Card) -> str:
+    """The card as SVG, its text within its margins."""
+    ink, soft, line = (DARK[f"--ec-{name}"] for name in ("ink", "soft", "series-1"))
+    width = WIDTH - 2 * _MARGIN
+    title = broken(card.title, _TITLE, width, 2)
+    words = broken(card.words, _WORDS, width, 2)
+    figure = broken(card.figure, _FIGURE, width, 1)
+    parts = [
+        *_lines(title, _TITLE, 150, ink, "600"),
+        *_lines(figure, _FIGURE, 370, line, "700"),
+        *_lines(words, _WORDS, 440, soft, "400"),
+        *_lines(["epochcost"], _NAME, HEIGHT - 62, soft, "500", left=_MARGIN + 56),
+    ]
+    logo = (_LOGO + _STEPS).format(ink=soft, line=line)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}">'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{DARK["--ec-paper"]}"/>'
+        f'<rect width="16" height="{HEIGHT}" fill="{line}"/>'
+        f'<g transform="translate({_MARGIN} {HEIGHT - 96}) scale(1.3)">{logo}</g>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _lines(
+    lines: list[str], size: int, top: int, colour: str, weight: str, left: int = _MARGIN
+) -> list[str]:
+    style = f'font-family="{FONT}" font-size="{size}" font-weight="{weight}" fill="{colour}"'
+    return [
+        f'<text x="{left}" y="{top + at * size * 5 // 4}" {style}>{shown(line)}</text>'
+        for at, line in enumerate(lines)
+    ]

@@ -1,0 +1,80 @@
+"""The price of an hour over the dates at which it was read, a line for each plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.report.charts import axes, theme
+from epochcost.report.charts.palette import LIGHT_SERIES
+
+_HEIGHT = 320
+# Of the first, the second and the third eight lines: colours repeat, dashes do not.
+_DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
+
+
+@dataclass(frozen=True, slots=True)
+class DatedPrice:
+    """What an hour costs under a plan at a date (ISO 8601)."""
+
+    plan: str
+    date: str
+    hour: float
+
+
+@dataclass(frozen=True)
+class PriceHistory:
+    """The chart's input; ``plans`` are those of the prices, in the order of the legend."""
+
+    currency_symbol: str
+    plans: tuple[str, ...]
+    prices: tuple[DatedPrice, ...]
+
+    def spec(self) -> dict[str, Any]:
+        """Steps from date to date: a price holds until another is read."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        chart = alt.layer(*_layers(alt, self))
+        return theme.finished(chart, _HEIGHT, "Price of one hour over its dates, by plan.")
+
+
+def _layers(alt: Any, chart: PriceHistory) -> list[Any]:
+    data = alt.Data(
+        values=[{"plan": one.plan, "date": one.date, "hour": one.hour} for one in chart.prices]
+    )
+    colours = theme.series_scale({plan: at for at, plan in enumerate(chart.plans)}, chart.plans)
+    picked = alt.selection_point(name="picked", fields=["plan"], bind="legend")
+    legend = alt.Legend(symbolType="stroke", symbolSize=250)
+    base = alt.Chart(data).encode(
+        x=alt.X("date:T", title="date of the price", axis=alt.Axis(format="%Y", tickCount="year")),
+        y=_hours(alt, chart),
+        color=alt.Color("plan:N", scale=alt.Scale(**colours), title="plan", legend=legend),
+        opacity=theme.faded(alt, picked),
+    )
+    dashes = alt.Scale(domain=colours["domain"], range=_dashes(chart.plans, colours["domain"]))
+    tips = [
+        alt.Tooltip("plan:N"),
+        alt.Tooltip("date:T", format="%Y-%m-%d"),
+        alt.Tooltip("hour:Q", title="one hour", format=".4~g"),
+    ]
+    return [
+        base.mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(strokeDash=alt.StrokeDash("plan:N", scale=dashes, title="plan", legend=legend))
+        .add_params(picked),
+        base.mark_point(size=60, filled=True).encode(tooltip=tips),
+    ]
+
+
+def _dashes(plans: tuple[str, ...], ordered: list[str]) -> list[list[int]]:
+    return [_DASHES[plans.index(plan) // len(LIGHT_SERIES) % len(_DASHES)] for plan in ordered]
+
+
+def _hours(alt: Any, chart: PriceHistory) -> Any:
+    domain = axes.log_domain(one.hour for one in chart.prices)
+    label = axes.money_label(chart.currency_symbol)
+    return alt.Y(
+        "hour:Q",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(values=axes.log_ticks(domain), labelExpr=label),
+        title="price of one hour (log scale)",
+    )

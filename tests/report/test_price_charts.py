@@ -1,0 +1,132 @@
+"""The charts of the page of prices: prices over their dates, and what billing steps add."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.report.charts.billing_steps import BillingSteps
+from epochcost.report.charts.drawing import Drawer
+from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.price_history import PriceHistory
+from epochcost.report.figures.billing_steps import billing_steps
+from epochcost.report.figures.price_history import price_history
+from epochcost.specs.billing import Billing
+from epochcost.specs.price import Price
+
+HOSTILE = "</template><script>alert(1)</script>"
+
+
+def _price(year: int, amount: str, **more: object) -> Price:
+    fields = {"hardware": "box", "plan": "on-demand", "provider": HOSTILE, "source": "a test"}
+    dated = {"id": f"box-{year}", "as_of": dt.date(year, 1, 1), "amount": Decimal(amount)}
+    return Price.model_validate({**fields, **dated, **more})
+
+
+def _history(*prices: Price) -> Figure | None:
+    return price_history([(HOSTILE, price) for price in prices], identifier="x")
+
+
+def test_a_plan_needs_two_dates_to_have_a_history() -> None:
+    """One date, or prices of other plans and currencies, make no line."""
+    first = _price(2020, "1")
+    assert _history(first) is None
+    assert _history(first, _price(2021, "1", plan="spot")) is None
+    assert _history(first, _price(2021, "1", currency="EUR")) is None
+
+
+def test_a_history_is_in_the_order_of_dates_and_says_what_changed() -> None:
+    """Whatever the order of the files."""
+    figure = _history(_price(2024, "0.5"), _price(2020, "1"), _price(2022, "0.7"))
+    assert figure is not None
+    assert [row[-2:] for row in figure.table.rows] == [
+        ("2020-01-01", Decimal(1)),
+        ("2022-01-01", Decimal("0.7")),
+        ("2024-01-01", Decimal("0.5")),
+    ]
+    assert "1 of 1 plans became cheaper, 0 dearer" in figure.description
+    assert isinstance(figure.chart, PriceHistory)
+    assert [one.hour for one in figure.chart.prices] == [1, 0.7, 0.5]
+
+
+def test_lines_that_share_a_colour_differ_by_dash() -> None:
+    """There are more plans than colours."""
+    prices = [
+        (f"machine {at}", _price(year, f"{at + 1}", hardware=f"m{at}"))
+        for at in range(10)
+        for year in (2020, 2021)
+    ]
+    figure = price_history(prices, identifier="x")
+    assert figure is not None
+    scales = figure.chart.spec()["layer"][0]["encoding"]
+    colours, dashes = (scales[name]["scale"]["range"] for name in ("color", "strokeDash"))
+    drawn = {(colour, tuple(dash)) for colour, dash in zip(colours, dashes, strict=True)}
+    assert len(drawn) == 10 > len(set(colours))
+
+
+@pytest.mark.parametrize(
+    ("rule", "seconds", "factor"),
+    [
+        ("whole-hour", 60, "60"),
+        ("whole-hour", 3600, "1"),
+        ("whole-hour", 3660, "1.967"),
+        ("ten-minutes", 60, "10"),
+        ("per-second", 60, "1"),
+        ("prorated", 60, "1"),
+    ],
+)
+def test_the_table_has_what_a_duration_costs_over_its_use(
+    rule: str, seconds: int, factor: str
+) -> None:
+    """Minimum and step, as the rule bills them."""
+    figure = billing_steps([_price(2020, "1", billing=rule)], identifier="x")
+    assert figure is not None
+    found = {row[2]: row[4] for row in figure.table.rows}
+    assert found[Decimal(seconds)] == Decimal(factor)
+
+
+def test_a_billed_start_costs_short_jobs_most() -> None:
+    """The start-up stands in the rule's words, and nobody's price list is left out."""
+    started = _price(2020, "1", billing="prorated", start={"seconds": 60})
+    figure = billing_steps([started, _price(2021, "1", billing="prorated")], identifier="x")
+    assert figure is not None
+    assert isinstance(figure.chart, BillingSteps)
+    first, second = figure.chart.rules
+    assert "60 s of start-up" in first
+    assert "start-up" not in second
+    assert {row[0]: row[4] for row in figure.table.rows if row[2] == 60} == {first: 2, second: 1}
+
+
+def test_every_line_shows_both_sides_of_a_step_and_never_less_than_use() -> None:
+    """Just past the hour a whole one more is paid."""
+    own = Billing(increment_seconds=Decimal(3600), minimum_seconds=Decimal(3600))
+    figure = billing_steps([_price(2020, "1", billing=own)], identifier="x")
+    assert figure is not None
+    assert isinstance(figure.chart, BillingSteps)
+    factors = {point.seconds: point.factor for point in figure.chart.points}
+    assert factors[7200] == 1
+    assert factors[7200.001] == pytest.approx(1.5)
+    assert min(factors.values()) >= 1
+    assert list(factors) == sorted(factors)
+
+
+def test_an_owned_machine_alone_has_no_billing_to_show() -> None:
+    """It has no steps."""
+    assert billing_steps([], identifier="x") is None
+
+
+def test_both_charts_draw_with_their_axes_labelled(tmp_path: Path) -> None:
+    """Units and scale stand at the axes, and no text is markup."""
+    prices = [_price(2020, "1"), _price(2024, "0.5", billing="whole-hour")]
+    drawer = Drawer(tmp_path)
+    for figure, label in (
+        (_history(*prices), "price of one hour (log scale)"),
+        (billing_steps(prices, identifier="y"), "duration of the job (log scale)"),
+    ):
+        assert figure is not None
+        svg = drawer.draw(figure).svg
+        assert label in svg
+        assert "<script" not in svg
