@@ -12,8 +12,6 @@ import pytest
 from epochcost.errors import InputError
 from epochcost.report.inputs import Inputs
 from epochcost.report.navigation import navigation
-from epochcost.report.pages import home
-from epochcost.report.pages.page import Report
 from epochcost.report.site import Section, Site, build
 from epochcost.results.epochs import Epoch, WholeEpochs
 from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
@@ -145,6 +143,7 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
         for uris in entry.values()
         for uri in ([uris] if isinstance(uris, str) else uris)
     ]
+    assert {"Compare": "compare.md"} in entries
     assert sorted(listed) == sorted([*site.pages, *written])
     assert entries[0] == {"Home": "index.md"}
     assert entries[-2] == {"Method": ["method.md", "method/cost.md", "adding.md"]}
@@ -170,7 +169,7 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
     project = write_project(tmp_path, [doubtful, calm])
     pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
     for page in (pages["models/net.md"], pages["machines/local.md"]):
-        lines = html.unescape(page).splitlines()
+        lines = html.unescape(page.split("## Training")[1].split("\n## ")[0]).splitlines()
         calm_row, doubtful_row = (line for line in lines if "[result file](" in line)
         assert "ec-doubt" not in calm_row
         assert "measured as is: 8 GPUs, not 1" in doubtful_row
@@ -218,12 +217,16 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
         assert words in row
 
 
-def test_the_first_page_begins_with_our_own_figures(report: Report) -> None:
-    """Workloads that were measured here come before those that only others timed."""
-    (page,) = home.pages(report)
-    measured = [one.measured for one in page.context["overviews"]]
-    assert measured == sorted(measured, reverse=True)
-    assert set(measured) == {True, False}
+def test_the_first_page_answers_each_kind_of_job_in_few_words(site: Site) -> None:
+    """A row for each kind, one chart, no list of workloads; what is assumed or missing is said."""
+    page = html.unescape(site.pages["index.md"])
+    kinds = [line for line in page.splitlines() if line.startswith(("| Train", "| Serve"))]
+    assert len(kinds) == 4
+    assert "not timed yet" in kinds[0]
+    assert "measured, price assumed" in kinds[2]
+    assert page.count("<figure") == 1
+    assert page.count("](models/") < 12
+    assert "Measured 2026-11-20; prices of 2016-11-01 to 2026-11-01" in page
 
 
 def test_outliers_are_told_beside_their_figure(tmp_path: Path) -> None:
