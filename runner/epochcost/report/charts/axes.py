@@ -10,6 +10,8 @@ _LEADS = ((0.7, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)), (3.0, (1.0, 2.0, 5.0)), (m
 _MOST_TICKS = 9
 # How far the domain reaches beyond the data, as a factor.
 _MARGIN = 1.5
+# How many times its mean the end of a bar may be; a few scattered samples bound nothing.
+_MOST_DRAWN = 5
 
 # Vega expressions; `datum.value` is the tick's value.
 SECONDS_LABEL = (
@@ -43,6 +45,12 @@ def log_domain(values: Iterable[float]) -> tuple[float, float]:
     """The least and largest value, each moved outward by a margin."""
     positive = [value for value in values if value > 0]
     return min(positive) / _MARGIN, max(positive) * _MARGIN
+
+
+def drawn(ends: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Low, mean and high of an interval, cut where it would shrink all others to a line."""
+    low, mean, high = ends
+    return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:

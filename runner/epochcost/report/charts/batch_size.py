@@ -94,7 +94,7 @@ def _end_marks(alt: Any, ends: tuple[SweepEnd, ...], x: Any, y: Any) -> list[Any
 
 def _axes(alt: Any, chart: BatchSize) -> tuple[Any, Any]:
     sizes = sorted({point.batch_size for point in chart.points})
-    values = axes.log_domain(value for point in chart.points for value in point.value)
+    values = axes.log_domain(value for point in chart.points for value in axes.drawn(point.value))
     label = {
         "seconds": axes.SECONDS_LABEL,
         "money": axes.money_label(chart.currency_symbol),
@@ -128,7 +128,7 @@ def _tooltips(alt: Any, by: str) -> list[Any]:
 
 
 def _datum(point: BatchPoint) -> dict[str, Any]:
-    low, value, high = point.value
+    low, value, high = axes.drawn(point.value)
     return {
         "series": point.series,
         "mode": point.mode,

@@ -83,8 +83,8 @@ def _frontier(alt: Any, data: Any) -> Any:
 
 
 def _axes(alt: Any, chart: CostTime) -> tuple[Any, Any]:
-    times = axes.log_domain(value for point in chart.points for value in point.seconds)
-    costs = axes.log_domain(value for point in chart.points for value in point.cost)
+    times = axes.log_domain(value for point in chart.points for value in axes.drawn(point.seconds))
+    costs = axes.log_domain(value for point in chart.points for value in axes.drawn(point.cost))
     x = alt.X(
         "seconds:Q",
         scale=alt.Scale(type="log", domain=times, nice=False),
@@ -115,8 +115,8 @@ def _tooltips(alt: Any) -> list[Any]:
 
 
 def _datum(point: Point) -> dict[str, Any]:
-    low, seconds, high = point.seconds
-    cost_low, cost, cost_high = point.cost
+    low, seconds, high = axes.drawn(point.seconds)
+    cost_low, cost, cost_high = axes.drawn(point.cost)
     return {
         "machine": point.machine,
         "plan": point.plan,

@@ -48,7 +48,7 @@ def _layers(alt: Any, chart: Dots) -> list[Any]:
     machines = theme.series_scale(dict(chart.colours), (dot.machine for dot in chart.dots))
     shapes = theme.mark_scale(dot.mark for dot in chart.dots)
     order = list(dict.fromkeys(dot.label for dot in chart.dots))
-    domain = axes.log_domain(value for dot in chart.dots for value in dot.value)
+    domain = axes.log_domain(value for dot in chart.dots for value in axes.drawn(dot.value))
     y = alt.Y("label:N", sort=order, title=None, axis=_labels(alt))
     x = alt.X(
         "value:Q",
@@ -75,7 +75,7 @@ def _labels(alt: Any) -> Any:
 
 
 def _datum(dot: Dot) -> dict[str, Any]:
-    low, value, high = dot.value
+    low, value, high = axes.drawn(dot.value)
     return {
         "label": dot.label,
         "machine": dot.machine,

@@ -43,8 +43,15 @@ def _layers(alt: Any, chart: HistoryChart) -> list[Any]:
     data = alt.Data(values=[_datum(point) for point in chart.points])
     scale = theme.series_scale({name: at for at, name in enumerate(names)}, names)
     shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(names))]
-    domain = axes.log_domain(end for point in chart.points for end in (*point.value, 1.0))
-    x = alt.X("at:T", title="measured at (UTC)")
+    domain = axes.log_domain(
+        end for point in chart.points for end in (*axes.drawn(point.value), 1.0)
+    )
+    x = alt.X(
+        "at:T",
+        scale=alt.Scale(type="utc"),
+        axis=alt.Axis(format="%Y-%m-%d %H:%M", tickCount=5),
+        title="measured at (UTC)",
+    )
     y = alt.Y(
         "value:Q",
         scale=alt.Scale(type="log", domain=domain, nice=False),
@@ -69,11 +76,12 @@ def _layers(alt: Any, chart: HistoryChart) -> list[Any]:
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
         base.mark_point(filled=True, size=60).encode(y=y, shape=shape, tooltip=tips)
         .add_params(picked),
-        rings.encode(x=x, y=y),
+        # A layer without data has no extent, of which Vega warns.
+        *([rings.encode(x=x, y=y)] if any(point.step for point in chart.points) else ()),
     ]  # fmt: skip
 
 
 def _datum(point: HistoryPoint) -> dict[str, Any]:
-    low, value, high = point.value
+    low, value, high = axes.drawn(point.value)
     return {"series": point.series, "at": point.at, "low": low, "value": value, "high": high,
             "step": point.step}  # fmt: skip

@@ -38,7 +38,7 @@ class RelativeChart:
 
 def _layers(alt: Any, chart: RelativeChart) -> list[Any]:
     data = alt.Data(values=[_datum(one) for one in chart.ratios])
-    domain = axes.log_domain(end for one in chart.ratios for end in (*one.value, 1.0))
+    domain = axes.log_domain(end for one in chart.ratios for end in (*axes.drawn(one.value), 1.0))
     scale = alt.Scale(type="log", domain=domain, nice=False)
     ticks = sorted({*axes.log_ticks(domain), 1.0})
     x = alt.X(
@@ -81,7 +81,7 @@ def _break_even(alt: Any, scale: Any) -> list[Any]:
 
 
 def _datum(one: Ratio) -> dict[str, Any]:
-    low, value, high = one.value
+    low, value, high = axes.drawn(one.value)
     return {
         "machine": one.machine,
         "quantity": one.quantity,
