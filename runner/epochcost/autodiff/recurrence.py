@@ -56,26 +56,6 @@ class Activation:
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
-@dataclass(frozen=True)
-class Kept:
-    """What an LSTM that is written out has kept of each step, in the order of processing.
-
-    ``gates`` i, o and k side by side [B, 3·H]; ``new`` values n, ``out`` = tanh(c), and the states
-    ``c`` and ``h``, all [B, H].
-    """
-
-    gates: list[Value]
-    new: list[Value]
-    c: list[Value]
-    out: list[Value]
-    h: list[Value]
-
-    def add(self, *step: Value) -> None:
-        """The values of a further step, in the order of the fields."""
-        for values, value in zip(vars(self).values(), step, strict=True):
-            values.append(value)
-
-
 class Given(NamedTuple):
     """What goes into one direction: x [T·B, I], weights, the biases added up [G·H], states."""
 
@@ -110,7 +90,6 @@ class Direction:
     peepholes: Sequence[Value]
     dh: Sequence[Value | None]
     dc: Sequence[Value | None]
-    kept: Kept | None = None
 
     def per_step(self, rows: Value) -> list[Value]:
         """[T·B, n] as T values of [B, n]."""
@@ -243,9 +222,8 @@ class View:
     ) -> Direction:
         """One direction in the order of processing; ``dy``, ... are received by Y, Y_h and Y_c."""
         node, op = self._node, self._op
-        known = op.kept.get(node.y.name)
         h = self._rows(index, self._outputs(index, node.y))
-        h0 = self._state(index, node.optional_input(5))
+        h0 = self.state(index, node.optional_input(5))
         bias, peepholes = self._weights(index, 3), self._weights(index, 7)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
         w, r = self._weights(index, 1), self._weights(index, 2)
@@ -261,11 +239,10 @@ class View:
             biases=[] if bias is None else split(bias, 2, axis=0),
             h=h,
             h_before=h0 if self.steps == 1 else joined([h0, earlier], axis=0),
-            c0=self._state(index, node.optional_input(6)),
+            c0=self.state(index, node.optional_input(6)),
             peepholes=[] if peepholes is None else split(peepholes, 3, axis=0),
             dh=self._received(index, dy, dy_h),
             dc=self._received(index, None, dy_c),
-            kept=None if known is None else known[index],
         )
 
     def given(self, index: int) -> Given:
@@ -279,8 +256,8 @@ class View:
             w=w,
             r=r,
             bias=halves[0] + halves[1] if halves else None,
-            h0=self._state(index, self._node.optional_input(5)),
-            c0=self._state(index, self._node.optional_input(6)),
+            h0=self.state(index, self._node.optional_input(5)),
+            c0=self.state(index, self._node.optional_input(6)),
         )
 
     def sequence(self, index: int, rows: Value) -> Value:
@@ -317,8 +294,8 @@ class View:
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
         """What a state receives from outside after each step, in the order of processing."""
-        every = None if all_steps is None else self._ordered(index, all_steps)
-        last = None if last_step is None else self._state(index, last_step)
+        every = None if all_steps is None else self.ordered(index, all_steps)
+        last = None if last_step is None else self.state(index, last_step)
         if self._lengths is not None:
             every, last = self._within_lengths(every, last), None
         steps: list[Value | None] = [None] * self.steps
@@ -355,7 +332,8 @@ class View:
         """Y, or its cotangent, of one direction as [T, B, H]."""
         return self._time_first(_selected(y, 2 if self._batch_first else 1, index))
 
-    def _ordered(self, index: int, y: Value) -> Value:
+    def ordered(self, index: int, y: Value) -> Value:
+        """Y, or its cotangent, of one direction as [T, B, H] in the order of processing."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:
@@ -377,7 +355,7 @@ class View:
         value = self._node.optional_input(place)
         return None if value is None else _selected(value, 0, index)
 
-    def _state(self, index: int, value: Value | None) -> Value:
+    def state(self, index: int, value: Value | None) -> Value:
         """A state [B, H] of one direction, zeros where it is left out."""
         if value is None:
             hidden = self._node.input(2).shape[-1]

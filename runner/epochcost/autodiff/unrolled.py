@@ -3,21 +3,53 @@
 The runtime's LSTM tells its states alone, and to compute gates again from them takes the arithmetic
 of the forward pass. Written out, a step of time is a product and a few small operators, which pays
 on the CPU (benchmarks/rules/kept_gates.py); on CUDA they would be as many kernels, and the operator
-stays. The derivative stands in ``rules.recurrent``.
+stays. The derivative stands in ``rules.written_out``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from onnx import helper
 
 from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.columns import UNITS, Columns
 from epochcost.autodiff.node import Node
-from epochcost.autodiff.recurrence import Kept, View, affine, joined, split
+from epochcost.autodiff.recurrence import Given, View, joined, split
 
 _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
 _LENGTHS, _PEEPHOLES = 4, 7
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a written-out LSTM has kept of its steps, in the order of processing.
+
+    ``given`` is what went into each direction; the others are values of ``columns``: ``h0`` and
+    ``c0`` the first states, ``gates`` i, o and k above each other, ``new`` values n,
+    ``out`` = tanh(c), and the states ``c`` and ``h``.
+    """
+
+    columns: Columns
+    given: Sequence[Given]
+    h0: Value
+    c0: Value
+    gates: list[Value] = field(default_factory=list)
+    new: list[Value] = field(default_factory=list)
+    c: list[Value] = field(default_factory=list)
+    out: list[Value] = field(default_factory=list)
+    h: list[Value] = field(default_factory=list)
+
+    @property
+    def h_before(self) -> list[Value]:
+        """The hidden states before each step."""
+        return [self.h0, *self.h[:-1]]
+
+    @property
+    def c_before(self) -> list[Value]:
+        """The cell states before each step."""
+        return [self.c0, *self.c[:-1]]
 
 
 def write_out(op: Builder) -> None:
@@ -47,36 +79,45 @@ def _is_plain(node: Node) -> bool:
 
 def _write_out(node: Node) -> None:
     op, view = node.op, View(node)
-    runs = [_direction(view, index) for index in range(view.directions)]
-    op.kept[node.y.name] = runs
-    rows = [view.sequence(index, joined(run.h, axis=0)) for index, run in enumerate(runs)]
-    every = joined([op.Unsqueeze(value, op.integers(1)) for value in rows], axis=1)
-    last = [view.states([kept[-1] for kept in states]) for states in _states(runs)]
-    for name, value in zip(node.proto.output, [every, *last], strict=False):
+    kept = op.kept[node.y.name] = _walked(view, Columns(op, view.steps, view.directions))
+    columns = kept.columns
+    rows = enumerate(columns.as_sequences(columns.every(kept.h)))
+    ordered = [op.Unsqueeze(view.sequence(*run), op.integers(1)) for run in rows]
+    last = [view.states(columns.as_states(states[-1])) for states in (kept.h, kept.c)]
+    for name, value in zip(node.proto.output, [joined(ordered, axis=1), *last], strict=False):
         if name and value is not None:
             op.append(helper.make_node("Identity", [value.name], [name]))
 
 
-def _states(runs: Sequence[Kept]) -> tuple[list[Sequence[Value]], list[Sequence[Value]]]:
-    return [run.h for run in runs], [run.c for run in runs]
-
-
-def _direction(view: View, index: int) -> Kept:
-    """H' = o tanh(c'), c' = k c + i n, with the gates of x Wᵀ + h Rᵀ + b: ONNX's order i, o, k."""
-    given = view.given(index)
-    hidden = given.c0.shape[1]
-    op, right = given.x.op, given.r
-    inputs = split(affine([given.x], [given.w], given.bias), view.steps, axis=0)
-    h, c = given.h0, given.c0
-    kept = Kept([], [], [], [], [])
-    for z in inputs:
-        whole = op.Gemm(h, right, z, transB=1)
+def _walked(view: View, columns: Columns) -> Kept:
+    """H' = o tanh(c'), c' = k c + i n, with the gates of W x + R h + b: ONNX's order i, o, k."""
+    op = columns.op
+    given = [view.given(index) for index in range(view.directions)]
+    right = columns.stacked([run.r for run in given])
+    h, c = (
+        columns.from_states(states) for states in zip(*((g.h0, g.c0) for g in given), strict=True)
+    )
+    kept = Kept(columns, given, h, c)
+    hidden = h.shape[UNITS]
+    for z in columns.each(columns.from_rows([_inputs(run) for run in given])):
         sizes = op.integers(3 * hidden, hidden)
-        open_, new = op.emit("Split", [whole, sizes], {"axis": 1}, outputs=2)
+        whole = columns.product(right, h, z)
+        open_, new = op.emit("Split", [whole, sizes], {"axis": UNITS}, outputs=2)
         gates, n = op.Sigmoid(open_), op.Tanh(new)
-        i, o, k = split(gates, 3, axis=1)
+        i, o, k = split(gates, 3, axis=UNITS)
         c = k * c + i * n
         out = op.Tanh(c)
         h = o * out
-        kept.add(gates, n, c, out, h)
+        for values, value in zip(
+            (kept.gates, kept.new, kept.c, kept.out, kept.h), (gates, n, c, out, h), strict=True
+        ):
+            values.append(value)
     return kept
+
+
+def _inputs(run: Given) -> Value:
+    """W x + b of all steps, [4·H, T·B]."""
+    op = run.x.op
+    if run.bias is None:
+        return op.Gemm(run.w, run.x, transB=1)
+    return op.Gemm(run.w, run.x, op.Unsqueeze(run.bias, op.integers(1)), transB=1)

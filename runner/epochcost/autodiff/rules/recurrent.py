@@ -18,7 +18,6 @@ from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.recurrence import (
     Direction,
-    Kept,
     Swept,
     affine,
     joined,
@@ -28,6 +27,7 @@ from epochcost.autodiff.recurrence import (
     weight_cotangents,
 )
 from epochcost.autodiff.registry import Cotangents, gradient
+from epochcost.autodiff.rules.written_out import pull_back
 from epochcost.errors import ModelError
 
 
@@ -50,7 +50,7 @@ def _sweep_rnn(run: Direction) -> Swept:
 
 @gradient("LSTM", versions=(7, 14, 22))
 def lstm(
-    _: Builder, node: Node, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
+    op: Builder, node: Node, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
 ) -> Cotangents:
     """C' = k c + i n, h' = o h(c') with gates i, o, k = f(z + p c) and n = g(z):
 
@@ -59,12 +59,15 @@ def lstm(
     """  # noqa: D400, D415 - a formula
     if node.attribute("input_forget"):
         raise ModelError(f"{node.label}: coupled gates (input_forget) are not differentiated")
+    kept = op.kept.get(node.y.name)
+    if kept is not None:
+        return pull_back(node, kept, dy, dy_h, dy_c)
     return through_time(node, _sweep_lstm, dy, dy_h, dy_c)
 
 
 def _sweep_lstm(run: Direction) -> Swept:
     f, g, h = run.activations
-    cell, out = _seen(run) if run.kept is None else _remembered(run, run.kept)
+    cell, out = _seen(run)
     into_i, into_n = f.slope(cell.n, cell.i, cell.gain), g.slope(cell.i, cell.n, cell.gain)
     into_o, from_h = f.slope(out, cell.o, run.h), h.slope(cell.o, out, run.h)
     into_k, from_c = f.slope(cell.c_before, cell.k, cell.kept), cell.k
@@ -82,14 +85,6 @@ def _seen(run: Direction) -> tuple[_Cell, Value]:
     z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
     cell = _cells(run, split(z, 4, axis=1))
     return cell, run.activations[2](cell.c)
-
-
-def _remembered(run: Direction, kept: Kept) -> tuple[_Cell, Value]:
-    """The same from a forward pass that kept them."""
-    i, o, k = split(joined(kept.gates, axis=0), 3, axis=1)
-    n, out = joined(kept.new, axis=0), joined(kept.out, axis=0)
-    before, after = (joined(states, axis=0) for states in ([run.c0, *kept.c[:-1]], kept.c))
-    return _Cell(i, o, k, n, i * n, k * before, before, after), out
 
 
 def _lstm_steps(
