@@ -6,6 +6,7 @@ Formulas, defaults and the meaning of each setting are PyTorch's (torch.optim do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -116,6 +117,7 @@ class RmsProp(_Rule):
 
     With ``momentum`` v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 has epsilon within the
     root, starts s at one and lets v hold the rate: with the same settings its steps are others.
+    The states are s / (1 - rho) and v · √(1 - rho): a pass over memory less.
     """
 
     rho: float = 0.99
@@ -132,12 +134,13 @@ class RmsProp(_Rule):
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
         """Emit one step."""
         g = _decayed(w, gradient, self.weight_decay)
-        square = op.Add(states[0] * self.rho, g * g * (1 - self.rho))
-        direction = g / (op.Sqrt(square) + self.epsilon)
+        square = op.Add(states[0] * self.rho, g * g)
+        root = math.sqrt(1 - self.rho)
+        direction, rate = g / (op.Sqrt(square) + self.epsilon / root), pace.rate * (1 / root)
         if not self.momentum:
-            return Update(w - direction * pace.rate, (square,))
+            return Update(w - direction * rate, (square,))
         velocity = op.Add(states[1] * self.momentum, direction)
-        return Update(w - velocity * pace.rate, (square, velocity))
+        return Update(w - velocity * rate, (square, velocity))
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,7 @@ class Adam(_Rule):
 
     w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is
     AdamW: the decay shrinks the parameter by rate · weight_decay and leaves the gradient alone.
+    The states are m / (1 - β₁) and v / (1 - β₂): two passes over memory less.
     """
 
     beta1: float = 0.9
@@ -205,12 +209,13 @@ class Adam(_Rule):
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
         """Emit one step."""
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
-        first = op.Add(states[0] * self.beta1, g * (1 - self.beta1))
-        second = op.Add(states[1] * self.beta2, g * g * (1 - self.beta2))
-        correction = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type))
-        # √v' / c + epsilon over m' / c₁ is taken through c: one pass over memory less.
-        spread = op.Sqrt(second) + correction * self.epsilon
-        length = pace.rate * correction / _correction(op, self.beta1, pace, w.elem_type)
+        first = op.Add(states[0] * self.beta1, g)
+        second = op.Add(states[1] * self.beta2, g * g)
+        # √v' / c + epsilon over m' / c₁ is taken through c: a pass over memory less.
+        c = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
+        spread = op.Sqrt(second) + c * self.epsilon
+        c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
+        length = pace.rate * c / c_1
         kept = w * (1.0 - pace.rate * self.weight_decay) if self._shrinks else w
         return Update(kept - first / spread * length, (first, second))
 
