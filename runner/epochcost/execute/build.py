@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from threadpoolctl import threadpool_limits
 
 from epochcost.autodiff import Precision, TrainingStep, evaluation_graph
 from epochcost.errors import ModelError
@@ -71,6 +72,13 @@ def build_job(
     graph cannot be read, bound or differentiated, does not fit the spec, or is not the file that
     the trial was planned for.
     """
+    # A second thread of BLAS would wait in a loop between the small products that draw the data, on
+    # the CPU on which a worker may be loading its libraries.
+    with threadpool_limits(1, user_api="blas"):
+        return _job(trial, model, graph_path, folder, room_bytes)
+
+
+def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes: int | None) -> Job:
     planned = _planned_graph(trial, graph_path)
     if trial.load is not None:
         return serving_job(trial, trial.load, model, planned, folder)
