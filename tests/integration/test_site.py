@@ -93,7 +93,7 @@ def test_links_go_to_web_addresses_only(built: Path) -> None:
 def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -> None:
     """Static SVG stands in the page; the search index knows neither SVG nor spec."""
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
-    assert page.count('class="ec-static"') == page.count("<template>") == 4
+    assert page.count('class="ec-static"') == page.count("<template>") > 3
     index = json.loads((built / "site/search/search_index.json").read_text(encoding="utf-8"))
     text = json.dumps(index)
     assert "vega.github.io" not in text
@@ -103,11 +103,22 @@ def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -
 
 def test_downloads_hold_the_data(built: Path) -> None:
     """The files of all figures and of each chart are there, and the raw results too."""
+    assert (built / "site/data/figures.parquet").read_bytes()[:4] == b"PAR1"
     data = built / "site/data"
     document = json.loads((data / "figures.json").read_text(encoding="utf-8"))
     assert {row["workload"] for row in document["rows"]} == {"net", "paper"}
-    assert len(list(data.glob("figures/*.csv"))) == len(list(data.glob("figures/*.json"))) > 3
+    counts = {len(list(data.glob(f"figures/*.{form}"))) for form in ("csv", "json", "svg")}
+    assert len(counts) == 1
+    assert min(counts) > 3
     assert len(list(data.glob("results/local/*.json"))) == 4
+
+
+def test_a_site_without_an_address_names_no_picture(built: Path) -> None:
+    """Readers of cards need whole addresses; title and description stand without one."""
+    page = (built / "site/models/net.html").read_text(encoding="utf-8")
+    assert '<meta property="og:title" content="' in page
+    assert '<meta name="twitter:card" content="summary">' in page
+    assert "og:image" not in page
 
 
 def test_a_second_build_draws_nothing_again(built: Path) -> None:
@@ -175,7 +186,7 @@ def test_the_pages_build_without_the_plugin(built: Path, tmp_path: Path) -> None
     )
     assert plain.returncode == 0, plain.stderr
     page = (tmp_path / "site/models/net.html").read_text(encoding="utf-8")
-    assert page.count("<svg aria-hidden") == page.count("<template>") == 4
+    assert page.count("<svg aria-hidden") == page.count("<template>") > 3
     assert "&lt;svg" not in page
 
 

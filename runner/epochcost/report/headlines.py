@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import shorten
 
 from epochcost.report.answers import Answer, Choice
 from epochcost.report.escape import one_line
@@ -11,6 +12,8 @@ from epochcost.report.rows import Goal
 from epochcost.units import money
 
 _JOBS: Mapping[Goal, str] = {"epoch": "cheapest epoch", "million": "cheapest million inferences"}
+# Of a machine, so that a badge stays a badge.
+_LONGEST_NAME = 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ def headline(answers: Mapping[Goal, Answer]) -> Headline | None:
 
 def _where(choice: Choice) -> str:
     row = choice.row
-    said = [f"on {one_line(row.observed.machine.name)}"]
+    said = [f"on {shorten(one_line(row.observed.machine.name), _LONGEST_NAME, placeholder='…')}"]
     if row.price is not None:
         said.append(f"{'assumed price' if row.assumed else 'price'} of {row.price.as_of:%Y-%m}")
     if row.observed.kind == "published":
