@@ -31,6 +31,9 @@
     return spec;
   }
 
+  /* Expressions are interpreted ("ast"): the pages' policy lets no text become code. */
+  var OPTIONS = { renderer: "svg", actions: false, ast: true };
+
   async function upgrade(plot) {
     var still = plot.querySelector(".ec-static");
     var spec = JSON.parse(plot.querySelector("template").content.textContent);
@@ -38,7 +41,7 @@
     var stage = document.createElement("div");
     stage.className = "ec-live";
     var embed = await loadLibrary();
-    var shown = await embed(stage, fitted(spec, width), { renderer: "svg", actions: false });
+    var shown = await embed(stage, fitted(spec, width), OPTIONS);
     still.replaceWith(stage);
     plot.dataset.state = "interactive";
     follow(plot, shown.view, width);

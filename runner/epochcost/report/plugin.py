@@ -6,8 +6,10 @@ Thin: reading and building happen in the library. Importing it loads neither onn
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from jinja2 import Environment, FileSystemBytecodeCache
+from markupsafe import Markup
 from mkdocs.config import config_options as option
 from mkdocs.config import load_config
 from mkdocs.config.base import Config
@@ -25,6 +27,7 @@ from epochcost.report.export import write_site
 from epochcost.report.injection import inject
 from epochcost.report.inputs import read_inputs
 from epochcost.report.navigation import navigation
+from epochcost.report.policy import DRAFT, complete, script_hashes
 from epochcost.report.publication import publication
 from epochcost.report.site import ASSETS, Site, build
 from epochcost.report.templates import PACKAGED
@@ -56,6 +59,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     _site: Site
     _drawer: Drawer
+    _scripts: set[str]
+    _policy = DRAFT
+
+    def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:  # noqa: ARG002
+        """Previewed pages have no policy: the server adds a script of its own to each."""
+        self._policy = "" if command == "serve" else DRAFT
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         """Let the theme take the pages' frame from the templates, unless it does already."""
@@ -77,15 +86,33 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return files
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
-        """Compile the theme's templates once for many builds."""
+        """Compile the theme's templates once for many builds; give them the pages' policy."""
         folder = self._drawer.folder / "templates"
         folder.mkdir(parents=True, exist_ok=True)
         env.bytecode_cache = FileSystemBytecodeCache(str(folder))
+        env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
+        self._scripts = set()
         return env
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Draw the figures of a page."""
+        self._scripts |= script_hashes(output)
         return inject(output, self._site.figures, self._drawer)
+
+    def on_post_template(
+        self,
+        output_content: str,
+        *,
+        template_name: str,  # noqa: ARG002
+        config: MkDocsConfig,  # noqa: ARG002
+    ) -> str:
+        """Pages of the theme, such as that for addresses that lead nowhere, run scripts too."""
+        self._scripts |= script_hashes(output_content)
+        return output_content
+
+    def on_post_build(self, *, config: MkDocsConfig) -> None:
+        """Let the pages run the inline scripts that they have, and no others."""
+        complete(Path(config.site_dir), self._scripts)
 
     def on_serve(
         self,

@@ -1,0 +1,168 @@
+"""A built site behind an address of this machine, and Chromium to read it with."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+# A new look at the page's state; nothing here measures time.
+_PATIENCE_MS = 20_000
+_SITEMAP_READ = (
+    "performance.getEntriesByType('resource')"
+    ".some(entry => entry.name.endsWith('sitemap.xml') && entry.responseEnd > 0)"
+)
+# A click on a link, and the theme's word that the page behind it is shown.
+_FOLLOW = """address => new Promise(done => {
+  let before = true;
+  const shown = window.document$.subscribe(() => {
+    if (before) { before = false; return; }
+    shown.unsubscribe();
+    done(location.href);
+  });
+  const link = Object.assign(document.createElement("a"), { href: address });
+  document.body.append(link);
+  link.click();
+  link.remove();
+})"""
+
+_WAIT = f"""new Promise((done, fail) => {{
+  const most = performance.now() + {_PATIENCE_MS};
+  const look = () => {{
+    if (CONDITION) {{ done(); }}
+    else if (performance.now() > most) {{ fail(new Error(`waited in vain for CONDITION`)); }}
+    else {{ setTimeout(look, 10); }}
+  }};
+  look();
+}})"""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a reader sees pages: width of the window in CSS pixels, palette, screen or paper."""
+
+    name: str
+    width: int
+    scheme: Literal["light", "dark"]
+    media: Literal["screen", "print"] = "screen"
+
+
+LIGHT = Look("light", 1280, "light")
+DARK = Look("dark", 1280, "dark")
+PHONE = Look("phone", 390, "light")
+PRINT = Look("print", 800, "dark", "print")
+LOOKS = (LIGHT, DARK, PRINT, PHONE)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A file server without a log."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a local server of a folder."""
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium; without one the tests fail and say how to get it."""
+    program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
+    if program is None:
+        pytest.fail("demanded Chromium; got none. Install it: sudo apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Site:
+    """A built site behind an address; what pages complain about or fetch from elsewhere."""
+
+    folder: Path
+    address: str
+    browser: Browser
+    complaints: list[str] = field(default_factory=list)
+
+    def pages(self) -> list[str]:
+        """Every page of the site but those of one chart each, which a test of their own opens."""
+        found = (path.relative_to(self.folder) for path in self.folder.rglob("*.html"))
+        return sorted(path.as_posix() for path in found if path.parts[0] != "embed")
+
+    def tab(self, look: Look = LIGHT) -> Page:
+        """A new tab that listens to everything."""
+        context = self.browser.new_context(
+            viewport={"width": look.width, "height": 900}, color_scheme=look.scheme
+        )
+        page = context.new_page()
+        page.set_default_timeout(_PATIENCE_MS)
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self._watch(request.url))
+        return page
+
+    def begin(self, look: Look = LIGHT) -> Page:
+        """A tab with the first page, whose theme knows which links it may follow by itself."""
+        page = self.tab(look)
+        page.goto(f"{self.address}index.html")
+        wait_until(page, _SITEMAP_READ)
+        page.evaluate("new Promise(done => setTimeout(done))")
+        return page
+
+    def follow(self, page: Page, uri: str) -> None:
+        """Go to another page as a click on a link does: by instant navigation."""
+        reached = page.evaluate(_FOLLOW, self.address + uri)
+        assert reached == self.address + uri
+
+    def _hear(self, message: object) -> None:
+        if getattr(message, "type", "") in {"error", "warning"}:
+            self.complaints.append(str(getattr(message, "text", message)))
+
+    def _watch(self, url: str) -> None:
+        if not url.startswith((self.address, "data:", "blob:", "file:")):
+            self.complaints.append(f"a request leaves the machine: {url}")
+
+
+def put_on(page: Page, look: Look) -> None:
+    """Let a page be seen in another way, without loading it again."""
+    if page.viewport_size != {"width": look.width, "height": 900}:
+        page.set_viewport_size({"width": look.width, "height": 900})
+    page.emulate_media(media=look.media, color_scheme=look.scheme)
+    scheme = "slate" if look.scheme == "dark" else "default"
+    wait_until(page, f"document.body.dataset.mdColorScheme === '{scheme}'")
+
+
+def wait_until(page: Page, condition: str) -> None:
+    """Wait for a condition in JavaScript.
+
+    Playwright's own waiting evaluates text in the page, which the pages' policy refuses.
+    """
+    page.evaluate(_WAIT.replace("CONDITION", condition))
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels the page is wider than its window."""
+    width = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    return int(width)
