@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -85,8 +86,11 @@ def add_price(clone: Clone, amount: str) -> None:
     clone.commit("Lower the price of box")
 
 
-def test_one_price_goes_from_a_branch_to_the_published_site(clone: Clone) -> None:
+def test_one_price_goes_from_a_branch_to_the_published_site(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The comment has the changed rows and amounts; the site has the new price and the old one."""
+    before = clone.git("rev-parse", "HEAD").strip()
     add_price(clone, "0.40")
     compared = clone.script("compare.sh", "main", "comment")
     assert compared.returncode == 0, compared.stdout + compared.stderr
@@ -98,11 +102,17 @@ def test_one_price_goes_from_a_branch_to_the_published_site(clone: Clone) -> Non
     clone.git("switch", "--quiet", "main")
     clone.git("merge", "--quiet", "--no-ff", "--message", "Merge", "cheaper")
     clone.git("push", "--quiet", "origin", "main")
+    monkeypatch.setenv("EPOCHCOST_PUBLISHED", before)
     published = clone.script("publish.sh", "site")
     assert published.returncode == 0, published.stdout + published.stderr
     page = (clone.folder / "site/prices.html").read_text("utf-8")
     assert "2026-11-20" in page
     assert "2026-07-01" in page
+    changed = (clone.folder / "site/changed.html").read_text("utf-8")
+    assert before in changed
+    assert "0.8 → 0.4 an hour" in changed.replace("0.80", "0.8").replace("0.40", "0.4")
+    said = json.loads((clone.folder / "site/data/publication.json").read_text("utf-8"))
+    assert said == {"revision": clone.git("rev-parse", "HEAD").strip()}
     assert clone.git("status", "--porcelain") == ""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from epochcost.cost import Time
@@ -42,14 +43,19 @@ class Measured:
 
 @dataclass(frozen=True)
 class Series:
-    """One piece of work on one host, earliest first."""
+    """One piece of work on one host; ``stored`` are its results, earliest first."""
 
     subject: Subject
     machine: Machine
     mode: Mode
     batch_size: int
     variant: str
-    points: tuple[Measured, ...]
+    stored: tuple[Stored, ...]
+
+    @cached_property
+    def points(self) -> tuple[Measured, ...]:
+        """Its measurements, earliest first."""
+        return tuple(_points(self.stored))
 
     @property
     def name(self) -> str:
@@ -99,7 +105,7 @@ def _series(inputs: Inputs, stored: Sequence[Stored]) -> Series:
         trial.mode,
         trial.batch_size,
         trial.variant,
-        tuple(_points(ordered)),
+        tuple(ordered),
     )
 
 

@@ -40,7 +40,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
-    again = tuple(one for one in series if len(one.points) > 1)
+    again = tuple(one for one in series if len(one.stored) > 1)
     name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
     figure = moved(series, identifier=f"history-{name}")
     return Host(machine, again, len(series) - len(again), figure)
