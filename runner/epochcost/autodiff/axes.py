@@ -52,6 +52,18 @@ def flipped(x: Value, axes: Sequence[int]) -> Value:
     )
 
 
+def turned(x: Value) -> Value:
+    """The last two axes swapped once.
+
+    Next to a product ONNX Runtime would take the transposition into it, and the product would read
+    across each time; the reshapes keep it from that.
+    """
+    op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
+    order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
+    wide = op.Reshape(x, op.integers(*x.shape, 1))
+    return op.Reshape(op.Transpose(wide, perm=order), op.integers(*leading, columns, rows))
+
+
 def spread(x: Value, steps: Sequence[int]) -> Value:
     """Each element followed by step - 1 zeros, along each axis with a step above one."""
     op = x.op

@@ -102,14 +102,3 @@ class Columns:
         if len(values) == 1:
             return values[0]
         return joined([op.Unsqueeze(value, op.integers(0)) for value in values], axis=0)
-
-    def turned(self, weights: Value) -> Value:
-        """Weights [m, n] of each direction as [n, m].
-
-        The reshapes keep ONNX Runtime from taking the transposition into every product, which would
-        then read the weights across at each step.
-        """
-        op, (rows, columns) = self.op, weights.shape[-2:]
-        wide = op.Reshape(weights, op.integers(self.directions, rows, columns, 1))
-        turned = op.Transpose(wide, perm=[0, 2, 1, 3])
-        return op.Reshape(turned, op.integers(*weights.shape[:-2], columns, rows))

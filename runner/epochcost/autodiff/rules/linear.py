@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from epochcost.autodiff.axes import turned
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.equation import Equation, fresh_letters, parse
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient
+
+# Columns and positions of a panel of MLAS's product of float32 matrices.
+_PANEL = 128
+# From so many rows for a column on, a panel of the result is too tall for a cache.
+_TALL = 4
 
 
 @gradient("Gemm", versions=(7, 9, 11, 13))
@@ -23,11 +29,13 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
         if ta
         else op.Gemm(dy, b, alpha=alpha, transB=1 - tb)
     )
-    db = (
-        op.Gemm(dy, a, alpha=alpha, transA=1, transB=ta)
-        if tb
-        else op.Gemm(a, dy, alpha=alpha, transA=1 - ta)
-    )
+    plain = alpha == 1 and not ta
+    if plain:
+        db = summed_over_rows(dy, a) if tb else summed_over_rows(a, dy)
+    elif tb:
+        db = op.Gemm(dy, a, alpha=alpha, transA=1, transB=ta)
+    else:
+        db = op.Gemm(a, dy, alpha=alpha, transA=1 - ta)
     return da, db, dy if beta == 1 else dy * beta
 
 
@@ -56,12 +64,27 @@ def transposed(value: Value) -> Value:
     return value.op.Transpose(value, perm=order)
 
 
+def summed_over_rows(a: Value, b: Value) -> Value:
+    """Aᵀ B [M, N] of a [K, M] and b [K, N]: the gradient of a weight, over K positions.
+
+    On the CPU a product turns its left side anew for every panel of columns, so that it is better
+    turned beforehand; and of a tall result it goes over a panel again for every panel of positions,
+    so that a wide one is better turned afterwards (benchmarks/rules/weight_products.py).
+    """
+    op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
+    if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
+        return op.Gemm(a, b, transA=1)
+    if rows >= _TALL * columns and positions >= 2 * _PANEL:
+        return turned(op.Gemm(turned(b), a))
+    return op.Gemm(turned(a), b)
+
+
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
     """Aᵀ dY; one product over all positions where B is one matrix for a whole batch of A."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
-        return op.Gemm(flat_a, flat_dy, transA=1)
+        return summed_over_rows(flat_a, flat_dy)
     return op.MatMul(transposed(a), dy)
 
 

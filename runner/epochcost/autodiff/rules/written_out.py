@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from epochcost.autodiff.axes import turned
 from epochcost.autodiff.builder import Value
 from epochcost.autodiff.columns import UNITS, Columns
 from epochcost.autodiff.node import Node
@@ -43,7 +44,7 @@ def _walked_back(
     """The cotangents of all W x + R h + b, and of the first states."""
     columns, op = kept.columns, kept.h0.op
     factors, from_h, from_c = map(columns.each, _factors(kept))
-    right = columns.turned(columns.stacked([run.r for run in kept.given]))
+    right = turned(columns.stacked([run.r for run in kept.given]))
     outside = _received(view, columns, dy)
     dh = _sum(outside[-1], _last(view, columns, dy_h))
     dh = op.zeros(kept.h0.shape, kept.h0.elem_type) if dh is None else dh

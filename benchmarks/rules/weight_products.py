@@ -1,0 +1,66 @@
+"""Ways to multiply Aᵀ B, the gradient of a weight over many positions: medians of interleaved runs.
+
+    python benchmarks/rules/weight_products.py
+
+A is [positions, rows] and B [positions, columns]; one thread. Candidates: the product that reads
+A across, A turned beforehand, and the result turned afterwards (B turned beforehand).
+`epochcost.autodiff.rules.linear.summed_over_rows` chooses among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+from interleaved import median_seconds
+from onnx import TensorProto, helper
+
+from epochcost.autodiff.axes import turned
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.forward import Forward, close_model
+
+# Rows, columns, positions: of BERT's and GPT-2's layers, of recurrent layers, of vocabularies.
+SHAPES = (
+    (768, 768, 128),
+    (3072, 768, 128),
+    (768, 3072, 128),
+    (3072, 768, 512),
+    (1100, 1100, 700),
+    (2600, 1100, 700),
+    (10000, 650, 700),
+    (50257, 768, 256),
+)
+CANDIDATES: dict[str, Callable[[Builder, Value, Value], Value]] = {
+    "across": lambda op, a, b: op.Gemm(a, b, transA=1),
+    "turned before": lambda op, a, b: op.Gemm(turned(a), b),
+    "turned after": lambda op, a, b: turned(op.Gemm(turned(b), a)),
+}
+
+
+def model_of(
+    candidate: Callable[[Builder, Value, Value], Value], rows: int, columns: int, positions: int
+) -> onnx.ModelProto:
+    """The candidate alone."""
+    op = Builder([helper.make_opsetid("", 21)], 10)
+    a = op.input("a", (positions, rows), TensorProto.FLOAT)
+    b = op.input("b", (positions, columns), TensorProto.FLOAT)
+    return close_model(Forward(op, (), (), {}), [a, b], [candidate(op, a, b)], "candidate")
+
+
+def main() -> None:
+    """Time the candidates in turns and print the medians."""
+    rng = np.random.default_rng(0)
+    for rows, columns, positions in SHAPES:
+        feeds = {
+            "a": rng.standard_normal((positions, rows), dtype=np.float32),
+            "b": rng.standard_normal((positions, columns), dtype=np.float32),
+        }
+        models = {n: model_of(c, rows, columns, positions) for n, c in CANDIDATES.items()}
+        middles = median_seconds(models, feeds, threads=1)
+        said = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in middles.items())
+        print(f"{rows} x {columns} over {positions}: {said}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

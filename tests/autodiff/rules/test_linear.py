@@ -1,0 +1,39 @@
+"""The gradients of weights in the forms that only the CPU's steps have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from epochcost.autodiff.builder import Builder
+from epochcost.autodiff.forward import Forward, close_model
+from epochcost.autodiff.rules.linear import summed_over_rows
+from graph_text import run
+
+
+@pytest.mark.parametrize(
+    ("positions", "rows", "columns", "turnings"),
+    [
+        (8, 200, 300, 0),
+        (130, 60, 300, 0),
+        (130, 150, 140, 1),
+        (130, 700, 140, 1),
+        (256, 700, 140, 2),
+    ],
+    ids=["few positions", "narrow", "turned before", "tall over few", "turned after"],
+)
+def test_a_weights_gradient_is_the_product_over_positions(
+    positions: int, rows: int, columns: int, turnings: int
+) -> None:
+    """Whatever is turned, the result is that of numpy."""
+    op = Builder([helper.make_opsetid("", 21)], 10, "cpu")
+    a = op.input("a", (positions, rows), TensorProto.FLOAT)
+    b = op.input("b", (positions, columns), TensorProto.FLOAT)
+    product = summed_over_rows(a, b)
+    model = close_model(Forward(op, (), (), {}), [a, b], [product], "product")
+    assert sum(node.op_type == "Transpose" for node in model.graph.node) == turnings
+    rng = np.random.default_rng(5)
+    feeds = {v.name: rng.standard_normal(v.shape).astype(np.float32) for v in (a, b)}
+    expected = feeds["a"].T @ feeds["b"]
+    np.testing.assert_allclose(run(model, feeds)[product.name], expected, rtol=1e-4, atol=1e-4)
