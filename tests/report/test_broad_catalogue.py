@@ -57,13 +57,14 @@ def site_fixture(broad: Inputs) -> Site:
 
 
 def test_home_has_no_section_without_a_figure(site: Site) -> None:
-    """What was never timed is one list at the end, and a machine without figures is not named."""
+    """What was never timed is counted at the end; no machine without figures is named."""
     page = html.unescape(site.pages["index.md"])
-    timed, _, untimed = page.partition("## Not timed yet")
+    answers, _, rest = page.partition("## Where to go from here")
     assert "idle" not in page
-    assert "silent" not in timed
-    assert "(models/silent.md)" in untimed
-    assert page.count("Nothing has been timed") == 1
+    assert "silent" not in answers
+    assert rest.count("Nothing has been timed for 1 workload") == 1
+    assert "epochcost run --model silent" in rest
+    assert "(silent.md)" in site.pages["models/index.md"].replace("../models/", "")
 
 
 def test_home_counts_the_machines_that_have_figures(site: Site, broad: Inputs) -> None:

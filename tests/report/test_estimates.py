@@ -91,10 +91,11 @@ def test_the_figure_has_its_own_shape_and_table(site: Site) -> None:
 
 
 def test_lists_tell_estimates_apart(site: Site) -> None:
-    """On the first page in a table of their own, in the list of models with their badge."""
-    home = html.unescape(site.pages["index.md"])
-    assert "## Priced from FLOPs" in home
-    assert "[Big]" not in home.split("## Not timed yet")[-1].split("How times become")[0]
+    """On the first page never among the answers, there and in the list of models by a badge."""
+    answers, _, rest = html.unescape(site.pages["index.md"]).partition("## Where to go from here")
+    assert "[Big]" not in answers
+    said = next(line for line in rest.splitlines() if "[Big]" in line)
+    assert "ec-estimated" in said
     row = next(
         line for line in site.pages["models/index.md"].splitlines() if line.startswith("| [Big]")
     )
