@@ -1,0 +1,117 @@
+"""How fast pages of a built site show in Chromium, with the CPU slowed down four times.
+
+    python benchmarks/page_load.py SITE [--pages index.html models/mnist-mlp.html …] [--repeats 5]
+
+SITE is a folder that `epochcost build` made; it is served on this machine. For each page, opened
+in a fresh browser context and scrolled to its end, a line tells the median of the first contentful
+paint in milliseconds, the sum of all layout shifts that no input caused (an upper bound of
+Lighthouse's cumulative layout shift), and what was loaded before the chart library, in kilobytes as
+a server that compresses with gzip sends it; then how often and how large the library came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from browsed_site import chromium, served
+
+_SLOWDOWN = 4
+_LIBRARY = "assets/vega.js"
+_OBSERVE = """
+  window.shifted = 0;
+  new PerformanceObserver(list => list.getEntries().forEach(entry => {
+    if (!entry.hadRecentInput) { window.shifted += entry.value; }
+  })).observe({ type: "layout-shift", buffered: true });
+"""
+# To the end in steps of a screen, as a reader comes to see every chart.
+_SCROLL = """async () => {
+  for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight) {
+    scrollTo(0, at);
+    await new Promise(done => setTimeout(done, 100));
+  }
+  const waiting = () => document.querySelector(".ec-plot[data-state=static]");
+  for (let left = 200; left > 0 && waiting(); left--) {
+    waiting().scrollIntoView();
+    await new Promise(done => setTimeout(done, 50));
+  }
+}"""
+_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+_ROW = "{:<34} {:>9} {:>7} {:>7} {:>10}"
+
+
+@dataclass(frozen=True)
+class Load:
+    """One visit: milliseconds, layout shift, and the files that were asked for, in their order."""
+
+    paint_milliseconds: float
+    shift: float
+    files: tuple[str, ...]
+
+
+def loaded(browser: Browser, address: str, page_name: str) -> Load:
+    """Open a page with nothing kept, and read it to its end."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    files: list[str] = []
+    page.on("request", lambda request: files.append(urlsplit(request.url).path.lstrip("/")))
+    page.add_init_script(_OBSERVE)
+    tools = context.new_cdp_session(page)
+    tools.send("Emulation.setCPUThrottlingRate", {"rate": _SLOWDOWN})
+    page.goto(address + page_name)
+    paint = page.evaluate(_PAINT)
+    page.evaluate(_SCROLL)
+    load = Load(paint, page.evaluate("window.shifted"), tuple(files))
+    context.close()
+    return load
+
+
+def kilobytes(site: Path, files: Sequence[str]) -> float:
+    """What files are together, each compressed by itself."""
+    paths = (site / name for name in dict.fromkeys(files))
+    return sum(len(gzip.compress(path.read_bytes())) for path in paths if path.is_file()) / 1000
+
+
+def line(site: Path, page_name: str, loads: Sequence[Load]) -> str:
+    """The page's figures in columns."""
+    files = loads[0].files
+    first = [name for name in files if name != _LIBRARY]
+    return _ROW.format(
+        page_name,
+        f"{statistics.median(one.paint_milliseconds for one in loads):.0f}",
+        f"{max(one.shift for one in loads):.3f}",
+        f"{kilobytes(site, first):.0f}",
+        f"{files.count(_LIBRARY)} x {kilobytes(site, [_LIBRARY]):.0f}",
+    )
+
+
+def main() -> None:
+    """Print a line for each page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("site", type=Path)
+    parser.add_argument(
+        "--pages",
+        nargs="+",
+        default=["index.html", "models/mnist-mlp.html", "calculator.html", "prices.html"],
+    )
+    parser.add_argument("--repeats", type=int, default=5)
+    asked = parser.parse_args()
+    print(_ROW.format("page", "paint ms", "shift", "kB", "library kB"))
+    with served(asked.site) as address, chromium() as browser:
+        for page_name in asked.pages:
+            loads = [loaded(browser, address, page_name) for _ in range(asked.repeats)]
+            print(line(asked.site, page_name, loads), flush=True)
+
+
+if __name__ == "__main__":
+    main()
