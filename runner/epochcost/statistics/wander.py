@@ -53,8 +53,10 @@ class _Choices:
 
     What differs between rounds adds nothing across them, so V is made of one square for each round
     and so is the inverse of its Cholesky factor: ``whitening`` holds those squares, each
-    (choices x b, b) for the b blocks of its round. ``unit`` (choices, K) is what whitening makes of
-    a vector of ones, of length 1; the square of a single round has no part along it any more.
+    (choices, b, b) for the b blocks of its round. One product of all choices would be large enough
+    for BLAS to wake a second thread, whose waiting takes longer than the product. ``unit``
+    (choices, K) is what whitening makes of a vector of ones, of length 1; the square of a single
+    round has no part along it any more.
     ``weight`` is the logarithm of prior and determinants, ``variance`` that of the plain mean where
     s is 1, both (choices,).
     """
@@ -69,8 +71,8 @@ class _Choices:
         # Less their own mean, which the best one takes away as well, with more rounding.
         centred, parts, begin = means - means.sum() / len(means), [], 0
         for square in self.whitening:
-            end = begin + square.shape[1]
-            parts.append((square @ centred[begin:end]).reshape(len(self.weight), -1))
+            end = begin + square.shape[-1]
+            parts.append(square @ centred[begin:end])
             begin = end
         if len(parts) == 1:
             return _squares(parts[0])
@@ -163,7 +165,7 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
 class _Square:
     """What a round of b blocks adds, by choice.
 
-    ``whitening`` is (choices x b, b), ``ones`` what it makes of ones (choices, b), ``determinant``
+    ``whitening`` is (choices, b, b), ``ones`` what it makes of ones (choices, b), ``determinant``
     half the logarithm of that of its part of V, and ``total`` that part's sum, both (choices,).
     """
 
@@ -175,10 +177,10 @@ class _Square:
 
 def _across(square: _Square, unit: Series) -> Series:
     """A square less its part along ``unit``, which saves doing so for each series."""
-    whitening = square.whitening.reshape(*unit.shape, -1)
+    whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     left = whitening - unit[:, :, None] * along[:, None, :]
-    return np.asarray(left.reshape(square.whitening.shape), np.float64)
+    return np.asarray(left, np.float64)
 
 
 # Rounds are of few lengths; a square takes from some kilobytes to six megabytes.
@@ -195,7 +197,7 @@ def _square(number: int, total: int, rounds: int) -> _Square:
     factors = np.linalg.cholesky(covariances)
     whitening = np.linalg.inv(factors)
     return _Square(
-        whitening.reshape(-1, number),
+        whitening,
         whitening.sum(axis=2),
         np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
         covariances.sum(axis=(1, 2)),
