@@ -5,69 +5,44 @@ python tests/integration/screenshots.py SITE docs/images
 
 from __future__ import annotations
 
-import functools
-import http.server
-import shutil
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-# Picture name: page, width in CSS pixels, colour scheme.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from browsed_site import LOOKS, Look, chromium, put_on, served
+
+# Picture name: page.
 PICTURES = {
-    "home": ("index.html", 1280, "light"),
-    "home-dark": ("index.html", 1280, "dark"),
-    "home-phone": ("index.html", 390, "light"),
-    "model": ("models/mnist-mlp.html", 1280, "light"),
-    "rent-or-buy": ("rent-or-buy.html", 1280, "light"),
+    "home": "index.html",
+    "model": "models/mnist-mlp.html",
+    "machine": "machines/epyc-vm-2.html",
+    "calculator": "calculator.html",
 }
-HEIGHT = 900
 SETTLED_MS = 1500
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing of each request."""
-
-
-@contextmanager
-def served(site: Path) -> Iterator[str]:
-    """The address of a server of the site on this machine."""
-    handler = functools.partial(_Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def take(browser: Browser, address: str, name: str, folder: Path) -> None:
-    """One picture of the first screen of a page."""
-    page_name, width, scheme = PICTURES[name]
-    context = browser.new_context(
-        viewport={"width": width, "height": HEIGHT},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
+def take(browser: Browser, address: str, name: str, look: Look, folder: Path) -> None:
+    """One picture of the first screen of a page; "home-dark", but "home" where it is light."""
+    context = browser.new_context(viewport={"width": look.width, "height": 900})
     page = context.new_page()
-    page.goto(f"{address}/{page_name}")
+    page.goto(address + PICTURES[name])
+    put_on(page, look)
     page.wait_for_timeout(SETTLED_MS)
-    page.screenshot(path=folder / f"{name}.png")
+    suffix = "" if look.name == "light" else f"-{look.name}"
+    page.screenshot(path=folder / f"{name}{suffix}.png")
     context.close()
 
 
 def main(site: Path, folder: Path) -> None:
-    """Take every picture."""
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    """Take every picture in every look."""
     folder.mkdir(parents=True, exist_ok=True)
-    with served(site) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=executable, args=["--no-sandbox", "--disable-background-networking"]
-        )
+    with served(site) as address, chromium() as browser:
         for name in PICTURES:
-            take(browser, address, name, folder)
-        browser.close()
+            for look in LOOKS:
+                take(browser, address, name, look, folder)
 
 
 if __name__ == "__main__":
