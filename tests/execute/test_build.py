@@ -8,7 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from threadpoolctl import threadpool_info
 
+from epochcost.execute.arrays import save_graph
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import Request, plan_here
 from epochcost.measure.job import Job
@@ -106,3 +108,22 @@ def test_weights_in_the_file_are_where_training_starts(project: Path) -> None:
     stored = np.load(job.initial)
     assert set(stored.files) == set(weights)
     assert all(np.array_equal(stored[name], values) for name, values in weights.items())
+
+
+def test_one_thread_of_blas_draws_the_data(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other CPU is left to the worker that starts; later arithmetic has all threads again."""
+    before, seen = _blas_threads(), []
+
+    def noted(graph: onnx.ModelProto, path: Path) -> Path:
+        seen.append(_blas_threads())
+        return save_graph(graph, path)
+
+    monkeypatch.setattr("epochcost.execute.build.save_graph", noted)
+    build(project, "training")
+    assert {max(threads) for threads in seen} == {1}
+    assert _blas_threads() == before
+
+
+def _blas_threads() -> list[int]:
+    found = threadpool_info()
+    return [one["num_threads"] for one in found if one["user_api"] == "blas"]
