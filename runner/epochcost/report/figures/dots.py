@@ -24,24 +24,10 @@ from epochcost.report.figures.parts import (
     symbol,
     used,
 )
-from epochcost.report.rows import Goal, Row
+from epochcost.report.rows import Row
 from epochcost.report.tables import Column, Table
 from epochcost.specs.price import Price
 from epochcost.units import SECONDS_PER_HOUR
-
-
-def machines_compared(
-    rows: Sequence[Row], goal: Goal, *, identifier: str, job: str, colours: Colours
-) -> Figure | None:
-    """The cheapest way of each machine to one job; None below two machines."""
-    return _compared(
-        priced(rows, goal),
-        lambda row: machine_name(row.observed),
-        identifier=identifier,
-        title=f"cost of one {job}",
-        by="machine",
-        colours=colours,
-    )
 
 
 def workloads_compared(rows: Sequence[Row], *, identifier: str, colours: Colours) -> Figure | None:
