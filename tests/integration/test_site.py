@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -190,6 +191,23 @@ def test_the_pages_build_without_the_plugin(built: Path, tmp_path: Path) -> None
     assert "&lt;svg" not in page
 
 
+@pytest.mark.skipif(find_spec("zensical") is None, reason="Zensical is not installed here")
+def test_the_pages_build_with_zensical(built: Path, tmp_path: Path) -> None:
+    """The way out to another generator: the same pages, each chart in its place, no complaint."""
+    assert epochcost(built, "build", "--pages-to", str(tmp_path / "docs")).returncode == 0
+    (tmp_path / "mkdocs.yml").write_text(_ZENSICAL_CONFIG, encoding="utf-8")
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "site/models/net.html").read_text(encoding="utf-8")
+    assert page.count("<svg aria-hidden") == page.count("<template>") > 0
+
+
+_ZENSICAL_CONFIG = """
+site_name: plain
+use_directory_urls: false
+markdown_extensions: [admonition, attr_list, md_in_html, tables]
+"""
 _PLAIN_CONFIG = """
 site_name: plain
 use_directory_urls: false
