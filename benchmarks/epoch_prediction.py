@@ -6,10 +6,13 @@
 
 Each repeat is a fresh worker that warms up, samples steps and then really runs an epoch: data read
 from files, shuffled, gathered, copied, trained. It is what `epochcost run --validate-epochs` does.
-The prediction is the mean of the samples, so many that with the warm-up they are at most a tenth of
-the epoch's steps, but never fewer than the sampler's own minimum. Repeats go around the models, so
-that a machine that changes changes for all. Epochs are shortened where the whole would take an
-hour, and say so. With `--keep` each repeat is added to a file, and a later call goes on from there.
+The epoch is foretold twice: by the samples in its pauses, which is what that command reports, and
+by as many before it ("before"), to which the machine's own change is added. Samples are so many
+that with the warm-up they are at most a tenth of the epoch's steps, but never fewer than the
+sampler's own minimum. "unrest" is that change by itself: by how much a tenth of the very epoch is
+off the epoch, in the median of its tenths. Repeats go around the models. Epochs are shortened where
+the whole would take an hour, and say so. With `--keep` each repeat is added to a file, and a later
+call goes on from there.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from epochcost import __version__
 from epochcost.execute.epochs import EpochsAsked, epoch_job, epoch_steps
@@ -34,13 +37,12 @@ from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Study
-from epochcost.statistics import summarise
 
 ROOT = Path(__file__).parents[1]
 # Examples of an epoch here: all of the perceptron's; half a minute of the others on two cores.
 EXAMPLES = {"mnist-mlp": 60_000, "mnist-cnn": 38_400, "lstm-text-generation": 76_800}
 _BATCH = 128
-_ROW = "{:<22} {:>6} {:>8} {:>9} {:>9} {:>8} {:>7} {:>8}"
+_ROW = "{:<22} {:>6} {:>8} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8}"
 
 
 @dataclass(frozen=True)
@@ -61,15 +63,21 @@ class Repeat:
     model: str
     steps: int
     used: int
+    before_seconds: float
     predicted_seconds: float
     actual_seconds: float
-    inside: bool
+    unrest: float
     waiting_share: float
 
     @property
     def error(self) -> float:
         """By how much the prediction is above what happened."""
         return self.predicted_seconds / self.actual_seconds - 1
+
+    @property
+    def error_before(self) -> float:
+        """The same of the samples before the epoch."""
+        return self.before_seconds / self.actual_seconds - 1
 
 
 class Kept:
@@ -110,7 +118,8 @@ def main() -> None:
             _subject(catalogue, model, options.examples or EXAMPLES[model], Path(name) / model)
             for model in options.models
         ]
-        print(_ROW.format("model", "steps", "used", "foretold", "actual", "error", "in ±", "waits"))
+        heads = ("steps", "used", "foretold", "actual", "error", "before", "unrest", "waits")
+        print(_ROW.format("model", *heads))
         for subject in _missing(subjects, kept, options.repeats):
             if options.most_seconds and time.perf_counter() - begun > options.most_seconds:
                 break
@@ -158,15 +167,15 @@ def _repeat(subject: Subject) -> Repeat:
     measured = run_trial(subject.job, subject.folder, lambda _: None)
     actual = measured.epochs
     assert actual is not None
-    summary = summarise(measured.samples_seconds)
-    step = actual.mean_seconds / subject.steps
+    mean, parts = fmean(measured.samples_seconds), actual.epochs[0].parts_seconds
     return Repeat(
         model=subject.model,
         steps=subject.steps,
-        used=1 + len(measured.warmup_seconds) + summary.count,
-        predicted_seconds=actual.foretold_seconds(summary.mean),
+        used=1 + len(measured.warmup_seconds) + (actual.sampled_steps or 0),
+        before_seconds=subject.steps * mean,
+        predicted_seconds=actual.foretold_seconds(mean),
         actual_seconds=actual.mean_seconds,
-        inside=summary.interval.low <= step <= summary.interval.high,
+        unrest=median(abs(part * len(parts) / sum(parts) - 1) for part in parts),
         waiting_share=actual.waiting_share,
     )
 
@@ -180,7 +189,8 @@ def _shown(repeat: Repeat) -> Repeat:
             f"{repeat.predicted_seconds:.2f} s",
             f"{repeat.actual_seconds:.2f} s",
             f"{repeat.error:+.1%}",
-            "yes" if repeat.inside else "no",
+            f"{repeat.error_before:+.1%}",
+            f"{repeat.unrest:.1%}",
             f"{repeat.waiting_share:.1%}",
         ),
         flush=True,
@@ -200,11 +210,12 @@ def _words(found: list[Repeat]) -> str:
     if not found:
         return "no repeat yet"
     error = median(abs(one.error) for one in found)
-    inside = sum(one.inside for one in found)
+    before = median(abs(one.error_before) for one in found)
     signed = median(one.error for one in found)
     return (
-        f"median absolute error {error:.1%}, with its sign {signed:+.1%}; "
-        f"{inside} of {len(found)} epochs within the interval; "
+        f"{len(found)} epochs, median absolute error {error:.1%}, with its sign {signed:+.1%}; "
+        f"by samples before it {before:.1%}; "
+        f"the machine's unrest {median(one.unrest for one in found):.1%}; "
         f"waiting for data {median(one.waiting_share for one in found):.1%}"
     )
 

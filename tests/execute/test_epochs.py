@@ -45,7 +45,7 @@ def test_a_training_is_followed_by_its_epochs(assignment: Assignment) -> None:
     assert epochs is not None
     assert (epochs.steps, len(epochs.epochs), epochs.left_out) == (250, 2, None)
     assert epochs.examples_on_disk == 1000
-    assert epochs.sampled_steps == 25 - 10 - 1
+    assert epochs.sampled_steps == 2 * (25 - 10 - 1)
     assert epochs.step_seconds is not None
     assert "epochs" in [event.progress.phase for event in heard if isinstance(event, Advanced)]
 

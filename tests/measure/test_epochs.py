@@ -62,6 +62,26 @@ def test_each_epoch_has_an_order_of_its_own(counting: Job, tmp_path: Path) -> No
     assert step.steps_taken == 6
 
 
+def test_an_epoch_pauses_for_samples_that_count_apart(counting: Job, tmp_path: Path) -> None:
+    """Every example is still met once; samples take the pool's batches, and parts add up."""
+    step = stepper_of(counting)
+    asked = files(tmp_path, examples=40, steps=10, between=3)
+    found = run_epochs(asked, step, time.perf_counter, ignore)
+    assert (found.sampled_steps, step.steps_taken) == (3, 13)
+    assert found.step_seconds is not None
+    (epoch,) = found.epochs
+    assert len(epoch.parts_seconds) == 10
+    assert sum(epoch.parts_seconds) == epoch.seconds
+    alone = stepper_of(counting)
+    for _ in range(3):
+        alone()
+    order = np.random.default_rng([5, 0]).permutation(40).reshape(10, 4) % 10
+    moved = 0.5 * EXAMPLES[order].sum(axis=0)
+    np.testing.assert_allclose(
+        step.carried_values()["w"], alone.carried_values()["w"] - moved, rtol=1e-5
+    )
+
+
 def test_stored_examples_are_met_again_where_the_epoch_has_more(
     counting: Job, tmp_path: Path
 ) -> None:

@@ -1,8 +1,9 @@
 """Whole epochs after a training trial, to see how far off an epoch from the mean step is.
 
 The epochs run in a fresh worker of their own, on a data set of the declared size that is drawn from
-the trial's seed and read from files. That worker first samples steps as the trial does, so that
-what it foretells and what happens are of one process. The trial's own measurement is not touched.
+the trial's seed and read from files. That worker samples steps as the trial does, before its epochs
+and in pauses of them, so that what foretells and what happens are of one process and of the same
+minutes. The trial's own measurement is not touched.
 Epochs that would take too long are left out before anything is made for them, with the reason.
 """
 
@@ -96,23 +97,29 @@ def epoch_job(asked: EpochsAsked, trial: Trial, catalogue: Catalogue, folder: Pa
     # The last incomplete batch is dropped after shuffling, so its examples belong to the epoch.
     examples = max(asked.examples or _declared(model), steps * trial.batch_size)
     stored = examples_on_disk(teacher, examples)
+    samples = _foretelling_steps(job.sampling, steps)
     epochs = EpochFiles(
         arrays=dict(write_epoch(teacher, stored, folder)),
         examples=examples,
         batch_size=trial.batch_size,
         steps=steps,
         count=asked.count,
+        between=samples,
         seed=trial.seed,
     )
-    foretelling = {"sampling": _foretelling(job.sampling, steps), "warm_up": _WARM_UP}
+    foretelling = {"sampling": _whole(job.sampling, samples), "warm_up": _WARM_UP}
     only = {"evaluation": None, "reference": None, "epochs": epochs}
     return job.model_copy(update=only | foretelling)
 
 
-def _foretelling(sampling: Sampling, steps: int) -> Sampling:
-    """As many samples as are left of the share of an epoch, or until the trial's time is up."""
+def _foretelling_steps(sampling: Sampling, steps: int) -> int:
+    """As many samples as are left of the share of an epoch."""
     left = int(_MOST_SHARE * steps) - _WARM_UP.minimum_steps - _FIRST
-    most = min(max(left, sampling.minimum_samples), MOST_SAMPLES)
+    return min(max(left, sampling.minimum_samples), MOST_SAMPLES)
+
+
+def _whole(sampling: Sampling, most: int) -> Sampling:
+    """So many samples, or until the trial's time is up."""
     whole = {"minimum_samples": most, "minimum_seconds": 0.0, "minimum_share": 0.0}
     return sampling.model_copy(update={"most_samples": most} | whole)
 

@@ -3,6 +3,10 @@
 A thread reads ahead, as every framework's loader does: it gathers the shuffled examples of the next
 batches from files that are mapped into memory, while the device works. What the device waits for
 beyond that is counted. The last incomplete batch is dropped, as the price of an epoch assumes.
+
+An epoch pauses after each tenth for some steps as a trial takes them. What they foretell is then of
+the same minutes: on a shared machine a minute differs from the next by more than an epoch's steps
+differ from sampled ones.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +31,7 @@ from epochcost.results.epochs import Epoch, WholeEpochs
 
 # Batches that are ready at most: enough to bridge a slow read, few enough to stay in memory.
 _READ_AHEAD = 4
+_PARTS = 10
 _REPORT_SECONDS = 1.0
 _STOPPED_SECONDS = 0.1
 
@@ -34,11 +41,20 @@ def run_epochs(files: EpochFiles, step: Stepper, clock: Clock, report: Report) -
     stored = {name: _mapped(path) for name, path in files.arrays.items()}
     types = {name: _fitting(step.input_type(name), name, stored[name]) for name in stored}
     size = min(len(array) for array in stored.values())
-    epochs = [
-        _epoch(_Reader(stored, types, _order(files, size, number)), step, clock, report)
-        for number in range(files.count)
-    ]
-    return WholeEpochs(steps=files.steps, examples_on_disk=size, epochs=tuple(epochs))
+    sampled: list[float] = []
+    epochs: list[Epoch] = []
+    for number in range(files.count):
+        reader = _Reader(stored, types, _order(files, size, number))
+        run = _Run(step, clock, report)
+        epochs.append(run.epoch(reader, files.between))
+        sampled += run.sampled_seconds
+    return WholeEpochs(
+        steps=files.steps,
+        examples_on_disk=size,
+        epochs=tuple(epochs),
+        sampled_steps=len(sampled) or None,
+        step_seconds=fmean(sampled) if sampled else None,
+    )
 
 
 def _mapped(path: Path) -> Array:
@@ -62,16 +78,50 @@ def _order(files: EpochFiles, size: int, number: int) -> NDArray[np.int64]:
     return (shuffled % size).reshape(files.steps, files.batch_size)
 
 
-def _epoch(reader: _Reader, step: Stepper, clock: Clock, report: Report) -> Epoch:
-    begun = told = clock()
-    with reader:
-        step.feed_from(reader)
-        for taken in range(1, reader.steps + 1):
-            step()
-            if (now := clock()) - told >= _REPORT_SECONDS:
-                told = now
-                report(taken, None)
-    return Epoch(seconds=clock() - begun, waiting_seconds=reader.waited_seconds)
+class _Run:
+    """One epoch in parts, with steps of the pool in between."""
+
+    def __init__(self, step: Stepper, clock: Clock, report: Report) -> None:
+        self._step, self._clock, self._report = step, clock, report
+        self._taken, self._told = 0, clock()
+        self.sampled_seconds: list[float] = []
+
+    def epoch(self, reader: _Reader, between: int) -> Epoch:
+        """All steps of the reader, timed without the pauses."""
+        batches, parts, begun = iter(reader), [], self._clock()
+        with reader:
+            for steps, samples in zip(_cut(reader.steps), _cut(between), strict=True):
+                self._step.feed_from(batches)
+                for _ in range(steps):
+                    self._step()
+                    self._tell()
+                parts.append(self._clock() - begun)
+                self._sample(samples)
+                begun = self._clock()
+        return Epoch(
+            seconds=sum(parts),
+            waiting_seconds=reader.waited_seconds,
+            parts_seconds=tuple(parts) if reader.steps >= _PARTS else (),
+        )
+
+    def _sample(self, steps: int) -> None:
+        self._step.feed_from_pool()
+        for _ in range(steps):
+            begun = self._clock()
+            self._step()
+            self.sampled_seconds.append(self._clock() - begun)
+
+    def _tell(self) -> None:
+        self._taken += 1
+        if (now := self._clock()) - self._told >= _REPORT_SECONDS:
+            self._told = now
+            self._report(self._taken, None)
+
+
+def _cut(steps: int) -> list[int]:
+    """Steps in parts, each as long as the others to one step."""
+    bounds = [steps * part // _PARTS for part in range(_PARTS + 1)]
+    return [after - before for before, after in pairwise(bounds)]
 
 
 class _Reader:

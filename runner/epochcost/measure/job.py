@@ -97,6 +97,7 @@ class Serving(_Frozen):
 class EpochFiles(_Frozen):
     """Whole epochs to run after the samples: ``count`` of ``steps`` batches.
 
+    ``between`` steps as a trial takes them are sampled in pauses of each epoch, to foretell it.
     ``arrays``: by graph input an .npy ``[stored, ...]`` of examples, fewer than ``examples`` where
     the data set is too large; ``seed`` shuffles.
     """
@@ -106,6 +107,7 @@ class EpochFiles(_Frozen):
     batch_size: Annotated[int, Field(ge=1)]
     steps: Annotated[int, Field(ge=1)]
     count: Annotated[int, Field(ge=1)]
+    between: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
 
 

@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from statistics import fmean
 from typing import NoReturn
 
 import onnxruntime as ort
@@ -69,7 +68,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     telling.enter("finishing")
     require_finite(job, stepper.output)
     loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
-    wall_seconds, epochs = clock() - begun, _epochs(job, stepper, samples, clock, telling)
+    wall_seconds, epochs = clock() - begun, _epochs(job, stepper, clock, telling)
     return Measurement(
         started_at=started_at,
         wall_seconds=wall_seconds,
@@ -168,18 +167,13 @@ def _timed(
     return warmup, sample(step, clock, job.sampling, deadline, report, prepare)
 
 
-def _epochs(
-    job: Job, step: Stepper, samples: Samples, clock: Clock, telling: _Telling
-) -> WholeEpochs | None:
-    """Whole epochs right after the samples that foretell them."""
+def _epochs(job: Job, step: Stepper, clock: Clock, telling: _Telling) -> WholeEpochs | None:
     if job.epochs is None:
         return None
     telling.enter("epochs")
     epochs = run_epochs(job.epochs, step, clock, telling.report)
     require_finite(job, step.output)
-    seconds = samples.seconds
-    foretold = {"sampled_steps": len(seconds), "step_seconds": fmean(seconds)}
-    return epochs.model_copy(update=foretold)
+    return epochs
 
 
 def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:

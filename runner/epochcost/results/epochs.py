@@ -22,19 +22,22 @@ class Epoch(_Record):
     """One epoch: ``seconds`` from the shuffling of the first batch to the end of the last step.
 
     ``waiting_seconds`` of them the device had nothing to do, because the next batch was not read
-    and gathered yet.
+    and gathered yet. ``parts_seconds`` are of its tenths, between which it paused for samples; none
+    where it had fewer than ten steps.
     """
 
     seconds: Seconds
     waiting_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    parts_seconds: tuple[Seconds, ...] = ()
 
 
 class WholeEpochs(_Record):
     """Epochs of ``steps`` full batches each, run in a process of their own after the trial.
 
-    Before them that process sampled ``sampled_steps`` steps, ``step_seconds`` on average, by which
-    its epochs are foretold: another process would differ for reasons that are no epoch's. None in
-    results from before these were stored; there it is the trial's mean that foretells.
+    In pauses of them that process sampled ``sampled_steps`` steps, ``step_seconds`` on average, by
+    which its epochs are foretold: another process, or another minute, would differ for reasons that
+    are no epoch's. None in results from before these were stored; there it is the trial's mean that
+    foretells.
 
     ``examples_on_disk`` is how many different examples the files held; an epoch of more met some of
     them again. ``left_out`` says why there are none, or not as many as asked for.
