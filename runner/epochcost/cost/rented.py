@@ -33,11 +33,6 @@ def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> It
         so_far, amounts = until, later
 
 
-def hourly_total(parts: Sequence[Part], schedule: Schedule, machines: int) -> Decimal:
-    """What ``hourly_lines`` sum to: all but the first are differences, so the last time tells."""
-    return sum(_amounts(parts, schedule.billed_seconds), Decimal(0)) * machines
-
-
 def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
     """What follows the work, each with the time billed until then; free time takes some back."""
     so_far = schedule.used_seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
@@ -98,7 +99,7 @@ class Trial(BaseModel):
         unsaid = {name for name in _ADDED if getattr(self, name) == fields[name].default}
         return hashlib.sha256(self.model_dump_json(exclude=unsaid).encode()).hexdigest()[:16]
 
-    @property
+    @cached_property
     def variant(self) -> str:
         """What sets the trial apart from the plain one of its work, in words; empty for that one.
 

@@ -149,15 +149,21 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
             f"{len(samples)} samples",
             "raise budget_seconds in the study's [sampling], and measure without --quick",
         )
-    step, grain = median(samples), environment.timer_step_seconds
-    if grain is not None and step < _FEWEST_TIMER_STEPS * grain:
+    grain = environment.timer_step_seconds
+    # The shortest tells of nearly all measurements that the median need not be looked for.
+    if grain is not None and min(samples) < _FEWEST_TIMER_STEPS * grain:
+        yield from _grainy(median(samples), grain)
+    apart = _rounds_apart(measurement)
+    yield from _shape(samples) if apart is None else [apart]
+
+
+def _grainy(step: float, grain: float) -> Iterator[Instability]:
+    if step < _FEWEST_TIMER_STEPS * grain:
         yield Instability(
             "timer",
             f"one step takes {seconds(step)}, the timer's own step is {seconds(grain)}",
             "take a larger batch",
         )
-    apart = _rounds_apart(measurement)
-    yield from _shape(samples) if apart is None else [apart]
 
 
 def _rounds_apart(measurement: Measurement) -> Instability | None:

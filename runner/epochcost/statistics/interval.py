@@ -55,7 +55,8 @@ def mean_interval(
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
         return Interval(0.0, math.inf)
-    mean, half = float(times.mean()), half_width(times, rounds or (len(times),), level)
+    mean = float(times.sum()) / len(times)
+    half = half_width(times, rounds or (len(times),), level)
     length = block_length(len(times), autocorrelation_time(times))
     z = NormalDist().inv_cdf((1 + level) / 2)
     uneven = _skewness_of_means(times, length) * (z * z - 1) / (6 * z)

@@ -81,11 +81,12 @@ def drift(samples: Sequence[float]) -> float | None:
     third = len(samples) // 3
     times = np.asarray(samples, np.float64)
     first, last = times[:third], times[-third:]
-    change = float(last.mean() - first.mean())
-    if abs(change) < _LEAST_DRIFT * first.mean():
+    level = float(first.sum()) / third
+    change = float(last.sum()) / third - level
+    if abs(change) < _LEAST_DRIFT * level:
         return None
     doubt = sum(half_width(_flat(part), (third,), LEVEL) for part in (first, last))
-    return None if abs(change) <= doubt else change / float(first.mean())
+    return None if abs(change) <= doubt else change / level
 
 
 def _flat(times: Series) -> Series:

@@ -34,7 +34,7 @@ def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     median, p90, p99 = quantiles(times, (0.5, 0.9, 0.99))
     return Summary(
         count=len(times),
-        mean=float(times.mean()),
+        mean=float(times.sum()) / len(times),
         interval=mean_interval(times, rounds=rounds),
         median=median,
         p90=p90,
