@@ -65,7 +65,7 @@ def test_each_epoch_has_an_order_of_its_own(counting: Job, tmp_path: Path) -> No
 def test_an_epoch_pauses_for_samples_that_count_apart(counting: Job, tmp_path: Path) -> None:
     """Every example is still met once; samples take the pool's batches, and parts add up."""
     step = stepper_of(counting)
-    asked = files(tmp_path, examples=40, steps=10, between=3)
+    asked = files(tmp_path, steps=10, between=3).model_copy(update={"examples": 40})
     found = run_epochs(asked, step, time.perf_counter, ignore)
     assert (found.sampled_steps, step.steps_taken) == (3, 13)
     assert found.step_seconds is not None
