@@ -85,14 +85,19 @@ def drift(samples: Sequence[float]) -> float | None:
     change = float(last.sum()) / third - level
     if abs(change) < _LEAST_DRIFT * level:
         return None
-    doubt = sum(half_width(_flat(part), (third,), LEVEL) for part in (first, last))
-    return None if abs(change) <= doubt else change / level
+    left = abs(change)
+    for part in (first, last):
+        left -= half_width(_flat(part), (third,), LEVEL)
+        if left <= 0:
+            return None
+    return change / level
 
 
 def _flat(times: Series) -> Series:
     """A series less its straight line."""
-    steps = np.arange(len(times))
-    return np.asarray(times - np.polyval(np.polyfit(steps, times, 1), steps), np.float64)
+    steps = np.arange(len(times)) - (len(times) - 1) / 2
+    level, slope = times.sum() / len(times), steps @ times / (steps @ steps)
+    return np.asarray(times - level - slope * steps, np.float64)
 
 
 def two_modes(samples: Sequence[float]) -> Modes | None:

@@ -137,8 +137,8 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
     return np.array(bounds[:-1]), np.diff(bounds).astype(np.float64)
 
 
-# Some hundred kilobytes each, besides the squares.
-@lru_cache(maxsize=32)
+# Some hundred kilobytes each, besides the squares; as many as one round has numbers of blocks.
+@lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
     """Everything that does not depend on the times, of rounds of so many blocks."""
     total = sum(blocks)
@@ -183,7 +183,7 @@ def _across(square: _Square, unit: Series) -> Series:
     return np.asarray(left, np.float64)
 
 
-# Rounds are of few lengths; a square takes from some kilobytes to six megabytes.
+# A square takes from some kilobytes to six megabytes, of several rounds.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
     """A round of ``number`` of ``total`` blocks in so many rounds."""
