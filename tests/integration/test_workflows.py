@@ -205,6 +205,30 @@ def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None
     assert "demanded a machine's id" in done.stderr
 
 
+@pytest.mark.parametrize("known", ["site", "push", "nowhere"])
+def test_changes_count_from_what_was_published_last(tmp_path: Path, known: str) -> None:
+    """What the site says, else the commit before the push; one that is not here counts as none."""
+    clone, site = _clone(tmp_path), tmp_path / "site"
+    commit = _git(clone, "rev-parse", "HEAD")
+    (site / "data").mkdir(parents=True)
+    if known == "site":
+        (site / "data/publication.json").write_text(json.dumps({"commit": commit}), "utf-8")
+    epochcost = tmp_path / "epochcost"
+    epochcost.write_text('#!/bin/sh\necho "$1 ${EPOCHCOST_PUBLISHED:-unknown}"\n', "utf-8")
+    epochcost.chmod(0o755)
+    said = {
+        "EPOCHCOST": str(epochcost),
+        "EPOCHCOST_SITE_URL": f"{site.as_uri()}/",
+        "EPOCHCOST_PUBLISHED": commit if known == "push" else "0" * 40,
+    }
+    command = [SCRIPTS / "publish.sh", "built"]
+    done = subprocess.run(
+        command, cwd=clone, env={**os.environ, **said}, capture_output=True, text=True, check=True
+    )
+    wanted = "unknown" if known == "nowhere" else commit
+    assert f"build {wanted}" in done.stdout.splitlines()
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_every_action_is_pinned_by_its_hash(path: Path) -> None:
     """A tag can be moved to other code; a hash cannot."""
