@@ -212,7 +212,7 @@ def test_changes_count_from_what_was_published_last(tmp_path: Path, known: str) 
     commit = _git(clone, "rev-parse", "HEAD")
     (site / "data").mkdir(parents=True)
     if known == "site":
-        (site / "data/publication.json").write_text(json.dumps({"commit": commit}), "utf-8")
+        (site / "data/publication.json").write_text(json.dumps({"revision": commit}), "utf-8")
     epochcost = tmp_path / "epochcost"
     epochcost.write_text('#!/bin/sh\necho "$1 ${EPOCHCOST_PUBLISHED:-unknown}"\n', "utf-8")
     epochcost.chmod(0o755)
