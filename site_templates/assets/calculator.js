@@ -6,20 +6,6 @@
   var HOUR = 3600;
   var MOST_ROWS = 40;
   var COMMITTED = ["reserved", "committed-use", "savings-plan"];
-  var data = null;
-
-  function load(address) {
-    if (data === null) {
-      data = new Promise(function (resolve, reject) {
-        var script = document.createElement("script");
-        script.src = address;
-        script.onload = function () { resolve(window.epochcostCalculator); };
-        script.onerror = function () { reject(new Error("cannot load " + address)); };
-        document.head.append(script);
-      });
-    }
-    return data;
-  }
 
   function number(form, name, otherwise) {
     var text = form.elements[name].value;
@@ -190,7 +176,7 @@
   }
 
   async function begin(form) {
-    var all = await load(new URL(form.dataset.ecCalculator, location.href).href);
+    var all = await shown.loaded(new URL(form.dataset.ecCalculator, location.href).href, "epochcostCalculator");
     var place = form.parentElement.querySelector(".ec-calculated");
     function renew() { show(form, place, all); }
     recall(form, all);

@@ -4,20 +4,6 @@
   "use strict";
 
   var shown = window.epochcostShown;
-  var data = null;
-
-  function load(address) {
-    if (data === null) {
-      data = new Promise(function (resolve, reject) {
-        var script = document.createElement("script");
-        script.src = address;
-        script.onload = function () { resolve(window.epochcostCompare); };
-        script.onerror = function () { reject(new Error("cannot load " + address)); };
-        document.head.append(script);
-      });
-    }
-    return data;
-  }
 
   function choices(all, what) {
     if (what === "dates") { return all.dates.map(function (day) { return [day, day]; }); }
@@ -161,7 +147,7 @@
   }
 
   async function begin(form) {
-    var all = await load(new URL(form.dataset.ecCompare, location.href).href);
+    var all = await shown.loaded(new URL(form.dataset.ecCompare, location.href).href, "epochcostCompare");
     var place = form.parentElement.querySelector(".ec-compared");
     var state = new URLSearchParams(location.hash.slice(1)), what = state.get("what");
     if (["machines", "models", "dates"].includes(what)) { form.elements.what.value = what; }

@@ -1,8 +1,22 @@
-/* How scripts of the report show amounts, durations and tables; nothing is computed here. */
+/* How scripts of the report load their data and show amounts, durations and tables; nothing is
+   computed here. */
 (function () {
   "use strict";
 
   var HOUR = 3600;
+  var loading = {};
+
+  /* What the script at an address leaves in a variable of the window, loaded once. */
+  function loaded(address, variable) {
+    loading[variable] = loading[variable] || new Promise(function (resolve, reject) {
+      var script = document.createElement("script");
+      script.src = address;
+      script.onload = function () { resolve(window[variable]); };
+      script.onerror = function () { reject(new Error("cannot load " + address)); };
+      document.head.append(script);
+    });
+    return loading[variable];
+  }
 
   function money(amount, currency) {
     var digits = amount !== 0 && Math.abs(amount) < 1 ? { maximumSignificantDigits: 3 } : {
@@ -51,6 +65,7 @@
   }
 
   window.epochcostShown = {
-    cell: cell, duration: duration, element: element, money: money, small: small, table: table
+    cell: cell, duration: duration, element: element, loaded: loaded, money: money, small: small,
+    table: table
   };
 })();
