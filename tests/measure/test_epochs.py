@@ -33,16 +33,22 @@ def files(folder: Path, examples: np.ndarray = EXAMPLES, **fields: int) -> Epoch
     return EpochFiles.model_validate({"arrays": {"g": folder / "epoch.npy"}} | settings | fields)
 
 
+@pytest.fixture(params=[False, True], ids=["in turn", "ahead"])
+def ahead(request: pytest.FixtureRequest) -> bool:
+    """Both ways of reading, of which the result knows nothing."""
+    return bool(request.param)
+
+
 def ignore(samples: int, width: float | None) -> None:
     """Show nothing."""
 
 
 def test_an_epoch_is_a_permutation_without_its_last_incomplete_batch(
-    counting: Job, tmp_path: Path
+    counting: Job, tmp_path: Path, ahead: bool
 ) -> None:
     """What w moved by is the sum of eight different examples of the ten."""
     step = stepper_of(counting)
-    found = run_epochs(files(tmp_path), step, time.perf_counter, ignore)
+    found = run_epochs(files(tmp_path), step, time.perf_counter, ignore, ahead=ahead)
     values = step.carried_values()
     order = np.random.default_rng([5, 0]).permutation(10)[:8].reshape(2, 4)
     np.testing.assert_allclose(values["w"], 1 - 0.5 * EXAMPLES[order].sum(axis=0))
@@ -51,10 +57,10 @@ def test_an_epoch_is_a_permutation_without_its_last_incomplete_batch(
     assert 0 <= found.epochs[0].waiting_seconds <= found.epochs[0].seconds
 
 
-def test_each_epoch_has_an_order_of_its_own(counting: Job, tmp_path: Path) -> None:
+def test_each_epoch_has_an_order_of_its_own(counting: Job, tmp_path: Path, ahead: bool) -> None:
     """Three epochs leave out different examples, and the steps go on counting."""
     step = stepper_of(counting)
-    found = run_epochs(files(tmp_path, count=3), step, time.perf_counter, ignore)
+    found = run_epochs(files(tmp_path, count=3), step, time.perf_counter, ignore, ahead=ahead)
     orders = [np.random.default_rng([5, n]).permutation(10)[:8].reshape(2, 4) for n in range(3)]
     moved = sum(EXAMPLES[order].sum(axis=0) for order in orders)
     np.testing.assert_allclose(step.carried_values()["w"], 1 - 0.5 * moved, rtol=1e-6)
@@ -62,11 +68,13 @@ def test_each_epoch_has_an_order_of_its_own(counting: Job, tmp_path: Path) -> No
     assert step.steps_taken == 6
 
 
-def test_an_epoch_pauses_for_samples_that_count_apart(counting: Job, tmp_path: Path) -> None:
+def test_an_epoch_pauses_for_samples_that_count_apart(
+    counting: Job, tmp_path: Path, ahead: bool
+) -> None:
     """Every example is still met once; samples take the pool's batches, and parts add up."""
     step = stepper_of(counting)
     asked = files(tmp_path, steps=10, between=3).model_copy(update={"examples": 40})
-    found = run_epochs(asked, step, time.perf_counter, ignore)
+    found = run_epochs(asked, step, time.perf_counter, ignore, ahead=ahead)
     assert (found.sampled_steps, step.steps_taken) == (3, 13)
     assert found.step_seconds is not None
     (epoch,) = found.epochs
@@ -83,11 +91,11 @@ def test_an_epoch_pauses_for_samples_that_count_apart(counting: Job, tmp_path: P
 
 
 def test_stored_examples_are_met_again_where_the_epoch_has_more(
-    counting: Job, tmp_path: Path
+    counting: Job, tmp_path: Path, ahead: bool
 ) -> None:
     """Five stored examples stand for ten: each is met twice or once less."""
     step = stepper_of(counting)
-    found = run_epochs(files(tmp_path, EXAMPLES[:5]), step, time.perf_counter, ignore)
+    found = run_epochs(files(tmp_path, EXAMPLES[:5]), step, time.perf_counter, ignore, ahead=ahead)
     order = np.random.default_rng([5, 0]).permutation(10)[:8].reshape(2, 4) % 5
     np.testing.assert_allclose(step.carried_values()["w"], 1 - 0.5 * EXAMPLES[order].sum(axis=0))
     assert found.examples_on_disk == 5
@@ -106,14 +114,20 @@ def test_the_worker_runs_epochs_after_its_samples(counting: Job, tmp_path: Path)
     assert phases[-1] == "epochs"
 
 
-def test_files_that_do_not_fit_are_refused(counting: Job, tmp_path: Path) -> None:
+def test_files_that_do_not_fit_are_refused(counting: Job, tmp_path: Path, ahead: bool) -> None:
     """Another type, an input that the graph lacks, and no array at all."""
     step = stepper_of(counting)
     with pytest.raises(JobError, match="demanded float32"):
-        run_epochs(files(tmp_path, EXAMPLES.astype(np.float64)), step, time.perf_counter, ignore)
+        run_epochs(
+            files(tmp_path, EXAMPLES.astype(np.float64)),
+            step,
+            time.perf_counter,
+            ignore,
+            ahead=ahead,
+        )
     strange = files(tmp_path).model_copy(update={"arrays": {"h": tmp_path / "epoch.npy"}})
     with pytest.raises(JobError, match="no input of the graph is called 'h'"):
-        run_epochs(strange, step, time.perf_counter, ignore)
+        run_epochs(strange, step, time.perf_counter, ignore, ahead=ahead)
     (tmp_path / "epoch.npy").write_bytes(b"nothing")
     with pytest.raises(JobError, match="demanded an array"):
         run_epochs(
@@ -121,12 +135,13 @@ def test_files_that_do_not_fit_are_refused(counting: Job, tmp_path: Path) -> Non
             step,
             time.perf_counter,
             ignore,
+            ahead=ahead,
         )
 
 
-def test_a_reader_that_fails_fails_the_epoch(counting: Job, tmp_path: Path) -> None:
-    """Examples of the wrong size are found in the thread and told by the step that needs them."""
+def test_a_reader_that_fails_fails_the_epoch(counting: Job, tmp_path: Path, ahead: bool) -> None:
+    """Examples of the wrong size are told by the step that needs them."""
     step = stepper_of(counting)
     wrong = np.zeros((10, 3), np.float32)
     with pytest.raises(JobError, match="reading an epoch's batch failed"):
-        run_epochs(files(tmp_path, wrong), step, time.perf_counter, ignore)
+        run_epochs(files(tmp_path, wrong), step, time.perf_counter, ignore, ahead=ahead)

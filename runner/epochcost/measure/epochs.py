@@ -1,8 +1,10 @@
 """Whole epochs as training runs them: read, shuffled, batched, copied, trained.
 
-A thread reads ahead, as every framework's loader does: it gathers the shuffled examples of the next
-batches from files that are mapped into memory, while the device works. What the device waits for
-beyond that is counted. The last incomplete batch is dropped, as the price of an epoch assumes.
+A batch is gathered from files that are mapped into memory. Beside a device of its own a thread
+reads ahead, as loaders of frameworks do. Where the CPU itself computes, batches are read in turn: a
+thread takes the CPU from the very step that it hides behind, for longer than the gathering needs.
+What the device waits for is counted. The last incomplete batch is dropped, as the price of an epoch
+assumes.
 
 An epoch pauses after each tenth for some steps as a trial takes them. What they foretell is then of
 the same minutes: on a shared machine a minute differs from the next by more than an epoch's steps
@@ -16,9 +18,11 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +40,20 @@ _REPORT_SECONDS = 1.0
 _STOPPED_SECONDS = 0.1
 
 
-def run_epochs(files: EpochFiles, step: Stepper, clock: Clock, report: Report) -> WholeEpochs:
-    """Run as many epochs as asked; raises JobError where the files do not fit the graph."""
+def run_epochs(
+    files: EpochFiles, step: Stepper, clock: Clock, report: Report, *, ahead: bool
+) -> WholeEpochs:
+    """Run as many epochs as asked, reading ``ahead`` or in turn.
+
+    Raises JobError where the files do not fit the graph.
+    """
     stored = {name: _mapped(path) for name, path in files.arrays.items()}
     types = {name: _fitting(step.input_type(name), name, stored[name]) for name in stored}
     size = min(len(array) for array in stored.values())
     sampled: list[float] = []
     epochs: list[Epoch] = []
     for number in range(files.count):
-        reader = _Reader(stored, types, _order(files, size, number))
+        reader = _reader(_Batches(stored, types, _order(files, size, number)), ahead)
         run = _Run(step, clock, report)
         epochs.append(run.epoch(reader, files.between))
         sampled += run.sampled_seconds
@@ -86,12 +95,12 @@ class _Run:
         self._taken, self._told = 0, clock()
         self.sampled_seconds: list[float] = []
 
-    def epoch(self, reader: _Reader, between: int) -> Epoch:
+    def epoch(self, reader: _InTurn, between: int) -> Epoch:
         """All steps of the reader, timed without the pauses."""
-        batches, parts, begun = iter(reader), [], self._clock()
+        parts, begun = [], self._clock()
         with reader:
             for steps, samples in zip(_cut(reader.steps), _cut(between), strict=True):
-                self._step.feed_from(batches)
+                self._step.feed_from(reader)
                 for _ in range(steps):
                     self._step()
                     self._tell()
@@ -124,50 +133,90 @@ def _cut(steps: int) -> list[int]:
     return [after - before for before, after in pairwise(bounds)]
 
 
-class _Reader:
-    """Gathers the batches of one epoch in order, from a thread, while it is entered."""
+@dataclass(frozen=True)
+class _Batches:
+    """The batches of one epoch: rows ``order`` [steps, batch] of stored arrays, as the graph's."""
 
-    def __init__(
-        self,
-        stored: Mapping[str, Array],
-        types: Mapping[str, TensorType],
-        order: NDArray[np.int64],
-    ) -> None:
-        self.steps = len(order)
+    stored: Mapping[str, Array]
+    types: Mapping[str, TensorType]
+    order: NDArray[np.int64]
+
+    def gathered(self, number: int) -> dict[str, Array]:
+        """One batch by graph input; raises JobError where the rows are not what it takes."""
+        rows = self.order[number]
+        try:
+            return {name: self._rows(name, rows) for name in self.stored}
+        except (OSError, ValueError) as error:
+            raise JobError(f"reading an epoch's batch failed: {error}") from error
+
+    def _rows(self, name: str, rows: NDArray[np.int64]) -> Array:
+        # A target may have its first axes as one.
+        return np.take(self.stored[name], rows, axis=0).reshape(self.types[name][0])
+
+
+def _reader(batches: _Batches, ahead: bool) -> _InTurn:
+    return _Ahead(batches) if ahead else _InTurn(batches)
+
+
+class _InTurn:
+    """Hands over the batches of one epoch in order, each gathered when it is asked for."""
+
+    def __init__(self, batches: _Batches) -> None:
+        self.steps = len(batches.order)
         self.waited_seconds = 0.0
-        self._stored, self._types, self._order = stored, types, order
+        self._batches = batches
+        self._numbers = iter(range(self.steps))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left open."""
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        return self
+
+    def __next__(self) -> Mapping[str, Array]:
+        """The next batch by graph input; waiting for it is counted."""
+        number = next(self._numbers)
+        begun = time.perf_counter()
+        batch = self._batch(number)
+        self.waited_seconds += time.perf_counter() - begun
+        return batch
+
+    def _batch(self, number: int) -> Mapping[str, Array]:
+        return self._batches.gathered(number)
+
+
+class _Ahead(_InTurn):
+    """The same from a thread that gathers the next batches meanwhile, while it is entered."""
+
+    def __init__(self, batches: _Batches) -> None:
+        super().__init__(batches)
         self._ready: queue.Queue[dict[str, Array] | Exception] = queue.Queue(_READ_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._thread.join()
 
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
-        """The batches by graph input; waiting for one is counted."""
-        for _ in range(self.steps):
-            begun = time.perf_counter()
-            batch = self._ready.get()
-            self.waited_seconds += time.perf_counter() - begun
-            if isinstance(batch, Exception):
-                raise JobError(f"reading an epoch's batch failed: {batch}") from batch
-            yield batch
+    def _batch(self, _number: int) -> Mapping[str, Array]:
+        batch = self._ready.get()
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
 
     def _read(self) -> None:
         try:
-            for rows in self._order:
-                self._put({name: self._gathered(name, rows) for name in self._stored})
+            for number in range(self.steps):
+                self._put(self._batches.gathered(number))
         except Exception as error:  # told in the thread that waits for the batch
             self._put(error)
-
-    def _gathered(self, name: str, rows: NDArray[np.int64]) -> Array:
-        """Rows of one array as the graph takes them: a target may have its first axes as one."""
-        shape, _ = self._types[name]
-        return np.take(self._stored[name], rows, axis=0).reshape(shape)
 
     def _put(self, batch: dict[str, Array] | Exception) -> None:
         while not self._stopped.is_set():

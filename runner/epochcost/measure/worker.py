@@ -171,7 +171,8 @@ def _epochs(job: Job, step: Stepper, clock: Clock, telling: _Telling) -> WholeEp
     if job.epochs is None:
         return None
     telling.enter("epochs")
-    epochs = run_epochs(job.epochs, step, clock, telling.report)
+    ahead = job.provider != "cpu"
+    epochs = run_epochs(job.epochs, step, clock, telling.report, ahead=ahead)
     require_finite(job, step.output)
     return epochs
 
