@@ -109,7 +109,7 @@ _SPECS = {
         output = "logits"
         target = {{ classes = 10 }}
         optimizer = {{ name = "sgd", learning_rate = 0.1 }}
-        batch_sizes = [32]
+        batch_sizes = [32, 128]
         examples_per_epoch = 6400
         epochs = 10
         [inference]

@@ -36,6 +36,24 @@ def test_superseded_prices_are_no_candidates(report: Report) -> None:
     assert found.listed is None
 
 
+def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
+    """Its epoch is the cheapest, but how many of them a training takes at it nobody has said."""
+    large = make_result(batch_size=256, samples=(0.011, 0.012, 0.011, 0.012))
+    report = Report(inputs_of(write_project(tmp_path, [make_result(), large])))
+    rows = rows_of(report, "net")
+    for goal in ("epoch", "full"):
+        found = answer(rows, goal)
+        assert found is not None
+        assert found.cheapest is not None
+        assert (found.cheapest.row.observed.batch_size, found.fastest.row.observed.batch_size) == (
+            32,
+            32,
+        )
+        assert all(row.observed.batch_size == 32 for row in on_frontier(rows, goal))
+    (doubts,) = {row.observed.doubts for row in rows if row.observed.batch_size == 256}
+    assert doubts[-1] == "more epochs may be needed: the source trains at batches of up to 128"
+
+
 def test_nothing_timed_is_no_answer(report: Report) -> None:
     """A model without a figure has no answer to any goal."""
     assert answer(rows_of(report, "silent"), "epoch") is None

@@ -40,7 +40,7 @@ class Answer:
 
 def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     """The answer for the rows of one workload; None where nothing was timed."""
-    choices = [choice for row in rows if row.current for choice in _choices(row, goal)]
+    choices = [choice for row in rows if row.answers for choice in _choices(row, goal)]
     if not choices:
         return None
     candidates = _candidates(rows, goal)
@@ -72,11 +72,11 @@ def _choices(row: Row, goal: Goal) -> Iterable[Choice]:
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
-    """Current rows with a cost, in the currency that most of them have."""
+    """Rows that may answer and have a cost, in the currency that most of them have."""
     found = [
         Candidate(row, time.mean, estimate)
         for row in rows
-        if row.current and (time := row.time(goal)) and (estimate := row.estimate(goal))
+        if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
     counts = Counter(one.cost.currency for one in found)
     usual = max(sorted(counts), key=counts.__getitem__, default=None)

@@ -117,7 +117,7 @@ def _fits(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
-    if row.observed.subject.id != limit.model or not row.current or row.time(goal) is None:
+    if row.observed.subject.id != limit.model or not row.answers or row.time(goal) is None:
         return False
     of_machine = limit.hardware in {None, row.observed.machine.hardware}
     return of_machine and limit.price in {None, row.price.id if row.price else None}

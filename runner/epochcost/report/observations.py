@@ -44,6 +44,9 @@ class Observation:
     paid.
     ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
     ``doubts`` say in what the machine is not the declared one, and why a figure may not repeat.
+    ``epochs_known`` is False for a training at a larger batch than any that the model's source
+    names: its epochs may be too few there, for examples beyond some batch size no longer save steps
+    (Shallue et al., Measuring the effects of data parallelism, arXiv 1811.03600).
     ``watts`` is the power that ``meters`` read while the steps were timed; None where none did.
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
     many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
@@ -66,6 +69,7 @@ class Observation:
     own_price: str | None = None
     step_ratio: StepRatio | None = None
     doubts: tuple[str, ...] = ()
+    epochs_known: bool = True
     watts: float | None = None
     meters: str | None = None
     variant: str = ""
@@ -172,6 +176,7 @@ def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
     energy = result.measurement.energy or Energy()
+    too_large = _too_large(training, trial.batch_size)
     agreement = result.measurement.agreement
     return Observation(
         subject=Subject.of_model(model),
@@ -191,7 +196,8 @@ def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool)
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=_step_ratio(inputs, trial) if training else None,
-        doubts=seen.doubts,
+        doubts=(*seen.doubts, *too_large),
+        epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
@@ -220,6 +226,13 @@ def doubts_of(result: Result) -> tuple[str, ...]:
         *(f"measured as is: {one}" for one in result.contradictions),
         *(f"unstable: {one.seen}" for one in found),
     )
+
+
+def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
+    """Why the declared epochs may not suffice; nothing where they hold."""
+    if training is None or batch_size <= (most := max(training.batch_sizes)):
+        return ()
+    return (f"more epochs may be needed: the source trains at batches of up to {most:,}",)
 
 
 def _epoch(step: Time, training: Training | None, batch_size: int) -> Time | None:

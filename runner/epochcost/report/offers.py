@@ -44,7 +44,7 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []
     for row in rows:
-        if row.current and row.time(goal) is not None:
+        if row.answers and row.time(goal) is not None:
             try:
                 candidates.append(_candidate(row, goal))
             except InputError as error:

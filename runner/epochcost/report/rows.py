@@ -38,7 +38,7 @@ class Row:
     """An observation under one price plan.
 
     ``current`` says that no newer price of the same plan is known; a superseded one stays in the
-    tables, dated, and is no candidate for "cheapest". ``price`` None: no price is known.
+    tables, dated, and ``answers`` nothing. ``price`` None: no price is known.
     """
 
     observed: Observation
@@ -46,6 +46,11 @@ class Row:
     current: bool
     training: TrainingCosts | None = None
     inference: Cost | None = None
+
+    @property
+    def answers(self) -> bool:
+        """Whether the row may be the answer to what is cheapest or fastest."""
+        return self.current and self.observed.epochs_known
 
     @property
     def assumed(self) -> bool:

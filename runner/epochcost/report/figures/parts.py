@@ -57,11 +57,11 @@ def ends(value: Time | Estimate) -> Ends:
 
 
 def priced(rows: Iterable[Row], goal: Goal) -> list[tuple[Row, Time, Estimate]]:
-    """Current rows with a time and a cost, in the currency of the first."""
+    """Rows that may answer, with a time and a cost, in the currency of the first."""
     found = [
         (row, time, cost)
         for row in rows
-        if row.current and (time := row.time(goal)) and (cost := row.estimate(goal))
+        if row.answers and (time := row.time(goal)) and (cost := row.estimate(goal))
     ]
     return [one for one in found if one[2].currency == found[0][2].currency]
 
