@@ -31,8 +31,11 @@ REPOSITORY = Path(__file__).parents[1]
 # What a name would do if anything on its way read it as HTML, Jinja, Markdown or a script.
 HOSTILE = (
     "</title><script>window.hacked=1</script>{{ 7*7 }}{% raise %} **bold** | "
-    "[x](javascript:hack()) `code` <img src=x onerror=window.hacked=1> & \"quoted\" 'text'"
+    "[x](javascript:hack()) `code` <img src=x onerror=window.hacked=1> & \"quoted\" 'text' "
+    "\u05d0\u05d1\u05d2 12"
 )
+# The longest text that a spec may hold, without a place to break a line at.
+LONG = "m" * 2000
 _TOML_HOSTILE = f"'''{HOSTILE}'''"
 _SPECS = {
     "hardware/local.toml": """
@@ -53,11 +56,12 @@ _SPECS = {
         notes = {_TOML_HOSTILE}
         accelerators = [{{ name = "Some GPU", memory_gib = 12 }}]
     """,
-    "hardware/bare.toml": """
+    "hardware/bare.toml": f"""
         id = "bare"
         name = "Machine without a price"
         provider = "nobody"
         source = "https://example.org/bare_machine_list"
+        notes = "{LONG}"
     """,
     "prices/assumed-local.toml": """
         id = "assumed-local"
@@ -115,11 +119,11 @@ _SPECS = {
         [inference]
         batch_sizes = [1]
     """,
-    "models/silent.toml": """
+    "models/silent.toml": f"""
         id = "silent"
         name = "Model without a figure"
         task = "classification"
-        example = "an image"
+        example = "{LONG}"
         graph = "mnist_mlp.onnx"
         source = "a test"
         [[inputs]]
@@ -203,7 +207,7 @@ _SPECS = {
         formula = {{ name = "not-given" }}
         differs = {_TOML_HOSTILE}
         [[claims]]
-        label = "loaded"
+        label = "{LONG}"
         printed = "40"
         unit = "thousand USD"
         relation = "at-least"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 import accessibility
 from browsed_site import (
@@ -21,13 +17,10 @@ from browsed_site import (
     PHONE,
     Look,
     Site,
-    chromium,
     overflow,
     put_on,
-    served,
     wait_until,
 )
-from report_project import write_project
 
 _INTERACTIVE = "document.querySelectorAll('.ec-plot[data-state=interactive]').length"
 # One page of each kind, with what shows that its scripts are done.
@@ -48,45 +41,6 @@ _KINDS = {
 # The longest of them are looked at in dark and on a phone too, by the rules that depend on it.
 _LOOKED_AT_AGAIN = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
 _BY_LOOK = {"dark": ["color-contrast"], "phone": ["scrollable-region-focusable", "target-size"]}
-
-
-@pytest.fixture(scope="module", name="project")
-def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project, not built yet."""
-    return write_project(tmp_path_factory.mktemp("browser"))
-
-
-@pytest.fixture(scope="module", name="folder")
-def folder_fixture(project: Path, address: str) -> Path:
-    """The built site of the project; instant navigation wants to know its address."""
-    published = {"EPOCHCOST_SITE_URL": address, "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-    subprocess.run(command, cwd=project, env={**os.environ, **published}, check=True)
-    return project / "site"
-
-
-@pytest.fixture(scope="module", name="browser")
-def browser_fixture() -> Iterator[Browser]:
-    """One Chromium for all."""
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module", name="address")
-def address_fixture(project: Path) -> Iterator[str]:
-    """The address of a local server of the site that is to be built."""
-    with served(project / "site") as address:
-        yield address
-
-
-@pytest.fixture(name="site")
-def site_fixture(folder: Path, address: str, browser: Browser) -> Iterator[Site]:
-    """The site; afterwards no page may have complained."""
-    site = Site(folder, address, browser)
-    yield site
-    for context in browser.contexts:
-        context.close()
-    assert site.complaints == []
 
 
 def test_every_page_opens(site: Site) -> None:

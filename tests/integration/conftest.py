@@ -1,0 +1,54 @@
+"""The small project that Chromium reads: built once in each process of the tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from browsed_site import Site, chromium, served
+from report_project import write_project
+
+
+@pytest.fixture(scope="session", name="project")
+def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project, not built yet."""
+    return write_project(tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture(scope="session", name="folder")
+def folder_fixture(project: Path, address: str) -> Path:
+    """The built site of the project; instant navigation wants to know its address."""
+    published = {"EPOCHCOST_SITE_URL": address, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    subprocess.run(command, cwd=project, env={**os.environ, **published}, check=True)
+    return project / "site"
+
+
+@pytest.fixture(scope="module", name="browser")
+def browser_fixture() -> Iterator[Browser]:
+    """One Chromium for all tests of a file; Playwright allows one at a time in a process."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session", name="address")
+def address_fixture(project: Path) -> Iterator[str]:
+    """The address of a local server of the site that is to be built."""
+    with served(project / "site") as address:
+        yield address
+
+
+@pytest.fixture(name="site")
+def site_fixture(folder: Path, address: str, browser: Browser) -> Iterator[Site]:
+    """The site; afterwards no page may have complained."""
+    site = Site(folder, address, browser)
+    yield site
+    for context in browser.contexts:
+        context.close()
+    assert site.complaints == []
