@@ -227,6 +227,30 @@ def test_a_chart_stands_alone_in_a_frame(site: Site) -> None:
     assert link.get_attribute("target") == "_blank"
 
 
+def test_pages_outside_of_navigation_open_too(site: Site) -> None:
+    """Every page of one chart, and the page of an address that there is not, in every look."""
+    alone = sorted(path.name for path in (site.folder / "embed").glob("*.html"))
+    assert alone
+    page = site.tab()
+    for uri in ["404.html", *(f"embed/{name}" for name in alone)]:
+        page.goto(site.address + uri)
+        assert page.locator("h1").count() == 1, uri
+        for look in (LIGHT, DARK, PHONE):
+            page.set_viewport_size({"width": look.width, "height": 900})
+            page.emulate_media(color_scheme=look.scheme)
+            assert overflow(page) <= 0, (uri, look.name)
+
+
+def test_pages_of_one_chart_are_accessible(site: Site) -> None:
+    """axe-core finds nothing in one of them, nor in the page of an address that there is not."""
+    page = site.tab()
+    page.context.add_init_script(accessibility.program())
+    for uri in ("embed/models-net-cost-time.html", "404.html"):
+        page.goto(site.address + uri)
+        accessibility.hold_still(page)
+        assert accessibility.violations(page) == [], uri
+
+
 def test_the_palette_switch_recolours_charts_in_place(site: Site) -> None:
     """The same drawing takes other colours: nothing is drawn again."""
     page = site.tab()

@@ -41,6 +41,8 @@ CONFIG: Mapping[str, Any] = {
     },
     "axisY": {"labelLimit": 380},
     "legend": {
+        # A reader's font may be a sixth wider than the one that a static chart was laid out in.
+        "columnPadding": 40,
         "columns": 2,
         "labelColor": "var(--ec-ink)",
         "labelFontSize": 12,
