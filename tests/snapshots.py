@@ -2,7 +2,7 @@
 
 Pages are drawn in one font that a dependency brings, with their static charts, so that a picture is
 the same on every machine; each is kept at a quarter of its size, where the smoothing of a letter
-no longer shows and a moved block does. `EPOCHCOST_RENEW_SNAPSHOTS=1 make test` renews them.
+no longer shows and a moved block does. `make snapshots` renews them.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_a_key_page_looks_as_it_did(site: Site, name: str) -> None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_bytes(now)
         found[look.name] = snapshots.apart(site.browser, kept.read_bytes(), now)
-    assert max(found.values()) <= _TOLERANCE, f"{found}; if it looks right: {_RENEW}=1 make test"
+    assert max(found.values()) <= _TOLERANCE, f"{found}; if it looks right: make snapshots"
 
 
 def test_a_picture_tells_a_moved_block(site: Site) -> None:
