@@ -81,11 +81,16 @@ def test_a_choice_takes_both_sides_for_itself(tmp_path: Path) -> None:
     assert 4 * BLOCK <= seen < 5 * BLOCK
 
 
+def whole(blocks: int) -> object:
+    """So many blocks, but for pages that are touched in part."""
+    return pytest.approx(blocks * BLOCK, rel=0.01)
+
+
 def test_a_swapped_operand_of_a_product_is_read_as_it_lies() -> None:
     """ONNX Runtime fuses the transpose into the product, unless somebody else reads it."""
     swapped = "a = Cos(x) t = Transpose <perm = [1, 0]> (a) p = MatMul(w, t)"
-    assert peak_activation_bytes(run_of(f"{swapped} r = Sum(p, a)")) == 3 * BLOCK
-    assert peak_activation_bytes(run_of(f"{swapped} r = Sum(p, t, a)")) == 4 * BLOCK
+    assert peak_activation_bytes(run_of(f"{swapped} r = Sum(p, a)")) == whole(3)
+    assert peak_activation_bytes(run_of(f"{swapped} r = Sum(p, t, a)")) == whole(4)
 
 
 def test_equal_nodes_are_one_and_constants_are_folded() -> None:
