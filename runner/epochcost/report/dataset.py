@@ -165,6 +165,7 @@ def _observed(one: Observation) -> Values:
         "software": one.software,
         "batch_size": one.batch_size,
         "epochs": one.epochs,
+        "epochs_known": _yes(one.epochs_known) if one.mode == "training" else None,
         "date": str(one.date),
         **_time("step", one.step),
         **_time("epoch_time", one.epoch),
@@ -191,9 +192,13 @@ def _price(price: Price | None, *, current: bool) -> Values:
         "plan": price.plan,
         "region": price.region,
         "price_as_of": str(price.as_of),
-        "price_current": "yes" if current else "no",
+        "price_current": _yes(current),
         "currency": price.currency,
     }
+
+
+def _yes(said: bool) -> str:
+    return "yes" if said else "no"
 
 
 def _costs(costs: Mapping[Goal, Cost | None]) -> Values:

@@ -68,6 +68,11 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("batch_size", "examples per step", "for estimates", "integer", "examples"),
     Entry("epochs", "epochs of the full training", "for inference", "number", "epochs"),
     Entry(
+        "epochs_known",
+        "no where the batch is larger than any that the source trains at, else yes",
+        "for inference and estimates",
+    ),
+    Entry(
         "date", "day of the measurement, of the source or of the price of an estimate", type="date"
     ),
     *_seconds("step", "mean time of one batch", "where a source gives epochs only"),
