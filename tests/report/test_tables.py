@@ -7,7 +7,7 @@ import io
 import json
 from decimal import Decimal
 
-from epochcost.report.dataset import dataset
+from epochcost.report.dataset.lines import dataset
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import Column, Table, as_csv, as_json
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from epochcost.report.change_words import (
+from epochcost.report.difference.words import (
     HEADER,
     by_size,
     cells,
@@ -20,7 +20,7 @@ from epochcost.report.change_words import (
 )
 
 if TYPE_CHECKING:
-    from epochcost.report.changes import Difference
+    from epochcost.report.difference.changes import Difference
 
 Form = Literal["text", "markdown", "json"]
 
@@ -51,8 +51,8 @@ def diff(
 
 
 def _difference(folder: Path, base: str, head: str | None) -> Difference:
-    from epochcost.report.changes import difference
-    from epochcost.report.revision import at_commit, in_working_tree
+    from epochcost.report.difference.changes import difference
+    from epochcost.report.difference.revision import at_commit, in_working_tree
 
     here = Path.cwd()
     before = at_commit(here, base, _made(folder / "before"))

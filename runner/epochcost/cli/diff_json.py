@@ -9,8 +9,8 @@ from epochcost.cost.estimate import Unpriced
 
 if TYPE_CHECKING:
     from epochcost.cost import Cost
-    from epochcost.report.changes import ChangedCost, Difference, Winner
-    from epochcost.report.result_changes import ResultFile
+    from epochcost.report.difference.changes import ChangedCost, Difference, Winner
+    from epochcost.report.difference.results import ResultFile
     from epochcost.report.rows import Row
     from epochcost.statistics.change import TimeChange
 

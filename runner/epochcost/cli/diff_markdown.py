@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from epochcost.report.change_words import (
+from epochcost.report.difference.words import (
     HEADER,
     by_size,
     cells,
@@ -20,8 +20,8 @@ from epochcost.report.change_words import (
 )
 
 if TYPE_CHECKING:
-    from epochcost.report.changes import ChangedCost, Difference
-    from epochcost.report.result_changes import ResultFile
+    from epochcost.report.difference.changes import ChangedCost, Difference
+    from epochcost.report.difference.results import ResultFile
 
 ItemT = TypeVar("ItemT")
 MARKER = "<!-- epochcost diff -->"

@@ -21,7 +21,7 @@ def schema(
     ] = None,
 ) -> None:
     """Write a JSON Schema for each kind of spec, for completion and hints in an editor."""
-    from epochcost.report.dictionary_page import dictionary_page
+    from epochcost.report.dataset.dictionary import dictionary_page
     from epochcost.results.atomic import write_atomically
     from epochcost.specs.reference_page import reference_page
     from epochcost.specs.schema import schema_files

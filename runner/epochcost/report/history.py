@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from epochcost.cost import Time
-from epochcost.report.changed_keys import changed_keys
+from epochcost.report.difference.keys import changed_keys
 from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.observations import Evidence
 from epochcost.report.pages.page import grouped

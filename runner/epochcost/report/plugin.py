@@ -22,13 +22,13 @@ from mkdocs.structure.pages import Page
 
 from epochcost.errors import EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
+from epochcost.report.difference.publication import publication
 from epochcost.report.drawn_files import drawn_files
 from epochcost.report.export import write_site
 from epochcost.report.injection import inject
 from epochcost.report.inputs import read_inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.policy import DRAFT, complete, script_hashes
-from epochcost.report.publication import publication
 from epochcost.report.site import ASSETS, Site, build
 from epochcost.report.templates import PACKAGED
 from epochcost.specs.loader import load_catalogue

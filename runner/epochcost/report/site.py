@@ -12,11 +12,12 @@ from jinja2 import Environment
 from epochcost.report import badges
 from epochcost.report import calculator as calculating
 from epochcost.report import comparison as comparing
-from epochcost.report import publication as publishing
 from epochcost.report.cards import Card, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
-from epochcost.report.data_files import data_files
+from epochcost.report.dataset.files import data_files
+from epochcost.report.difference import publication as publishing
+from epochcost.report.difference.publication import Publication
 from epochcost.report.inputs import Inputs
 from epochcost.report.pages import (
     calculator,
@@ -34,7 +35,6 @@ from epochcost.report.pages import (
     workloads,
 )
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.publication import Publication
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
 

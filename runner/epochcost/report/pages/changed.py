@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.report.change_words import (
+from epochcost.report.difference.changes import Difference
+from epochcost.report.difference.words import (
     HEADER,
     by_size,
     cells,
@@ -12,7 +13,6 @@ from epochcost.report.change_words import (
     summary,
     winner_words,
 )
-from epochcost.report.changes import Difference
 from epochcost.report.pages.changelog import changelog
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table

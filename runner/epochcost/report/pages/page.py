@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from epochcost.report.answers import Answer, answer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.dataset import EstimatedLine, Line, variant_lines
+from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
+from epochcost.report.difference.publication import Publication
 from epochcost.report.estimates import EstimatedRow, estimated
 from epochcost.report.figures.parts import Colours, machine_colours
 from epochcost.report.inputs import Inputs
@@ -21,7 +22,6 @@ from epochcost.report.observations import (
     observe_variants,
     subjects,
 )
-from epochcost.report.publication import Publication
 from epochcost.report.rows import GOALS, Goal, Row, priced
 from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.subjects import Subject

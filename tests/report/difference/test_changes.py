@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.cost.estimate import Estimate, Unpriced
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.report.changes import ChangedCost, Difference
+from epochcost.report.difference.changes import ChangedCost, Difference
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
 from revisions import STEPS, commit, compared, edit, write_repository, write_spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.report.dataset_columns import ENTRIES
+from epochcost.report.dataset.columns import ENTRIES
 
 _INTRODUCTION = """\
 # Data dictionary

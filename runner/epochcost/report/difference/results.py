@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 
 from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.report.difference.revision import Snapshot
+from epochcost.report.difference.sides import Side
 from epochcost.report.observations import doubts_of
-from epochcost.report.revision import Snapshot
-from epochcost.report.sides import Side
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode

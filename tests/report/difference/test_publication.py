@@ -7,7 +7,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from epochcost.report.publication import Publication, publication
+from epochcost.report.difference.publication import Publication, publication
 from epochcost.report.site import build
 from report_project import REPOSITORY, inputs_of, write_project
 

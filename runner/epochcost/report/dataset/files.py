@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from epochcost.report.dataset import Line, dataset
-from epochcost.report.dataset_columns import ENTRIES, Type
-from epochcost.report.parquet import as_parquet
+from epochcost.report.dataset.columns import ENTRIES, Type
+from epochcost.report.dataset.lines import Line, dataset
+from epochcost.report.dataset.parquet import as_parquet
 from epochcost.report.tables import as_csv, as_json
 
 _FOLDER = "data"

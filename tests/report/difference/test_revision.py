@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.report.revision import at_commit, in_working_tree
+from epochcost.report.difference.revision import at_commit, in_working_tree
 from revisions import commit, edit, git, write_repository, write_spec
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.errors import EpochcostError
-from epochcost.report.changes import Difference, difference
-from epochcost.report.revision import at_commit, head_commit, in_working_tree
+from epochcost.report.difference.changes import Difference, difference
+from epochcost.report.difference.revision import at_commit, head_commit, in_working_tree
 
 URI = "data/publication.json"
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from epochcost.report.difference.revision import Snapshot
 from epochcost.report.inputs import Inputs, Stored, unknown
 from epochcost.report.observations import (
     Observation,
@@ -20,7 +21,6 @@ from epochcost.report.observations import (
 )
 from epochcost.report.priced_jobs import PricedWork, priced_work, served_work, sources_of
 from epochcost.report.ratios import StepRatios
-from epochcost.report.revision import Snapshot
 from epochcost.report.rows import Row, priced
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result

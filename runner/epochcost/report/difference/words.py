@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from epochcost.cost import Cost
     from epochcost.cost.estimate import Estimate
-    from epochcost.report.changes import ChangedCost, Difference, Winner
+    from epochcost.report.difference.changes import ChangedCost, Difference, Winner
     from epochcost.report.priced_jobs import Job
     from epochcost.report.rows import Goal, Row
     from epochcost.specs.price import Price

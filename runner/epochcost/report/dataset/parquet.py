@@ -15,7 +15,7 @@ from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 
-from epochcost.report.dataset_columns import ENTRIES, Entry, Type
+from epochcost.report.dataset.columns import ENTRIES, Entry, Type
 from epochcost.report.escape import one_line
 from epochcost.report.tables import Table, Value
 from epochcost.units import plain

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost import Cost, Estimate, Time, Unpriced
-from epochcost.report.dataset_columns import ENTRIES
+from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.estimates import EstimatedRow
 from epochcost.report.observations import Observation
 from epochcost.report.rows import GOALS, Goal, Row

@@ -20,13 +20,13 @@ from epochcost.cost.difference import (
     relative_change,
 )
 from epochcost.report.answers import answer
-from epochcost.report.changed_keys import changed_keys
 from epochcost.report.collection import without_collection
+from epochcost.report.difference.keys import changed_keys
+from epochcost.report.difference.results import ResultChanges, result_changes
+from epochcost.report.difference.revision import Snapshot
+from epochcost.report.difference.sides import Side, both_sides
 from epochcost.report.priced_jobs import Job, PricedWork
-from epochcost.report.result_changes import ResultChanges, result_changes
-from epochcost.report.revision import Snapshot
 from epochcost.report.rows import Goal, Row
-from epochcost.report.sides import Side, both_sides
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.current import supersedes
 from epochcost.specs.price import Price

@@ -1,0 +1,1 @@
+"""All figures of the site as one table: its lines and columns, its files, its dictionary."""
