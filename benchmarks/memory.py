@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from itertools import groupby
 from pathlib import Path
 
 import psutil
@@ -58,7 +59,7 @@ STEPS, THREADS = 3, 1
 # Pages of the kernels' code, which the first step reads: so much the smallest models take beyond
 # their tensors. A whole process has them in ``plan.size.PROCESS_BYTES``.
 CODE_BYTES = 2 * MIB
-HEADER = "| model | batch | estimate, MiB | measured, MiB | ratio |\n|---|--:|--:|--:|--:|"
+HEADER = "| model | batches | measured, MiB | estimate over measured |\n| --- | --- | --- | --- |"
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,11 @@ class Case:
     def key(self) -> tuple[str, int, str]:
         """What it is a case of."""
         return self.model, self.batch_size, self.checkpoint
+
+    @property
+    def ratio(self) -> float:
+        """The estimate over what was measured."""
+        return self.estimated_bytes / self.measured_bytes
 
 
 def step_bytes(footprint: Footprint) -> int:
@@ -179,14 +185,18 @@ def kept(file: Path) -> list[Case]:
 
 
 def table(cases: list[Case]) -> Iterator[str]:
-    """Lines of Markdown: every case, then the largest differences."""
+    """Lines of Markdown: each model with its batch sizes, then the largest differences."""
     yield HEADER
-    plain = [case for case in cases if case.checkpoint == "none"]
-    for case in sorted(plain, key=lambda case: case.key):
-        ratio = case.estimated_bytes / case.measured_bytes
-        estimated, seen = case.estimated_bytes / MIB, case.measured_bytes / MIB
-        yield f"| {case.model} | {case.batch_size} | {estimated:,.0f} | {seen:,.0f} | {ratio:.2f} |"
-    ratios = [case.estimated_bytes / case.measured_bytes for case in plain]
+    plain = sorted((case for case in cases if case.checkpoint == "none"), key=lambda case: case.key)
+    for model, group in groupby(plain, key=lambda case: case.model):
+        of = list(group)
+        columns = (
+            [f"{case.batch_size}" for case in of],
+            [f"{case.measured_bytes / MIB:,.0f}" for case in of],
+            [f"{case.ratio:.2f}" for case in of],
+        )
+        yield f"| {model} | {' | '.join('; '.join(column) for column in columns)} |"
+    ratios = [case.ratio for case in plain]
     within = sum(abs(ratio - 1) <= 0.15 for ratio in ratios)
     ends = f"from {min(ratios):.2f} to {max(ratios):.2f}"
     yield f"\n{within} of {len(ratios)} within 15 %; all {ends}."
