@@ -14,12 +14,12 @@ differ from sampled ones.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Self
@@ -53,9 +53,12 @@ def run_epochs(
     sampled: list[float] = []
     epochs: list[Epoch] = []
     for number in range(files.count):
-        reader = _reader(_Batches(stored, types, _order(files, size, number)), ahead)
-        run = _Run(step, clock, report)
-        epochs.append(run.epoch(reader, files.between))
+        own, others = (
+            _Batches(stored, types, _order(files, size, number, draw)) for draw in (0, 1)
+        )
+        again = itertools.cycle(range(files.steps))
+        run = _Run(step, clock, report, None if ahead else _InTurn(others, again))
+        epochs.append(run.epoch(_Ahead(own) if ahead else _InTurn(own), files.between))
         sampled += run.sampled_seconds
     return WholeEpochs(
         steps=files.steps,
@@ -80,18 +83,23 @@ def _fitting(kind: TensorType, name: str, stored: Array) -> TensorType:
     return kind
 
 
-def _order(files: EpochFiles, size: int, number: int) -> NDArray[np.int64]:
-    """Which example stands where in the batches [steps, batch] of an epoch."""
-    rng = np.random.default_rng([files.seed, number])
+def _order(files: EpochFiles, size: int, number: int, draw: int) -> NDArray[np.int64]:
+    """Which example stands where in the batches [steps, batch] of an epoch; each draw differs."""
+    rng = np.random.default_rng([files.seed, number, draw])
     shuffled = rng.permutation(files.examples)[: files.steps * files.batch_size]
     return (shuffled % size).reshape(files.steps, files.batch_size)
 
 
 class _Run:
-    """One epoch in parts, with steps of the pool in between."""
+    """One epoch in parts, with sampled steps in between.
 
-    def __init__(self, step: Stepper, clock: Clock, report: Report) -> None:
+    What is sampled gathers other batches in turn where the epoch does, and takes the pool's where
+    a thread gathers them for the epoch.
+    """
+
+    def __init__(self, step: Stepper, clock: Clock, report: Report, others: _InTurn | None) -> None:
         self._step, self._clock, self._report = step, clock, report
+        self._others = others
         self._taken, self._told = 0, clock()
         self.sampled_seconds: list[float] = []
 
@@ -114,7 +122,10 @@ class _Run:
         )
 
     def _sample(self, steps: int) -> None:
-        self._step.feed_from_pool()
+        if self._others is None:
+            self._step.feed_from_pool()
+        else:
+            self._step.feed_from(self._others)
         for _ in range(steps):
             begun = self._clock()
             self._step()
@@ -130,7 +141,7 @@ class _Run:
 def _cut(steps: int) -> list[int]:
     """Steps in parts, each as long as the others to one step."""
     bounds = [steps * part // _PARTS for part in range(_PARTS + 1)]
-    return [after - before for before, after in pairwise(bounds)]
+    return [after - before for before, after in itertools.pairwise(bounds)]
 
 
 @dataclass(frozen=True)
@@ -154,18 +165,14 @@ class _Batches:
         return np.take(self.stored[name], rows, axis=0).reshape(self.types[name][0])
 
 
-def _reader(batches: _Batches, ahead: bool) -> _InTurn:
-    return _Ahead(batches) if ahead else _InTurn(batches)
-
-
 class _InTurn:
-    """Hands over the batches of one epoch in order, each gathered when it is asked for."""
+    """Hands over batches of one epoch, all in order or those of ``numbers``, each when asked."""
 
-    def __init__(self, batches: _Batches) -> None:
+    def __init__(self, batches: _Batches, numbers: Iterable[int] | None = None) -> None:
         self.steps = len(batches.order)
         self.waited_seconds = 0.0
         self._batches = batches
-        self._numbers = iter(range(self.steps))
+        self._numbers = iter(range(self.steps) if numbers is None else numbers)
 
     def __enter__(self) -> Self:
         return self
