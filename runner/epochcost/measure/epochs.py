@@ -6,9 +6,9 @@ thread takes the CPU from the very step that it hides behind, for longer than th
 What the device waits for is counted. The last incomplete batch is dropped, as the price of an epoch
 assumes.
 
-An epoch pauses after each tenth for some sampled steps, which read as it does. What they foretell is
-then of the same minutes: on a shared machine a minute differs from the next by more than an epoch's
-steps differ from sampled ones.
+An epoch pauses after each tenth for some sampled steps, which read as it does. What they foretell
+is then of the same minutes: on a shared machine a minute differs from the next by more than an
+epoch's steps differ from sampled ones.
 """
 
 from __future__ import annotations
