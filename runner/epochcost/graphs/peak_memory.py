@@ -47,7 +47,7 @@ _IN_PLACE = _ACTIVATIONS | {"Cast", "LogSoftmax", "Not", "ScatterElements", "Sof
 # Requests as they are known, and with sizes up to so much larger: what is lost between tensors
 # hangs on the exact sequence, which the runtime's fusions change a little.
 _PLAYS, _SPREAD = 3, 0.02
-# Of the loss that is played, what steps of 14 models at three batch sizes lost in the middle.
+# Of the loss that is played, what measured steps lost in the middle (docs/performance.md).
 _LOST = 0.8
 Sizes = Callable[[int], int]
 

@@ -37,7 +37,7 @@ class Offers:
 
 
 def offers(rows: Iterable[Row], goal: Goal) -> Offers:
-    """The offers of rows under current prices, in the currency that most of them have.
+    """The offers of rows that may answer, in the currency that most of them have.
 
     A candidate's time is on the wall: with start-ups and what is expected of interruptions.
     """
