@@ -30,7 +30,7 @@ def script(rows: Iterable[Row]) -> str:
 
 
 def calculator(rows: Iterable[Row]) -> Json:
-    """All work that may answer and has a price, by workload and mode, and the programs it is priced by."""
+    """All work that may answer and has a price, by workload and mode, with its bill programs."""
     priced = [row for row in rows if row.answers and row.estimate(_goal(row)) is not None]
     plans = {row.price.id: row.price for row in priced if row.price is not None}
     groups = groupby(sorted(priced, key=_work_id), key=_work_id)
