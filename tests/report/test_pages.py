@@ -17,6 +17,7 @@ from epochcost.results.epochs import Epoch, WholeEpochs
 from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
 from epochcost.results.rounds import with_round
 from report_project import REPOSITORY, inputs_of, make_result, write_project
+from served_results import under_load
 
 
 @pytest.fixture(scope="module", name="site")
@@ -76,6 +77,31 @@ def test_a_slower_step_is_told_with_its_ratio(
     if words:
         assert words in page
         assert "slower than PyTorch" in page
+
+
+def test_a_ratio_of_another_batch_is_told_as_such(tmp_path: Path) -> None:
+    """Beyond twice the batch that was compared a step counts as not compared."""
+    project = write_project(tmp_path)
+    (project / "docs/data/step-ratio.json").write_text(
+        '{"models": {"net": {"32": {"2": {"eager": 0.8}}}}}', encoding="utf-8"
+    )
+    text = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    page = html.unescape(text)
+    words = "not compared with PyTorch near this batch size; at batch size 32, 0.80 times its step"
+    lines = [line for line in page.splitlines() if words in line and "| 128 |" in line]
+    assert len(lines) == 1
+    assert "For batch size 128 the ratio" in page
+
+
+def test_servers_answer_the_first_page(tmp_path: Path) -> None:
+    """With the latency that they kept, and the rate at which they did."""
+    results = [make_result(), under_load(make_result())]
+    pages = build(inputs_of(write_project(tmp_path, results)), REPOSITORY / "site_templates").pages
+    page = html.unescape(pages["index.md"])
+    (line,) = (line for line in page.splitlines() if line.startswith("| Serve"))
+    assert "arriving at random: server, 99 % within 15 ms" in line
+    assert "99 % within 100 ms" in line
+    assert "at 500 a second" in line
 
 
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
@@ -220,10 +246,12 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
 def test_the_first_page_answers_each_kind_of_job_in_few_words(site: Site) -> None:
     """A row for each kind, one chart, no list of workloads; what is assumed or missing is said."""
     page = html.unescape(site.pages["index.md"])
-    kinds = [line for line in page.splitlines() if line.startswith(("| Train", "| Serve"))]
-    assert len(kinds) == 4
+    kinds = [line for line in page.splitlines() if line.startswith(("| Train", "| Serve", "| Run"))]
+    assert len(kinds) == 5
     assert "not timed yet" in kinds[0]
     assert "measured, price assumed" in kinds[2]
+    assert "one by one" in kinds[3]
+    assert "batch 32 <small>(one takes 5.08 ms)" in kinds[4]
     assert page.count("<figure") == 1
     assert page.count("](models/") < 12
     assert "Measured 2026-11-20; prices of 2016-11-01 to 2026-11-01" in page

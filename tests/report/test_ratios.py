@@ -31,22 +31,24 @@ def ratios(tmp_path: Path) -> StepRatios:
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "threads", "value", "where"),
+    ("batch_size", "threads", "told"),
     [
-        (4, 1, "0.9", ""),
-        (4, 2, "1.2", ""),
-        (4, 0, "1.2", ""),
-        (64, 8, "0.5", ""),
-        (15, 1, "0.9", "at batch size 4"),
-        (17, 1, "0.5", "at batch size 64"),
+        (4, 1, StepRatio(Decimal("0.9"))),
+        (4, 2, StepRatio(Decimal("1.2"))),
+        (4, 0, StepRatio(Decimal("1.2"))),
+        (64, 8, StepRatio(Decimal("0.5"))),
+        (8, 1, StepRatio(Decimal("0.9"), "at batch size 4")),
+        (128, 1, StepRatio(Decimal("0.5"), "at batch size 64")),
+        (15, 1, StepRatio(Decimal("0.9"), "at batch size 4", near=False)),
+        (17, 1, StepRatio(Decimal("0.5"), "at batch size 64", near=False)),
     ],
-    ids=["threads", "others", "all", "more", "nearer 4", "nearer 64"],
+    ids=["threads", "others", "all", "more", "twice 4", "twice 64", "nearer 4", "nearer 64"],
 )
 def test_the_nearest_comparison_is_told(
-    ratios: StepRatios, batch_size: int, threads: int, value: str, where: str
+    ratios: StepRatios, batch_size: int, threads: int, told: StepRatio
 ) -> None:
     """Of PyTorch's faster mode, at the batch size nearest in proportion, which is said."""
-    assert ratios.of("net", batch_size, threads) == StepRatio(Decimal(value), where)
+    assert ratios.of("net", batch_size, threads) == told
 
 
 def test_other_dimensions_are_told(ratios: StepRatios) -> None:

@@ -1,19 +1,26 @@
 """The kinds of job that readers come with, and for each the workload that answers for it.
 
-A kind is told from the words of a workload's task. It is answered by one workload, the one that
-most machines have a figure for: costs of different workloads are never pooled.
+A kind of training is told from the words of a workload's task. Each kind is answered by one
+workload, the one that most machines have a figure for: costs of different workloads are never
+pooled. Serving and bulk inference are kinds of their own (``requests``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
-from epochcost.report.answers import Answer, on_frontier
+from epochcost.report.answers import Answer, answer, on_frontier
+from epochcost.report.requests import Service, in_bulk, one_by_one, service
 from epochcost.report.rows import Goal, Row
+from epochcost.report.serving import ServingRow
 from epochcost.report.subjects import Subject
+
+# How a job is done: a training; inference for requests one by one, or of a bulk in full batches.
+Way = Literal["training", "requests", "bulk"]
 
 _TASKS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
@@ -21,14 +28,19 @@ _TASKS: Mapping[str, re.Pattern[str]] = MappingProxyType(
         "language": re.compile(r"\b(language|translation|text generation)", re.IGNORECASE),
     }
 )
-_OTHER = "other"
+_IMAGE, _OTHER = "image", "other"
 _TITLES: Mapping[str, str] = MappingProxyType(
     {
-        "image": "Train an image model",
+        _IMAGE: "Train an image model",
         "language": "Train a language model",
         _OTHER: "Train another model",
-        "serve": "Serve a model",
     }
+)
+_SERVE = "Serve a model"
+_BULK = "Run a million inferences in bulk"
+_BULK_IMAGES = "Label a million images in bulk"
+_ROWS: Mapping[Way, Callable[[Iterable[Row]], tuple[Row, ...]]] = MappingProxyType(
+    {"requests": one_by_one, "bulk": in_bulk}
 )
 
 
@@ -37,16 +49,38 @@ class JobKind:
     """A kind of job, ``of`` so many workloads with a figure for its goal.
 
     ``subject`` answers for it, and ``frontier`` are its rows that no other beats in both time and
-    cost, fastest first; None and empty where no workload of the kind has a figure.
+    cost, fastest first; None and empty where no workload of the kind has a figure. Where servers
+    were measured at a bound, ``service`` answers and no row does.
     """
 
     title: str
+    way: Way
     goal: Goal
     of: int
     subject: Subject | None = None
     answer: Answer | None = None
     rows: tuple[Row, ...] = ()
     frontier: tuple[Row, ...] = ()
+    service: Service | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One workload's answer to one way of using it."""
+
+    way: Way
+    goal: Goal
+    answer: Answer
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A workload that may answer for a kind: its rows of that kind, and how many it has at all."""
+
+    subject: Subject
+    rows: tuple[Row, ...]
+    answer: Answer
+    figures: int
 
 
 def family(subject: Subject) -> str:
@@ -58,40 +92,76 @@ def family(subject: Subject) -> str:
     return _OTHER
 
 
+def asked(rows: Sequence[Row], answers: Mapping[Goal, Answer]) -> tuple[Asked, ...]:
+    """What a workload answers: its training's goals, then a million one by one and in bulk."""
+    trained: tuple[Goal, ...] = ("epoch", "full")
+    training = (Asked("training", goal, answers[goal]) for goal in trained if goal in answers)
+    return (*training, *_inference(rows))
+
+
+def _inference(rows: Sequence[Row]) -> Iterator[Asked]:
+    for way, select in _ROWS.items():
+        if found := answer(select(rows), "million"):
+            yield Asked(way, "million", found)
+
+
 def job_kinds(
     subjects: Iterable[Subject],
     rows_of: Callable[[Subject], tuple[Row, ...]],
     answers_of: Callable[[Subject], Mapping[Goal, Answer]],
+    serving: Iterable[ServingRow] = (),
 ) -> tuple[JobKind, ...]:
-    """Training by family, then serving; other families only where a workload is of them."""
+    """Training by family, serving, bulk; other families only where a workload is of them."""
     listed = tuple(subjects)
     kinds: list[JobKind] = []
     for name, title in _TITLES.items():
-        goal: Goal = "million" if name == "serve" else "full"
-        mine = [one for one in listed if name in {"serve", family(one)}]
-        timed = [one for one in mine if goal in answers_of(one)]
+        mine = [one for one in listed if family(one) == name and "full" in answers_of(one)]
+        rows = [(one, rows_of(one)) for one in mine]
+        timed = [_Timed(one, all_, answers_of(one)["full"], len(all_)) for one, all_ in rows]
         if timed or name != _OTHER:
-            kinds.append(_kind(title, goal, timed, rows_of, answers_of))
-    return tuple(kinds)
+            kinds.append(_kind(title, "training", timed))
+    with_rows = [(one, rows_of(one)) for one in listed]
+    return (*kinds, _requests(listed, with_rows, serving), _bulk(with_rows))
 
 
-def _kind(
-    title: str,
-    goal: Goal,
-    timed: list[Subject],
-    rows_of: Callable[[Subject], tuple[Row, ...]],
-    answers_of: Callable[[Subject], Mapping[Goal, Answer]],
+def _requests(
+    subjects: Sequence[Subject],
+    with_rows: Iterable[tuple[Subject, tuple[Row, ...]]],
+    serving: Iterable[ServingRow],
 ) -> JobKind:
+    """Servers at their bound; where there are none, one by one."""
+    rows = tuple(serving)
+    found = service(rows)
+    if found is None:
+        return _kind(_SERVE, "requests", list(_inferring(with_rows, "requests")))
+    models = {row.model for row in rows if row.bound_seconds is not None}
+    subject = next(one for one in subjects if one.is_model and one.id == found.model)
+    return JobKind(_SERVE, "requests", "million", len(models), subject, service=found)
+
+
+def _bulk(with_rows: Iterable[tuple[Subject, tuple[Row, ...]]]) -> JobKind:
+    timed = list(_inferring(with_rows, "bulk"))
+    images = bool(timed) and family(max(timed, key=_preference).subject) == _IMAGE
+    return _kind(_BULK_IMAGES if images else _BULK, "bulk", timed)
+
+
+def _inferring(with_rows: Iterable[tuple[Subject, tuple[Row, ...]]], way: Way) -> Iterator[_Timed]:
+    for subject, rows in with_rows:
+        mine = _ROWS[way](rows)
+        if found := answer(mine, "million"):
+            yield _Timed(subject, mine, found, len(rows))
+
+
+def _kind(title: str, way: Way, timed: Sequence[_Timed]) -> JobKind:
+    goal: Goal = "full" if way == "training" else "million"
     if not timed:
-        return JobKind(title, goal, 0)
+        return JobKind(title, way, goal, 0)
+    shown = max(timed, key=_preference)
+    between = on_frontier(shown.rows, goal)
+    return JobKind(title, way, goal, len(timed), shown.subject, shown.answer, shown.rows, between)
 
-    def most(subject: Subject) -> tuple[bool, int, int]:
-        """Priced, on the most machines, in the most ways."""
-        found = answers_of(subject)[goal]
-        return found.cheapest is not None, found.machines, len(rows_of(subject))
 
-    shown = max(timed, key=most)
-    rows = rows_of(shown)
-    return JobKind(
-        title, goal, len(timed), shown, answers_of(shown)[goal], rows, on_frontier(rows, goal)
-    )
+def _preference(one: _Timed) -> tuple[bool, int, bool, int]:
+    """Priced, on the most machines, of images (one is a plain unit of work), in the most ways."""
+    image = family(one.subject) == _IMAGE
+    return one.answer.cheapest is not None, one.answer.machines, image, one.figures

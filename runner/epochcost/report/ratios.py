@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from epochcost.errors import ResultError
 
 Threads = Mapping[int, Decimal]
+# Up to how many times as large or as small a batch a comparison still speaks for.
+_NEAR = 2
 
 
 class _File(BaseModel):
@@ -31,11 +33,13 @@ class _File(BaseModel):
 class StepRatio:
     """Our step's time over PyTorch's.
 
-    ``where`` says what was compared instead of the very work, such as "at batch size 4".
+    ``where`` says what was compared instead of the very work, such as "at batch size 4"; ``near``
+    is False where that is more than twice or less than half the batch, which it cannot speak for.
     """
 
     value: Decimal
     where: str = ""
+    near: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,14 @@ class StepRatios:
         batches = self.worst.get(model)
         if not batches:
             return None
-        nearest = min(batches, key=lambda size: max(size / batch_size, batch_size / size))
+        apart = {size: max(size / batch_size, batch_size / size) for size in batches}
+        nearest = min(apart, key=apart.__getitem__)
         counts = batches[nearest]
         value = counts[threads] if threads in counts else counts[max(counts)]
         where = [f"at batch size {nearest}"] if nearest != batch_size else []
         sizes = self.dimensions.get(model, {}).items()
-        return StepRatio(value, ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)]))
+        said = ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)])
+        return StepRatio(value, said, apart[nearest] <= _NEAR)
 
 
 def read_ratios(path: Path) -> StepRatios:

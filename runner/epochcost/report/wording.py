@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.report.figures.parts import symbol
+from epochcost.report.kinds import Asked, Way
 from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
 from epochcost.specs.billing import Billing
@@ -25,6 +26,10 @@ _CLAUSES: dict[Goal, str] = {
     "full": "training, all epochs",
     "million": "a million inferences",
 }
+_WAYS: dict[Way, str] = {
+    "requests": "million inferences, one by one",
+    "bulk": "million inferences in bulk",
+}
 # Of an interval of a factor; wider ones come from two or three scattered samples.
 _WIDEST = 1000
 SHAPES = {
@@ -40,6 +45,16 @@ SHAPES = {
 def goal_words(goal: Goal) -> str:
     """The goal as a noun without an article."""
     return _GOALS[goal]
+
+
+def way_words(way: Way) -> str:
+    """A million inferences as they are done, as a noun without an article."""
+    return _WAYS[way]
+
+
+def asked_words(asked: Asked) -> str:
+    """What a workload answers, as a noun without an article."""
+    return goal_words(asked.goal) if asked.way == "training" else way_words(asked.way)
 
 
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
@@ -139,6 +154,9 @@ def ratio_words(observed: Observation) -> str:
     ratio = observed.step_ratio
     if ratio is None:
         return "not compared with PyTorch"
+    if not ratio.near:
+        other = f"{ratio.where}, {ratio.value:.2f} times its step"
+        return f"not compared with PyTorch near this batch size; {other}"
     if ratio.value > 1:
         return " ".join(filter(None, [f"{ratio.value:.2f} times PyTorch's step", ratio.where]))
     return f"compared with PyTorch {ratio.where} only" if ratio.where else ""

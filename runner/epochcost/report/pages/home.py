@@ -8,12 +8,12 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.cost_time import cost_against_time
 from epochcost.report.kinds import JobKind, job_kinds
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.wording import full_training_words, goal_words
+from epochcost.report.wording import full_training_words, way_words
 
 
 def pages(report: Report) -> Iterator[Page]:
     """The first page."""
-    kinds = job_kinds(report.subjects, report.rows_of, report.answers_of)
+    kinds = job_kinds(report.subjects, report.rows_of, report.answers_of, report.serving)
     timed = {one.machine.hardware for one in report.observations}
     untimed = [
         one
@@ -48,9 +48,8 @@ def _figure(report: Report, kinds: Sequence[JobKind]) -> Figure | None:
     if not answered:
         return None
     kind = max(answered, key=lambda one: one.answer.machines if one.answer else 0)
-    training = kind.goal != "million"
     epochs = (row.observed.epochs for row in kind.rows if row.training)
-    words = full_training_words(epochs) if training else goal_words(kind.goal)
+    words = full_training_words(epochs) if kind.way == "training" else way_words(kind.way)
     return cost_against_time(
         kind.rows,
         kind.goal,

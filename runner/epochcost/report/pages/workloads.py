@@ -18,6 +18,7 @@ from epochcost.report.figures.latency import latency_by_rate
 from epochcost.report.figures.relative import cpu_against_gpu_figure
 from epochcost.report.figures.scaling import speedup_by_vcpus
 from epochcost.report.figures.sweep import memory_by_batch, rate_by_batch
+from epochcost.report.kinds import asked
 from epochcost.report.observations import Observation
 from epochcost.report.pages.page import Page, Report, grouped, subject_uri
 from epochcost.report.relative import Relative, cpu_against_gpu
@@ -87,7 +88,7 @@ def _page(report: Report, subject: Subject) -> Page:
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             "size": _size(report, model),
-            "answers": _answers(report, subject),
+            "answers": asked(rows, report.answers_of(subject)),
             "training": [row for row in rows if row.training],
             "inference": [row for row in rows if row.inference],
             "serving": serving,
@@ -190,9 +191,9 @@ def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
 
 
 def _without_ratio(observed: Sequence[Observation]) -> list[int]:
-    """The batch sizes whose step was not compared with PyTorch."""
+    """The batch sizes whose step was not compared with PyTorch, nor one within a factor of two."""
     found = _measured_training(observed)
-    return sorted({one.batch_size for one in found if one.step_ratio is None})
+    return sorted({one.batch_size for one in found if not (one.step_ratio and one.step_ratio.near)})
 
 
 def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
@@ -202,7 +203,8 @@ def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
 
 
 def _ratio(observed: Observation) -> Decimal:
-    return observed.step_ratio.value if observed.step_ratio else Decimal(0)
+    ratio = observed.step_ratio
+    return ratio.value if ratio and ratio.near else Decimal(0)
 
 
 def _sources(report: Report, subject: Subject) -> list[Published]:
