@@ -44,7 +44,7 @@ def environment(project: Path, **more: str) -> dict[str, str]:
 def run(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run `epochcost run` on the CPU to its end."""
     return subprocess.run(
-        [PROGRAM, "run", "--provider", "cpu", *arguments],
+        [PROGRAM, "run", "--no-ceilings", "--provider", "cpu", *arguments],
         cwd=project,
         env=environment(project, **more),
         capture_output=True,
@@ -82,7 +82,7 @@ def begin_fixture(project: Path) -> Iterator[object]:
     def begin(*arguments: str, until: str) -> subprocess.Popen[str]:
         with heeded_signals():
             process = subprocess.Popen(
-                [PROGRAM, "run", "--provider", "cpu", *arguments],
+                [PROGRAM, "run", "--no-ceilings", "--provider", "cpu", *arguments],
                 cwd=project,
                 env=environment(project),
                 stdout=subprocess.PIPE,
@@ -185,14 +185,14 @@ def test_a_worker_without_memory_fails_its_trial_alone(project: Path, begin: obj
 _READ_ONLY = """
 set -u
 mkdir -p docs/data/results && mount -t tmpfs -o size=16m tmpfs docs/data/results || exit 77
-"$0" run --provider cpu || exit 78
+"$0" run --no-ceilings --provider cpu || exit 78
 ls docs/data/results/local > ../before
 mount -o remount,ro docs/data/results
-"$0" run --provider cpu
+"$0" run --no-ceilings --provider cpu
 echo "read-only: $?"
 ls docs/data/results/local | diff - ../before && echo kept
 mount -o remount,rw docs/data/results
-"$0" run --provider cpu --resume
+"$0" run --no-ceilings --provider cpu --resume
 echo "writable: $?"
 """
 
@@ -210,12 +210,12 @@ def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -
 _FULL_SCRATCH = """
 set -u
 mkdir -p ../small && mount -t tmpfs -o size=8k tmpfs ../small || exit 77
-TMPDIR=$PWD/../small "$0" run --provider cpu
+TMPDIR=$PWD/../small "$0" run --no-ceilings --provider cpu
 echo "full: $?"
 mount -o remount,size=80k ../small
-TMPDIR=$PWD/../small "$0" run --provider cpu
+TMPDIR=$PWD/../small "$0" run --no-ceilings --provider cpu
 echo "full: $?"
-"$0" run --provider cpu --resume
+"$0" run --no-ceilings --provider cpu --resume
 echo "elsewhere: $?"
 """
 
@@ -236,7 +236,7 @@ def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
     """Progress that cannot be written is not worth a measurement."""
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [PROGRAM, "run", "--provider", "cpu"],
+            [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
             cwd=project,
             env=environment(project),
             stdout=subprocess.PIPE,

@@ -42,7 +42,7 @@ def environment(project: Path) -> dict[str, str]:
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `epochcost run` in the project on the CPU."""
     return subprocess.run(
-        [PROGRAM, "run", *arguments],
+        [PROGRAM, "run", "--no-ceilings", *arguments],
         cwd=project,
         env=environment(project),
         capture_output=True,
@@ -57,7 +57,7 @@ def started_fixture(project: Path) -> Iterator[subprocess.Popen[str]]:
     """A run in progress that has stored its first result and is measuring the next."""
     with heeded_signals():
         process = subprocess.Popen(
-            [PROGRAM, "run", "--provider", "cpu"],
+            [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
             cwd=project,
             env=environment(project),
             stdout=subprocess.PIPE,
@@ -172,13 +172,13 @@ def test_a_second_run_on_the_same_results_is_refused(project: Path) -> None:
 _FULL_DISK = """
 set -u
 mkdir -p docs/data/results && mount -t tmpfs -o size=16m tmpfs docs/data/results || exit 77
-"$0" run --provider cpu --study first || exit 78
+"$0" run --no-ceilings --provider cpu --study first || exit 78
 cat /dev/zero > docs/data/results/filler 2>/dev/null
 truncate -s -8k docs/data/results/filler
-"$0" run --provider cpu --study brief --resume
+"$0" run --no-ceilings --provider cpu --study brief --resume
 echo "full: $?"
 rm docs/data/results/filler
-"$0" run --provider cpu --study brief --resume
+"$0" run --no-ceilings --provider cpu --study brief --resume
 echo "freed: $?"
 ls -A docs/data/results/local | wc -l
 """

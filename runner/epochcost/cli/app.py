@@ -19,6 +19,7 @@ from epochcost import __version__
 from epochcost.cli import (
     break_even,
     build,
+    ceilings,
     cheapest,
     check,
     diff,
@@ -64,6 +65,7 @@ def _options(
 
 app.command("break-even")(break_even.break_even)
 app.command("build")(build.build)
+app.command("ceilings")(ceilings.ceilings)
 app.command("cheapest")(cheapest.cheapest)
 app.command("check")(check.check)
 app.command("diff")(diff.diff)

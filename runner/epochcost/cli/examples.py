@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "break-even": "epochcost break-even --own assumed-workstation-rtx-4090",
         "build": "epochcost build --strict",
+        "ceilings": "epochcost ceilings --hardware local",
         "cheapest": "epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD",
         "check": "epochcost check specs/prices",
         "diff": "epochcost diff main",

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from epochcost.cli.agreement import show_agreements
+from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
 from epochcost.cli.epochs import EpochLimit, ValidateEpochs, epochs_asked, show_epochs
 from epochcost.cli.limits import BatchSize, show_limits
 from epochcost.cli.plan import (
@@ -72,6 +73,7 @@ def run(
     batch_size: BatchSize = None,
     validate_epochs: ValidateEpochs = 0,
     epoch_limit: EpochLimit = MOST_EPOCH_SECONDS,
+    ceilings: WithCeilings = True,
     output: OutputFormat = "text",
 ) -> None:
     """Measure the trials of the studies on this machine and store the results."""
@@ -110,6 +112,9 @@ def run(
     else:
         _show(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
+    if ceilings and not quick and _on_the_cpu(planned):
+        with _interrupted_by_signals():
+            measure_missing_ceilings(catalogue.machine(hardware), results)
     _exit_with_failures(outcomes)
 
 
@@ -119,6 +124,11 @@ def _require_trials(plan: Plan) -> None:
     if not plan.trials and not plan.sweeps:
         reasons = "".join(f"\n  {left.what}: {left.reason}" for left in plan.left_out)
         raise InputError(f"demanded at least one trial to run; got none{reasons}")
+
+
+def _on_the_cpu(plan: Plan) -> bool:
+    trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
+    return any(trial.provider == "cpu" for trial in trials)
 
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:

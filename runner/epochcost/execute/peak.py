@@ -12,7 +12,7 @@ from epochcost.errors import ModelError
 from epochcost.execute.binding import bound
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
-from epochcost.results.records import Result
+from epochcost.results.records import Environment, Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
@@ -20,7 +20,7 @@ from epochcost.units import scientific
 
 # A core's two units of AVX-512 do a multiply and an add of 16 fp32 numbers each a cycle, and no
 # clock is above 6.2 GHz (Intel Core i9-14900KS). AMX does 2048 operations of int8 a cycle.
-_FP32_FLOPS_A_CYCLE = 64
+FP32_FLOPS_A_CYCLE = 64
 _HIGHEST_CLOCK_HERTZ = 6.5e9
 _HALF_OVER_SINGLE_CPU = 32
 # Clocks rise above those that list prices' peaks are computed from.
@@ -53,9 +53,14 @@ def peak_flops(hardware: Hardware, result: Result) -> float | None:
         return _of_gpu(hardware, result)
     environment = result.environment
     cpus = min(environment.logical_cpus, result.trial.vcpus or environment.logical_cpus)
-    clock = environment.processor.highest_frequency_hertz or 0
-    peak = cpus * max(clock, _HIGHEST_CLOCK_HERTZ) * _FP32_FLOPS_A_CYCLE
+    peak = cpu_cycles(environment, cpus) * FP32_FLOPS_A_CYCLE
     return peak * (1 if result.trial.precision == "fp32" else _HALF_OVER_SINGLE_CPU)
+
+
+def cpu_cycles(environment: Environment, cpus: int) -> float:
+    """Cycles a second that no CPUs of this number exceed together."""
+    clock = environment.processor.highest_frequency_hertz or 0
+    return cpus * max(clock, _HIGHEST_CLOCK_HERTZ)
 
 
 def _of_gpu(hardware: Hardware, result: Result) -> float | None:

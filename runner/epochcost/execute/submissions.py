@@ -15,7 +15,9 @@ from pathlib import Path
 from epochcost.errors import Fault, InputError, ModelError
 from epochcost.execute.peak import Counted, implausible_rate
 from epochcost.execute.plausibility import contradictions
+from epochcost.execute.submitted_ceilings import ceiling_faults
 from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
@@ -86,8 +88,14 @@ def check_results(
             submissions.append(_submission(path, result, project))
         else:
             faults.append(Fault(displayed(path), 1, 1, found))
-    faults += [] if paths else [_shown(one) for one in load_limits(root).faults]
+    faults += [] if paths else [_shown(one) for one in _beside(project, root)]
     return CheckedResults(len(files), tuple(submissions), tuple(sorted(faults)))
+
+
+def _beside(project: _Project, root: Path) -> Iterator[Fault]:
+    """What is wrong with the ends of sweeps and the ceilings that are kept beside results."""
+    yield from load_limits(root).faults
+    yield from ceiling_faults(project.catalogue, root, project.now)
 
 
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -97,7 +105,7 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
     found: list[Path] = []
     for path in paths:
         inside = sorted(path.rglob("*.json")) if path.is_dir() and not path.is_symlink() else [path]
-        inside = [one for one in inside if one.parent.name != LIMITS]
+        inside = [one for one in inside if one.parent.name not in (LIMITS, CEILINGS)]
         if not inside or not (path.exists() or path.is_symlink()):
             demanded = f"demanded a result file or a folder of them below {root}"
             raise InputError(f"{displayed(path)}: {demanded}; got nothing there")

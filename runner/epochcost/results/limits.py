@@ -10,18 +10,16 @@ History of LIMIT_VERSION:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from epochcost.errors import Fault
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
-from epochcost.results.atomic import write_atomically
+from epochcost.results.beside import Beside, load_beside, write_beside
 from epochcost.results.records import Count, Environment, Record
 
 LIMIT_VERSION = 1
@@ -29,7 +27,6 @@ FOLDER = "limits"
 # The digits of a sweep's id and of a host's fingerprint in a file's name, as results have them.
 _SWEEP_DIGITS = 8
 _HOST_DIGITS = 4
-_MOST_BYTES = 2**20
 
 
 class FailedSize(Record):
@@ -40,7 +37,7 @@ class FailedSize(Record):
     of_memory: bool
 
 
-class BatchLimit(Record):
+class BatchLimit(Beside):
     """How a sweep ended on one machine; ``trial`` is that of its smallest size.
 
     ``sizes`` ran, in ascending order; ``reason`` is for people. ``available_bytes`` is what a
@@ -52,7 +49,6 @@ class BatchLimit(Record):
     limit_version: int
     sweep_id: str
     trial: Trial
-    hardware: str
     ended_at: AwareDatetime
     cause: Cause
     reason: str
@@ -103,24 +99,13 @@ def limit_path(folder: Path, limit: BatchLimit) -> Path:
 
 def write_limit(folder: Path, limit: BatchLimit) -> Path:
     """Keep a limit and return its file; raises CapabilityError where the disk refuses."""
-    path = limit_path(folder, limit)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(limit.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, f"{text}\n".encode())
-    return path
+    return write_beside(limit_path(folder, limit), limit)
 
 
 def load_limits(folder: Path) -> LoadedLimits:
     """Every limit under ``folder``, ordered by file name; a missing folder is empty."""
-    limits: list[BatchLimit] = []
-    faults: list[Fault] = []
-    for path in sorted(folder.glob(f"*/{FOLDER}/*.json")):
-        read = _read(path, folder)
-        if isinstance(read, Fault):
-            faults.append(read)
-        else:
-            limits.append(read)
-    return LoadedLimits(tuple(limits), tuple(faults))
+    loaded = load_beside(folder, FOLDER, BatchLimit, "the end of a sweep")
+    return LoadedLimits(tuple(loaded.kept.values()), loaded.faults)
 
 
 def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> BatchLimit | None:
@@ -134,31 +119,3 @@ def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> 
         ),
         None,
     )
-
-
-def _read(path: Path, root: Path) -> BatchLimit | Fault:
-    try:
-        for message in _refusals(path, root):
-            return Fault(path, 1, 1, message)
-        limit = BatchLimit.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"])) or "document"
-        return Fault(path, 1, 1, f"demanded the end of a sweep; got {key}: {first['msg']}")
-    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
-        reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
-        return Fault(path, 1, 1, f"demanded a readable file; got {reason}")
-    if limit.hardware != path.parent.parent.name:
-        demanded = f"demanded hardware {path.parent.parent.name!r} in this folder"
-        return Fault(path, 1, 1, f"{demanded}; got {limit.hardware!r}")
-    return limit
-
-
-def _refusals(path: Path, root: Path) -> Iterator[str]:
-    """Reasons not to open a file at all."""
-    if not path.resolve().is_relative_to(root.resolve()):
-        yield "demanded a file inside the results folder; got a link that leaves it"
-    elif path.exists() and not path.is_file():
-        yield "demanded a regular file; got something else"
-    elif path.is_file() and path.stat().st_size > _MOST_BYTES:
-        yield f"demanded at most {_MOST_BYTES} bytes; got {path.stat().st_size}"

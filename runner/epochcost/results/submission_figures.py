@@ -37,17 +37,23 @@ def implausible(result: Result, now: dt.datetime) -> Iterator[str]:
 
 
 def _clock(measurement: Measurement, now: dt.datetime) -> Iterator[str]:
-    begun = measurement.started_at
-    if begun < _FIRST_RESULT:
-        yield f"started_at: demanded a date from {_FIRST_RESULT:%Y-%m-%d} on; got {begun:%Y-%m-%d}"
     turns: tuple[Round | Measurement, ...] = measurement.rounds or (measurement,)
     last = max(one.started_at + _duration(one.wall_seconds) for one in turns)
-    if last > now + _MOST_AHEAD:
-        yield f"started_at: demanded an end in the past; got {last:%Y-%m-%d %H:%M} UTC"
+    yield from implausible_dates("started_at", measurement.started_at, last, now)
     for one, other in pairwise(measurement.rounds):
         if other.started_at < one.started_at + _duration(one.wall_seconds):
             yield f"rounds: demanded one after the other; got one at {other.started_at} too early"
             return
+
+
+def implausible_dates(
+    key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime
+) -> Iterator[str]:
+    """What cannot be true of when something was measured, which ``key`` says."""
+    if begun < _FIRST_RESULT:
+        yield f"{key}: demanded a date from {_FIRST_RESULT:%Y-%m-%d} on; got {begun:%Y-%m-%d}"
+    if ended > now + _MOST_AHEAD:
+        yield f"{key}: demanded an end in the past; got {ended:%Y-%m-%d %H:%M} UTC"
 
 
 def _duration(wall_seconds: float) -> dt.timedelta:
@@ -79,17 +85,11 @@ def _times(measurement: Measurement) -> Iterator[str]:
 
 def _machine(result: Result) -> Iterator[str]:
     environment, trial = result.environment, result.trial
-    if environment.memory_bytes is not None:
-        derived = _fingerprint(environment, environment.memory_bytes)
-        if environment.fingerprint != derived:
-            got = f"got {environment.fingerprint:.40}"
-            yield f"fingerprint: demanded {derived}, that of this CPU, memory and GPUs; {got}"
-        peak = result.measurement.peak_memory_bytes
-        if peak is not None and peak > environment.memory_bytes:
-            yield f"peak_memory_bytes: demanded at most the machine's memory; got {peak}"
-    cores, logical = environment.physical_cores, environment.logical_cpus
-    if cores is not None and cores > logical:
-        yield f"physical_cores: demanded at most the {logical} logical CPUs; got {cores}"
+    yield from implausible_environment(environment)
+    peak, memory_bytes = result.measurement.peak_memory_bytes, environment.memory_bytes
+    if peak is not None and memory_bytes is not None and peak > memory_bytes:
+        yield f"peak_memory_bytes: demanded at most the machine's memory; got {peak}"
+    logical = environment.logical_cpus
     if trial.vcpus is not None and trial.vcpus > logical:
         yield f"vcpus: demanded at most the {logical} CPUs of the machine; got {trial.vcpus}"
     if trial.provider == "cuda" and trial.device >= len(environment.gpus):
@@ -97,6 +97,18 @@ def _machine(result: Result) -> Iterator[str]:
         yield f"gpus: demanded the GPU {trial.device} that the trial used; {found}"
     if not any(result.measurement.placement.nodes_by_provider.values()):
         yield "placement: demanded the nodes that ran; got none"
+
+
+def implausible_environment(environment: Environment) -> Iterator[str]:
+    """Where a machine's description contradicts itself."""
+    if environment.memory_bytes is not None:
+        derived = _fingerprint(environment, environment.memory_bytes)
+        if environment.fingerprint != derived:
+            got = f"got {environment.fingerprint:.40}"
+            yield f"fingerprint: demanded {derived}, that of this CPU, memory and GPUs; {got}"
+    cores, logical = environment.physical_cores, environment.logical_cpus
+    if cores is not None and cores > logical:
+        yield f"physical_cores: demanded at most the {logical} logical CPUs; got {cores}"
 
 
 def _fingerprint(environment: Environment, memory_bytes: int) -> str:

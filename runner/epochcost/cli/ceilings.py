@@ -1,0 +1,83 @@
+"""`epochcost ceilings`: what this machine does at most, measured and kept for its roofline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epochcost.cli.plan import AsIs, HardwareId, OutputFormat, explaining_missing_packages
+from epochcost.cli.tables import print_table
+from epochcost.errors import EpochcostError
+from epochcost.units import scientific
+
+if TYPE_CHECKING:
+    from epochcost.results.ceilings import Ceilings, Rate
+    from epochcost.specs.hardware import Hardware
+
+RESULTS = Path("docs/data/results")
+WithCeilings = Annotated[
+    bool,
+    typer.Option(
+        "--ceilings/--no-ceilings",
+        help="At the end, what the CPU does at most, where it is not known: some seconds.",
+    ),
+]
+
+
+def ceilings(
+    *,
+    hardware: HardwareId = "local",
+    as_is: AsIs = False,
+    results: Annotated[
+        Path, typer.Option("--results", help="The folder that keeps the results.")
+    ] = RESULTS,
+    output: OutputFormat = "text",
+) -> None:
+    """Measure what this machine's CPU does at most: a product of matrices, a copy of memory."""
+    with explaining_missing_packages():
+        from epochcost.execute.ceilings import ceilings_here
+        from epochcost.execute.plausibility import require_plausible
+        from epochcost.measure.environment import detect
+    from epochcost.specs.loader import load_catalogue
+
+    machine = load_catalogue(Path()).machine(hardware)
+    require_plausible(machine, detect(), as_is=as_is)
+    measured, _ = ceilings_here(machine, results, again=True)
+    if output == "json":
+        typer.echo(json.dumps(measured.model_dump(mode="json"), indent=1))
+    else:
+        _show(measured)
+
+
+def measure_missing_ceilings(machine: Hardware, results: Path) -> None:
+    """At the end of a run, and said in a line; that they cannot be measured fails no trial."""
+    from epochcost.execute.ceilings import ceilings_here
+
+    try:
+        measured, new = ceilings_here(machine, results, again=False)
+    except EpochcostError as error:
+        typer.echo(f"ceilings: {error}", err=True)
+        return
+    if new:
+        flops = scientific(measured.highest_flops.median)
+        copied = scientific(measured.highest_copy_bytes.median)
+        typer.echo(f"ceilings of the CPU: {flops} FLOP/s, {copied} bytes/s copied", err=True)
+
+
+def _show(measured: Ceilings) -> None:
+    print_table(
+        ("threads", "product of matrices, GFLOP/s", "copy of memory, GB/s"),
+        [
+            (str(one.threads), _words(one.flops), _words(one.copy_bytes))
+            for one in measured.ceilings
+        ],
+    )
+
+
+def _words(rate: Rate) -> str:
+    """In thousands of millions a second: the median, the lowest and the highest."""
+    low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
+    return f"{middle:.4g} ({low:.4g} to {high:.4g})"

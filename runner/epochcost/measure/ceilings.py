@@ -1,0 +1,119 @@
+"""What a machine does at most: ``python -m epochcost.measure.ceilings BYTES SIDE THREADS…``.
+
+A process of its own, whose threads and arenas nobody else has touched. It multiplies two matrices
+and copies memory by ONNX Runtime's CPU provider, the same kernels that trials run on, and prints
+one JSON list of ``Ceiling``. Where they are kept is left to ``execute.ceilings``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper
+from pydantic import TypeAdapter, ValidationError
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.job import SessionSettings
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Array
+from epochcost.measure.trial import command_here
+from epochcost.results.ceilings import Ceiling
+
+# Larger sides multiply no faster on the CPUs tried; 17 GFLOP take 0.1 to 0.3 s of one core.
+MATRIX_SIDE = 2048
+# Sixteen times a common last-level cache: what is read again has long left it.
+MOST_COPIED_BYTES = 512 * 2**20
+TIMES = 7
+_MODULE = "epochcost.measure.ceilings"
+_LONGEST_SECONDS = 600
+_Ceilings = TypeAdapter(tuple[Ceiling, ...])
+
+
+def measured_apart(
+    copied_bytes: int, threads: Sequence[int], side: int = MATRIX_SIDE
+) -> tuple[Ceiling, ...]:
+    """The ceilings by a process of its own; raises CapabilityError with its last words."""
+    command = command_here(_MODULE, str(copied_bytes), str(side), *map(str, threads))
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_LONGEST_SECONDS,
+            check=False,
+        )
+        return _Ceilings.validate_json(done.stdout.strip())
+    except subprocess.TimeoutExpired:
+        said = f"none within {_LONGEST_SECONDS} s"
+    except ValidationError:
+        words = done.stderr.strip().splitlines() or ["no last words"]
+        said = f"status {done.returncode}: {words[-1]:.300}"
+    raise CapabilityError(f"demanded the ceilings of this machine; got {said}")
+
+
+def measure_ceiling(threads: int, side: int, copied_bytes: int) -> Ceiling:
+    """Time both works, each after one pass that does not count."""
+    return Ceiling(
+        threads=threads,
+        matrix_side=side,
+        product_seconds=_product_seconds(threads, side),
+        copied_bytes=copied_bytes,
+        copy_seconds=_copy_seconds(threads, copied_bytes),
+    )
+
+
+def _product_seconds(threads: int, side: int) -> tuple[float, ...]:
+    random = np.random.default_rng(0)
+    factors = [random.random((side, side), np.float32) for _ in range(2)]
+    return _times(_bound("MatMul", factors, threads))
+
+
+def _copy_seconds(threads: int, copied_bytes: int) -> tuple[float, ...]:
+    # Negation is a copy that the runtime spreads over its threads.
+    return _times(_bound("Neg", [np.ones(copied_bytes // 4, np.float32)], threads))
+
+
+def _bound(operator: str, values: Sequence[Array], threads: int) -> Callable[[], object]:
+    """One run, its output bound beforehand: a new array's pages would be counted as well."""
+    shape = values[0].shape
+    graph = one_node(operator, len(values), shape)
+    session = open_session(graph, "cpu", SessionSettings(threads=threads))
+    binding = session.io_binding()
+    for index, value in enumerate(values):
+        binding.bind_ortvalue_input(f"x{index}", ort.OrtValue.ortvalue_from_numpy(value))
+    output = ort.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32))
+    binding.bind_ortvalue_output("y", output)
+    return lambda: session.run_with_iobinding(binding)
+
+
+def one_node(operator: str, inputs: int, shape: Sequence[int]) -> bytes:
+    """A model that is one operator of fp32: inputs ``x0``… and the output ``y``, of one shape."""
+    names = [f"x{index}" for index in range(inputs)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in (*names, "y")]
+    node = helper.make_node(operator, names, ["y"])
+    graph = helper.make_graph([node], operator, ends[:-1], ends[-1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def _times(work: Callable[[], object]) -> tuple[float, ...]:
+    work()
+    found = []
+    for _ in range(TIMES):
+        begun = time.perf_counter()
+        work()
+        found.append(round(time.perf_counter() - begun, 9))
+    return tuple(found)
+
+
+if __name__ == "__main__":
+    _copied, _side, *_threads = map(int, sys.argv[1:])
+    _found = tuple(measure_ceiling(count, _side, _copied) for count in _threads)
+    sys.stdout.write(_Ceilings.dump_json(_found).decode() + "\n")

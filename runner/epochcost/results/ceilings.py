@@ -1,0 +1,135 @@
+"""What a machine did at most, measured: a product of matrices, and a copy of memory.
+
+The record, its versioned JSON form, and where it is kept: one file for a host and a provider,
+``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is measured again. Raw times are
+stored; rates are derived by readers.
+
+History of CEILINGS_VERSION:
+1  first form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, model_validator
+
+from epochcost.results.beside import Beside, LoadedBeside, load_beside, write_beside
+from epochcost.results.records import Count, Environment, FiniteSeconds, Record
+from epochcost.specs.study import Provider
+
+CEILINGS_VERSION = 1
+FOLDER = "ceilings"
+_HOST_DIGITS = 4
+_FEWEST_TIMES = 3
+_Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
+
+
+class Rate(Record):
+    """Operations or bytes a second: the median of the times, and the slowest and the fastest."""
+
+    low: float
+    median: float
+    high: float
+
+
+class Ceiling(Record):
+    """What so many threads do at most, in fp32.
+
+    ``product_seconds`` are times of the product of two square matrices of ``matrix_side``, and
+    ``copy_seconds`` of one pass that reads ``copied_bytes`` and writes as many elsewhere.
+    """
+
+    threads: Count
+    matrix_side: Count
+    product_seconds: _Times
+    copied_bytes: Count
+    copy_seconds: _Times
+
+    @property
+    def flops(self) -> Rate:
+        """Operations a second of the product: two for each of its side cubed."""
+        return _rate(2 * self.matrix_side**3, self.product_seconds)
+
+    @property
+    def copy_bytes(self) -> Rate:
+        """Bytes a second of the copy, both read and written."""
+        return _rate(2 * self.copied_bytes, self.copy_seconds)
+
+
+class Ceilings(Beside):
+    """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
+
+    ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
+    """
+
+    ceilings_version: int
+    provider: Provider
+    measured_at: AwareDatetime
+    ceilings: Annotated[tuple[Ceiling, ...], Field(min_length=1)]
+    environment: Environment
+    contradictions: tuple[str, ...] = ()
+
+    @property
+    def highest_flops(self) -> Rate:
+        """The highest of any number of threads."""
+        return _highest(self.ceilings, lambda one: one.flops)
+
+    @property
+    def highest_copy_bytes(self) -> Rate:
+        """The highest of any number of threads."""
+        return _highest(self.ceilings, lambda one: one.copy_bytes)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Ceilings:
+        if self.ceilings_version != CEILINGS_VERSION:
+            got = f"{CEILINGS_VERSION}, not {self.ceilings_version}"
+            raise ValueError(f"ceilings_version should be {got}")
+        threads = [one.threads for one in self.ceilings]
+        if threads != sorted(set(threads)):
+            raise ValueError("ceilings should be of ascending numbers of threads")
+        return self
+
+
+def ceilings_path(folder: Path, ceilings: Ceilings) -> Path:
+    """Where the ceilings of a host are kept."""
+    name = f"{ceilings.provider}-{ceilings.environment.fingerprint[:_HOST_DIGITS]}.json"
+    return folder / ceilings.hardware / FOLDER / name
+
+
+def write_ceilings(folder: Path, ceilings: Ceilings) -> Path:
+    """Keep them and return their file; raises CapabilityError where the disk refuses."""
+    return write_beside(ceilings_path(folder, ceilings), ceilings)
+
+
+def load_ceilings(folder: Path) -> LoadedBeside[Ceilings]:
+    """Those of every host under ``folder``, ordered by file name; a missing folder is empty."""
+    return load_beside(folder, FOLDER, Ceilings, "the ceilings of a machine")
+
+
+def find_ceilings(
+    folder: Path, hardware: str, provider: Provider, environment: Environment
+) -> Ceilings | None:
+    """The stored ones of this host under this runtime; None where there are none, or damaged."""
+    wanted = (hardware, provider, environment.fingerprint, environment.runtime)
+    return next(
+        (
+            one
+            for one in load_ceilings(folder).kept.values()
+            if (one.hardware, one.provider, one.environment.fingerprint, one.environment.runtime)
+            == wanted
+        ),
+        None,
+    )
+
+
+def _rate(amount: int, seconds: Sequence[float]) -> Rate:
+    low, mid, high = max(seconds), median(seconds), min(seconds)
+    return Rate(low=amount / low, median=amount / mid, high=amount / high)
+
+
+def _highest(ceilings: Sequence[Ceiling], rate: Callable[[Ceiling], Rate]) -> Rate:
+    return max((rate(one) for one in ceilings), key=lambda one: one.median)

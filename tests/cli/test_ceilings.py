@@ -1,0 +1,95 @@
+"""`epochcost ceilings`, and the ceilings at the end of a run; trials and times are left out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from epochcost.cli.app import main
+from epochcost.errors import CapabilityError
+from epochcost.execute import ceilings as measuring
+from epochcost.execute import run as running
+from epochcost.results.ceilings import Ceiling, load_ceilings
+from kept_ceilings import ceiling
+from tiny_project import write_tiny_project
+
+RESULTS = Path("docs/data/results")
+
+
+@pytest.fixture(name="asked", autouse=True)
+def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A tiny project, and runs of no trials; for how many threads ceilings were measured."""
+    monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
+    asked: list[int] = []
+
+    def measured(_: int, threads: tuple[int, ...]) -> tuple[Ceiling, ...]:
+        asked.append(len(threads))
+        return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
+
+    monkeypatch.setattr(measuring, "measured_apart", measured)
+    monkeypatch.setattr(running, "run_trials", lambda *_: ())
+    return asked
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of the program in this process."""
+    monkeypatch.setattr(sys, "argv", ["epochcost", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_a_run_takes_them_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
+) -> None:
+    """At its end, where this host has none; a resumed run has nothing left to do."""
+    command = ("run", "--provider", "cpu", "--resume")
+    assert call(monkeypatch, *command, "--no-ceilings") == 0
+    assert not asked
+    assert call(monkeypatch, *command) == 0
+    assert "ceilings of the CPU: " in capsys.readouterr().err
+    assert call(monkeypatch, *command) == 0
+    assert "ceilings" not in capsys.readouterr().err
+    assert len(asked) == 1
+    assert len(load_ceilings(RESULTS).kept) == 1
+
+
+def test_a_run_whose_ceilings_fail_keeps_its_results(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are no trial: what went wrong is said, and the run has succeeded."""
+
+    def refuse(*_: object) -> None:
+        raise CapabilityError("demanded the ceilings of this machine; got no memory")
+
+    monkeypatch.setattr(measuring, "measured_apart", refuse)
+    assert call(monkeypatch, "run", "--provider", "cpu") == 0
+    shown = capsys.readouterr()
+    assert "0 of 0 results are in" in shown.out
+    assert "ceilings: demanded the ceilings of this machine; got no memory" in shown.err
+
+
+def test_the_command_measures_again_and_shows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
+) -> None:
+    """For a person with the spread, for a machine the record."""
+    assert call(monkeypatch, "ceilings") == 0
+    assert "100 (95.24 to 102)" in capsys.readouterr().out
+    assert call(monkeypatch, "ceilings", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["ceilings"][0]["threads"] == 1
+    assert len(asked) == 2
+
+
+def test_the_command_refuses_a_machine_that_this_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
+) -> None:
+    """As a run does, unless it is asked to store the contradictions beside them."""
+    assert call(monkeypatch, "ceilings", "--hardware", "giant") == 1
+    assert "this machine has" in capsys.readouterr().err
+    assert not asked
+    assert call(monkeypatch, "ceilings", "--hardware", "giant", "--as-is") == 0
+    (kept,) = load_ceilings(RESULTS).kept.values()
+    assert kept.contradictions

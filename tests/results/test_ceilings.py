@@ -1,0 +1,91 @@
+"""What a machine does at most: rates from raw times, one file for a host, damaged ones by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochcost.results.ceilings import find_ceilings, load_ceilings, write_ceilings
+from epochcost.results.records import Environment, Result
+from epochcost.results.store import load_all
+from kept_ceilings import make_ceilings
+
+MakeResult = Callable[..., Result]
+
+
+@pytest.fixture(name="environment")
+def environment_fixture(make_result: MakeResult) -> Environment:
+    """Some host under some runtime."""
+    return make_result().environment
+
+
+def test_rates_follow_from_the_times(environment: Environment) -> None:
+    """The median, and the slowest and the fastest; the highest of all numbers of threads."""
+    one, two = make_ceilings(environment).ceilings
+    assert one.flops.median == pytest.approx(1e11)
+    assert one.flops.low == pytest.approx(1e11 / 1.05)
+    assert one.flops.high == pytest.approx(1e11 / 0.98)
+    assert two.copy_bytes.median == pytest.approx(1.2e10)
+    assert make_ceilings(environment).highest_flops == two.flops
+    assert make_ceilings(environment).highest_copy_bytes == two.copy_bytes
+
+
+def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environment) -> None:
+    """A file for a host, which readers of results never see; another runtime's are not its own."""
+    kept = make_ceilings(environment)
+    path = write_ceilings(tmp_path, kept)
+    assert path == tmp_path / "local" / "ceilings" / "cpu-f00d.json"
+    assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
+    assert load_ceilings(tmp_path).kept == {path: kept}
+    assert find_ceilings(tmp_path, "local", "cpu", environment) == kept
+    other = environment.model_copy(update={"runtime": "onnxruntime==1.20.1"})
+    assert find_ceilings(tmp_path, "local", "cpu", other) is None
+    assert find_ceilings(tmp_path, "local", "cuda", environment) is None
+    assert find_ceilings(tmp_path / "none", "local", "cpu", environment) is None
+
+
+def test_a_new_measurement_replaces_the_one_before(
+    tmp_path: Path, environment: Environment
+) -> None:
+    """Of one host there is one file, the latest."""
+    write_ceilings(tmp_path, make_ceilings(environment))
+    newer = environment.model_copy(update={"runtime": "onnxruntime==1.32.0"})
+    write_ceilings(tmp_path, make_ceilings(newer))
+    (kept,) = load_ceilings(tmp_path).kept.values()
+    assert kept.environment.runtime == "onnxruntime==1.32.0"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ceilings_version": 2}, "ceilings_version should be 1, not 2"),
+        ({"ceilings": []}, "got ceilings"),
+        ({"hardware": "other"}, "demanded hardware 'local' in this folder; got 'other'"),
+        ({"surplus": 1}, "got surplus"),
+        ({"measured_at": "2026-11-21T00:00:00"}, "measured_at"),
+    ],
+)
+def test_damaged_ceilings_are_reported(
+    tmp_path: Path, environment: Environment, change: dict[str, Any], said: str
+) -> None:
+    """By their file and what is wrong with it."""
+    path = write_ceilings(tmp_path, make_ceilings(environment))
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    loaded = load_ceilings(tmp_path)
+    assert loaded.kept == {}
+    (fault,) = loaded.faults
+    assert fault.path == path
+    assert said in fault.message
+
+
+def test_threads_ascend_and_a_time_alone_is_none(environment: Environment) -> None:
+    """Each number of threads once, and three times at least."""
+    one, two = make_ceilings(environment).ceilings
+    with pytest.raises(ValueError, match="ascending numbers of threads"):
+        make_ceilings(environment, ceilings=(two, one))
+    with pytest.raises(ValueError, match="at least 3 items"):
+        one.model_validate(one.model_dump() | {"copy_seconds": (0.1, 0.1)})
