@@ -88,7 +88,7 @@ class Case:
 
 def step_bytes(footprint: Footprint) -> int:
     """What steps take beyond the values that they begin with."""
-    tensors = footprint.activation_bytes + footprint.carried_bytes + footprint.exchanged_bytes
+    tensors = footprint.activation_bytes + footprint.second_set_bytes + footprint.exchanged_bytes
     return tensors + CODE_BYTES
 
 

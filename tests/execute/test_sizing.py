@@ -115,10 +115,18 @@ def test_parts_of_a_linear_model() -> None:
     assert (step.weight_bytes, step.fixed_bytes, step.carried_bytes) == (204, 0, 3 * 204 + 8)
     fed = 4 * 16 * 4 + 4 * 8
     assert step.exchanged_bytes == fed + 4 + 4  # the learning rate goes in, the loss comes out
-    held = 2 * step.carried_bytes + step.folded_bytes
+    assert step.in_place_bytes == step.carried_bytes  # one layer, whose input has no gradient
+    held = step.carried_bytes + step.folded_bytes
     device = held + step.activation_bytes + step.exchanged_bytes
     assert step.memory_bytes("cuda") == device
     assert step.memory_bytes("cpu") == device + 204 + step.pool_bytes + PROCESS_BYTES
+
+
+def test_what_cannot_be_overwritten_is_held_twice() -> None:
+    """On CUDA everything that a step carries on, for nothing is written in place there."""
+    size = size_of(tiny(), linear_model(), {"training": [4]}, "cuda")
+    step = footprint(size, "training", 4)
+    assert (step.in_place_bytes, step.second_set_bytes) == (0, step.carried_bytes)
 
 
 def test_a_sweep_is_that_of_its_batches_one_by_one() -> None:

@@ -72,3 +72,25 @@ def test_chunks_never_overlap(requests: list[tuple[int, bool]]) -> None:
     for (region, _, end), (other, start, _) in pairwise(ends):
         assert region != other or end <= start
     assert sum(live.values()) <= arena.touched_bytes
+
+
+@given(st.lists(st.tuples(st.integers(1, 3 * MIB), st.booleans()), max_size=60))
+def test_a_page_is_touched_once(requests: list[tuple[int, bool]]) -> None:
+    """However often requests lie over the same pages, those count as many as there are."""
+    arena, pages, live = Arena(), set[tuple[int, int]](), list[Place]()
+    for size, gives_back in requests:
+        if gives_back and live:
+            arena.give_back(live.pop(0))
+        place = arena.take(size)
+        live.append(place)
+        whole = -(-size // 256) * 256
+        touched = range(place.offset // 4096, -(-(place.offset + whole) // 4096))
+        pages |= {(place.region, page) for page in touched}
+    assert arena.touched_bytes == 4096 * len(pages)
+
+
+def test_a_request_of_an_exabyte_is_as_quick_as_another() -> None:
+    """Graphs that nobody can run are played through too, before they are refused."""
+    arena = Arena()
+    arena.take(2**60)
+    assert arena.touched_bytes == 2**60

@@ -34,13 +34,13 @@ from epochcost.execute.precision import (
 from epochcost.execute.running import running
 from epochcost.execute.runtimes import require_read
 from epochcost.execute.serving import serving_job
-from epochcost.execute.step import step_of
+from epochcost.execute.step import in_place, step_of
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.measure.job import Carried, Evaluation, Job
 from epochcost.plan.trial import Trial
 from epochcost.specs.model import Model, Training
-from epochcost.specs.study import MOST_SAMPLES
+from epochcost.specs.study import MOST_SAMPLES, Provider
 from epochcost.train.batches import (
     example_fields,
     held_out_batches,
@@ -135,10 +135,18 @@ def _training_job(work: _Work, training: Training) -> Job:
         graph=graph,
         batches=batches,
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
-        carried=tuple(Carried(input=c.input, output=c.output, fill=c.fill) for c in step.carried),
+        carried=_carried(step, trial.provider),
         outputs=(step.loss,),
         evaluation=_evaluation(work, training, teacher),
         **_rates(work, training, step),
+    )
+
+
+def _carried(step: TrainingStep, provider: Provider) -> tuple[Carried, ...]:
+    places = in_place(step, provider)
+    return tuple(
+        Carried(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
+        for c in step.carried
     )
 
 

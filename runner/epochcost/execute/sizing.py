@@ -20,7 +20,7 @@ from epochcost.autodiff.sequences import without_split_sequences
 from epochcost.errors import ModelError
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.optimizers import update_rule
-from epochcost.execute.step import step_of
+from epochcost.execute.step import in_place, step_of
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.counting import Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state
@@ -87,6 +87,7 @@ class _Run:
 
     graph: onnx.ModelProto
     carried: frozenset[str]
+    overwritten: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _footprints(work: _Work, batch_sizes: Sequence[int]) -> list[Footprint]:
     def step_at(batch: int) -> _Run:
         graph = forward_at(batch).graph
         step = step_of(graph, work.model, training, work.provider)
-        return _Run(step.model, _names(step.carried))
+        return _Run(step.model, _names(step.carried), in_place(step, work.provider))
 
     step = _sweep(step_at, batch_sizes)
     return [_footprint(work, batch, forward, step) for batch in batch_sizes]
@@ -170,6 +171,7 @@ def _footprint(work: _Work, batch: int, forward: _Sweep, step: _Sweep | None) ->
         activation_bytes=peak_activation_bytes(run.graph, shapes),
         exchanged_bytes=sum(sizes[name] for name in exchanged),
         pool_bytes=max(2 * fed, min(POOL_BYTES, POOL_BATCHES * fed)),
+        in_place_bytes=sum(sizes[name] for name in run.overwritten),
         folded_bytes=folded_constant_bytes(run.graph, shapes),
     )
 

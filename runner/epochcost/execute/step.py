@@ -8,6 +8,7 @@ from epochcost.autodiff import Precision, TrainingStep, training_step
 from epochcost.autodiff.checkpoint import Checkpoint
 from epochcost.execute.losses import loss_terms
 from epochcost.execute.optimizers import update_rule
+from epochcost.graphs.in_place import written_in_place
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
 
@@ -40,3 +41,10 @@ def step_of(
         precision=precision,
         checkpoint=checkpoint,
     )
+
+
+def in_place(step: TrainingStep, provider: Provider) -> frozenset[str]:
+    """The carried inputs that a step overwrites; none on CUDA, where it was never tried."""
+    if provider != "cpu":
+        return frozenset()
+    return written_in_place(step.model, {value.input: value.output for value in step.carried})

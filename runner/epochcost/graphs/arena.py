@@ -45,13 +45,19 @@ class Arena:
 
     _regions: list[dict[int, _Chunk]] = field(default_factory=list)
     _free: list[tuple[int, Place]] = field(default_factory=list)
-    _touched: list[bytearray] = field(default_factory=list)
+    # By region, the first of the pages of a request and the one behind its last.
+    _touched: set[tuple[int, int, int]] = field(default_factory=set)
     _next_region: int = _FIRST_REGION
 
     @property
     def touched_bytes(self) -> int:
         """What was ever written to, in bytes."""
-        return _PAGE * sum(sum(pages) for pages in self._touched)
+        pages, reached = 0, (0, 0)
+        for region, first, end in sorted(self._touched):
+            begin = max((region, first), reached)
+            if (region, end) > begin:
+                pages, reached = pages + end - begin[1], (region, end)
+        return _PAGE * pages
 
     def take(self, size: int) -> Place:
         """Room for ``size`` bytes: the smallest free chunk that holds them, of a new region if
@@ -66,7 +72,7 @@ class Arena:
             self._split(place, size)
         self._regions[place.region][place.offset].is_free = False
         first, end = place.offset // _PAGE, -(-(place.offset + size) // _PAGE)
-        self._touched[place.region][first:end] = b"\1" * (end - first)
+        self._touched.add((place.region, first, end))
         return place
 
     def give_back(self, place: Place) -> None:
@@ -90,7 +96,6 @@ class Arena:
             self._next_region *= 2
         place = Place(len(self._regions), 0)
         self._regions.append({0: _Chunk(region, None)})
-        self._touched.append(bytearray(-(-region // _PAGE)))
         bisect.insort(self._free, (region, place))
 
     def _split(self, place: Place, size: int) -> None:

@@ -35,12 +35,14 @@ class Carried(_Frozen):
     """A value that a step reads as ``input`` and hands to the next step as ``output``.
 
     Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
-    recurrent layer. What has no value of its own starts filled with ``fill``.
+    recurrent layer. What has no value of its own starts filled with ``fill``. ``in_place``: the
+    step may write the output over the input, which nobody reads afterwards.
     """
 
     input: str
     output: str
     fill: float = 0.0
+    in_place: bool = False
 
 
 class Sampling(_Frozen):

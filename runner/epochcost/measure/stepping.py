@@ -1,8 +1,9 @@
 """One step over a session with everything bound beforehand, so that a step is all that is timed.
 
 Carried values live in two sets on the device; a step reads one and writes the other, and the next
-step swaps them, so that they never leave the device. Owns binding and host-to-device copies; where
-the arrays come from is left to ``values``.
+step swaps them, so that they never leave the device. Those that a step may write in place are the
+same in both. Owns binding and host-to-device copies; where the arrays come from is left to
+``values``.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ class Stepper:
         names = (*inputs.batches, *inputs.series)
         fed = {name: self._input(name) for name in names}
         self._even = {c.input: fixed[c.input] for c in carried}
-        self._odd = {c.input: self._input(c.input) for c in carried}
+        self._odd = {
+            c.input: fixed[c.input] if c.in_place else self._input(c.input) for c in carried
+        }
         self._outputs = self._other_outputs(mode, {c.output for c in carried})
         self._fetched = self._outputs if mode == "inference" and self._captures else {}
         self._bindings = [

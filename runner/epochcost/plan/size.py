@@ -21,8 +21,9 @@ class Footprint:
     ``forward_flops`` are of the model in inference form, ``step_flops`` of the whole training step
     as it is run, None in inference. ``weight_bytes`` are parameters and running statistics.
     ``carried_bytes`` are what a step changes: trained parameters, statistics, optimizer and
-    recurrent states; ``fixed_bytes`` the weights that it does not. ``activation_bytes`` are what
-    intermediate tensors take of the arena, gradients and scratch memory of kernels among them.
+    recurrent states; ``in_place_bytes`` what of them it overwrites, ``fixed_bytes`` the weights
+    that it does not change. ``activation_bytes`` are what intermediate tensors take of the arena,
+    gradients and scratch memory of kernels among them.
     ``exchanged_bytes`` are one batch of inputs and targets and the outputs, ``pool_bytes`` the
     batches that wait on the host, ``folded_bytes`` what a session computes of constants beforehand.
     """
@@ -38,11 +39,17 @@ class Footprint:
     exchanged_bytes: int
     pool_bytes: int
     folded_bytes: int = 0
+    in_place_bytes: int = 0
+
+    @property
+    def second_set_bytes(self) -> int:
+        """What a step writes beside the carried values that it reads."""
+        return self.carried_bytes - self.in_place_bytes
 
     @property
     def device_bytes(self) -> int:
-        """Where the graph runs; carried values twice: a step reads one set and writes another."""
-        held = self.fixed_bytes + 2 * self.carried_bytes + self.folded_bytes
+        """Where the graph runs."""
+        held = self.fixed_bytes + self.carried_bytes + self.second_set_bytes + self.folded_bytes
         return held + self.activation_bytes + self.exchanged_bytes
 
     @property
