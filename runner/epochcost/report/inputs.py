@@ -15,6 +15,8 @@ from epochcost.errors import InputError
 from epochcost.report.collection import without_collection
 from epochcost.report.graph_facts import GraphFacts, read_graph_facts
 from epochcost.report.ratios import StepRatios, read_ratios
+from epochcost.results.ceilings import FOLDER as CEILINGS
+from epochcost.results.ceilings import Ceilings, load_ceilings
 from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
@@ -35,6 +37,15 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCeilings:
+    """What a host does at most, its file, and the file's address on the site."""
+
+    ceilings: Ceilings
+    path: Path
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """Everything that a build reads; ``problems`` are sentences that each name a file.
 
@@ -48,6 +59,7 @@ class Inputs:
     problems: tuple[str, ...]
     limits: tuple[BatchLimit, ...] = ()
     cache: Path | None = None
+    ceilings: tuple[StoredCeilings, ...] = ()
 
 
 def read_inputs(
@@ -62,7 +74,28 @@ def read_inputs(
         {}, lambda: read_graph_facts(catalogue.models_folder), problems
     )
     limits = [one for folder in results for one in _limits(folder, problems)]
-    return Inputs(catalogue, tuple(stored), ratios, graphs, tuple(problems), tuple(limits), cache)
+    ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
+    return Inputs(
+        catalogue,
+        tuple(stored),
+        ratios,
+        graphs,
+        tuple(problems),
+        tuple(limits),
+        cache,
+        tuple(ceilings),
+    )
+
+
+def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredCeilings]:
+    loaded = load_ceilings(folder)
+    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+    for path, one in loaded.kept.items():
+        if one.hardware in catalogue.hardware:
+            yield StoredCeilings(one, path, f"{RESULTS_URI}/{one.hardware}/{CEILINGS}/{path.name}")
+        else:
+            demanded = f"demanded a machine with a spec; got {one.hardware!r}"
+            problems.append(f"{path}: {demanded} (left out of the site)")
 
 
 def _limits(folder: Path, problems: list[str]) -> tuple[BatchLimit, ...]:

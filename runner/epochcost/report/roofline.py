@@ -1,5 +1,9 @@
 """Achieved operations per second beside what a machine could do at most: the roofline.
 
+Of two kinds of roof, that of the spec is what a maker publishes; the other is what the very host
+did at most when a product of matrices and a copy of memory were timed on it. Other programs make
+such a time longer and never shorter, so its roof is that of the shortest.
+
 Operations are counted from the graph, times are measured or published. The bytes counted are those
 of parameters, optimizer state and gradients alone, tables that are looked up left out: the least
 that a step moves. A point therefore stands at or right of its true place, below the roof all the
@@ -15,9 +19,11 @@ from dataclasses import dataclass
 from epochcost.cost.flops import peak_flops
 from epochcost.errors import InputError
 from epochcost.report.arithmetic import Arithmetic, arithmetic_of
-from epochcost.report.inputs import Inputs
+from epochcost.report.inputs import Inputs, StoredCeilings
 from epochcost.report.observations import Observation
 from epochcost.report.step_parts import BYTES_PER_NUMBER, states
+from epochcost.report.subjects import Machine
+from epochcost.results.ceilings import Ceiling
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 
@@ -35,19 +41,55 @@ class Roof:
 
 
 @dataclass(frozen=True)
+class MeasuredRoof:
+    """What some threads of one host did at most; ``name`` tells it from others of the machine."""
+
+    name: str
+    ceiling: Ceiling
+    stored: StoredCeilings
+
+    @property
+    def peak_flops(self) -> float:
+        """Operations a second of the fastest product of matrices."""
+        return self.ceiling.flops.high
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes a second of the fastest copy, read and written."""
+        return self.ceiling.copy_bytes.high
+
+
+@dataclass(frozen=True)
 class Achieved:
-    """What a timed work achieved; ``intensity`` is its operations per least byte moved."""
+    """What a timed work achieved; ``intensity`` is its operations per least byte moved.
+
+    ``measured`` are the roofs of the host that did it, fewest threads first; none for a published
+    figure.
+    """
 
     observed: Observation
     flops_per_second: float
     least_bytes_per_second: float
     intensity: float
     roof: Roof
+    measured: tuple[MeasuredRoof, ...] = ()
 
     @property
     def of_peak(self) -> float | None:
         """The share of the peak operations; None where the spec has no peak."""
         return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
+
+    @property
+    def of_measured_peak(self) -> float | None:
+        """The share of the most operations of any threads; None where none were measured."""
+        known = [roof.peak_flops for roof in self.measured]
+        return self.flops_per_second / max(known) if known else None
+
+    @property
+    def of_measured_bandwidth(self) -> float | None:
+        """The least share of the fastest copy of any threads; None where none was measured."""
+        known = [roof.bytes_per_second for roof in self.measured]
+        return self.least_bytes_per_second / max(known) if known else None
 
     @property
     def of_bandwidth(self) -> float | None:
@@ -94,7 +136,39 @@ def _achieved(
             flops, least = work
             seconds = float(observed.step.mean)
             roof = roof_of(hardware, observed.machine.device)
-            yield Achieved(observed, flops / seconds, least / seconds, flops / least, roof)
+            rates = (flops / seconds, least / seconds)
+            own = _of_host(inputs, observed.machine)
+            yield Achieved(observed, *rates, flops / least, roof, own)
+
+
+def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
+    """Those of every host of a machine, by host and then by threads."""
+    stored = [
+        one
+        for one in inputs.ceilings
+        if (one.ceilings.hardware, one.ceilings.provider) == (hardware.id, device)
+    ]
+    hosts = {one.ceilings.environment.fingerprint for one in stored}
+    return tuple(
+        MeasuredRoof(_name(one, ceiling, only_host=len(hosts) == 1), ceiling, one)
+        for one in stored
+        for ceiling in one.ceilings.ceilings
+    )
+
+
+def _name(stored: StoredCeilings, ceiling: Ceiling, *, only_host: bool) -> str:
+    threads = "1 thread" if ceiling.threads == 1 else f"{ceiling.threads} threads"
+    host = "" if only_host else f" (host {stored.ceilings.environment.fingerprint[:4]})"
+    return f"measured, {threads}{host}"
+
+
+def _of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
+    hardware = inputs.catalogue.hardware[machine.hardware]
+    return tuple(
+        one
+        for one in measured_roofs(inputs, hardware, machine.device)
+        if one.stored.ceilings.environment.fingerprint == machine.host
+    )
 
 
 def _counted(inputs: Inputs, model: Model | None) -> Arithmetic | None:

@@ -96,7 +96,10 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
     return Site(
         pages={page.uri: render(made, page) for page in pages},
         files={**dict(_assets(templates)), **dict(_data(report, figures))},
-        results={stored.uri: stored.path for stored in inputs.stored},
+        results={
+            **{stored.uri: stored.path for stored in inputs.stored},
+            **{kept.uri: kept.path for kept in inputs.ceilings},
+        },
         figures=figures,
         sections=tuple(
             Section(title, {page.uri: page.title for page in group})

@@ -1,4 +1,7 @@
-"""A roofline: achieved operations per second against operations per byte, below the roof."""
+"""A roofline: achieved operations per second against operations per byte, below the roofs.
+
+A roof that was measured is a solid line, a published one dashed; each says at its end which it is.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,22 @@ class RoofPoint:
     flops: float
 
 
+@dataclass(frozen=True, slots=True)
+class RoofLine:
+    """One roof; without ``bytes_per_second`` it is flat all along."""
+
+    name: str
+    peak_flops: float
+    bytes_per_second: float | None
+    measured: bool
+
+
 @dataclass(frozen=True)
 class RooflineChart:
-    """The chart's input; a peak that is None is not drawn."""
+    """The chart's input."""
 
     points: tuple[RoofPoint, ...]
-    peak_flops: float | None
-    bytes_per_second: float | None
+    roofs: tuple[RoofLine, ...]
 
     def spec(self) -> dict[str, Any]:
         """Points by work (colour) and kind of figure (shape), and the roof as a line."""
@@ -46,8 +58,9 @@ class RooflineChart:
 
 def _layers(alt: Any, chart: RooflineChart) -> list[Any]:
     span = axes.log_domain(point.intensity for point in chart.points)
-    roof = _roof(chart, span)
-    heights = [point.flops for point in chart.points] + [end["flops"] for end in roof]
+    roofs = [(roof, _corners(roof, span)) for roof in chart.roofs]
+    heights = [point.flops for point in chart.points]
+    heights += [corner["flops"] for _, corners in roofs for corner in corners]
     domain = axes.log_domain(heights)
     x = alt.X(
         "intensity:Q",
@@ -61,7 +74,8 @@ def _layers(alt: Any, chart: RooflineChart) -> list[Any]:
         axis=alt.Axis(values=axes.log_ticks(domain), labelExpr=_FLOPS_LABEL),
         title="achieved operations per second (log scale)",
     )
-    return [*_roof_line(alt, roof, x, y), _points(alt, chart, x, y)]
+    lines = [layer for roof, corners in roofs for layer in _roof_line(alt, roof, corners, x, y)]
+    return [*lines, _points(alt, chart, x, y)]
 
 
 def _points(alt: Any, chart: RooflineChart, x: Any, y: Any) -> Any:
@@ -87,11 +101,9 @@ def _points(alt: Any, chart: RooflineChart, x: Any, y: Any) -> Any:
     )
 
 
-def _roof(chart: RooflineChart, span: tuple[float, float]) -> list[dict[str, float]]:
-    """The corners of the roof from left to right; none without a peak."""
-    peak, rate = chart.peak_flops, chart.bytes_per_second
-    if peak is None:
-        return []
+def _corners(roof: RoofLine, span: tuple[float, float]) -> list[dict[str, float]]:
+    """The corners of a roof from left to right."""
+    peak, rate = roof.peak_flops, roof.bytes_per_second
     ridge = peak / rate if rate else span[0]
     if rate and span[0] < ridge < span[1]:
         corners = [span[0], ridge, span[1]]
@@ -100,13 +112,14 @@ def _roof(chart: RooflineChart, span: tuple[float, float]) -> list[dict[str, flo
     return [{"intensity": at, "flops": min(peak, rate * at) if rate else peak} for at in corners]
 
 
-def _roof_line(alt: Any, roof: list[dict[str, float]], x: Any, y: Any) -> list[Any]:
-    if not roof:
-        return []
-    line = alt.Chart(alt.Data(values=roof)).encode(x=x, y=y)
-    name = alt.Chart(alt.Data(values=[roof[-1] | {"words": "peak of the spec"}])).encode(x=x, y=y)
+def _roof_line(
+    alt: Any, roof: RoofLine, corners: list[dict[str, float]], x: Any, y: Any
+) -> list[Any]:
+    line = alt.Chart(alt.Data(values=corners)).encode(x=x, y=y)
+    name = alt.Chart(alt.Data(values=[corners[-1] | {"words": roof.name}])).encode(x=x, y=y)
+    style = {"strokeWidth": 1.5} if roof.measured else {"strokeWidth": 2, "strokeDash": [6, 4]}
     return [
-        line.mark_line(strokeWidth=2, strokeDash=[6, 4], color="var(--ec-ink)"),
+        line.mark_line(color="var(--ec-ink)", **style),
         name.mark_text(align="right", dx=-6, dy=-8, color="var(--ec-ink)").encode(
             text=alt.Text("words:N")
         ),

@@ -12,7 +12,7 @@ from epochcost.report.figures.batch import time_by_batch_on_machine
 from epochcost.report.figures.dots import workloads_compared
 from epochcost.report.figures.roofline import roofline
 from epochcost.report.pages.page import Page, Report, grouped, machine_uri
-from epochcost.report.roofline import Achieved, achieved
+from epochcost.report.roofline import Achieved, MeasuredRoof, achieved, measured_roofs
 from epochcost.report.rows import Goal, Row
 from epochcost.report.subjects import Subject
 from epochcost.results.records import Environment
@@ -91,6 +91,7 @@ def _page(report: Report, hardware: Hardware) -> Page:
     rows = report.rows_on(hardware)
     prices = report.catalogue.prices_of(hardware.id)
     reached = achieved(report.inputs, hardware, report.observations_on(hardware))
+    roofs = {one: measured_roofs(report.inputs, hardware, one) for one in _DEVICES}
     return Page(
         uri=machine_uri(hardware.id),
         title=hardware.name,
@@ -104,10 +105,14 @@ def _page(report: Report, hardware: Hardware) -> Page:
             "inference": [row for row in rows if row.inference],
             "standings": sorted(_standings(report, rows), key=lambda one: one.factor),
             "achieved": reached,
+            "roofs": roofs["cpu"],
             "hosts": _hosts(report, hardware),
         },
         figures={
-            **{f"roofline_{device}": _roofline(hardware, device, reached) for device in _DEVICES},
+            **{
+                f"roofline_{device}": _roofline(hardware, device, reached, roofs[device])
+                for device in _DEVICES
+            },
             "workloads": workloads_compared(
                 rows, identifier=f"machine-{hardware.id}-workloads", colours=report.colours
             ),
@@ -119,9 +124,11 @@ def _page(report: Report, hardware: Hardware) -> Page:
     )
 
 
-def _roofline(hardware: Hardware, device: str, reached: Sequence[Achieved]) -> Figure | None:
+def _roofline(
+    hardware: Hardware, device: str, reached: Sequence[Achieved], roofs: Sequence[MeasuredRoof]
+) -> Figure | None:
     mine = [one for one in reached if one.roof.device == device]
-    return roofline(mine, identifier=f"machine-{hardware.id}-roofline-{device}")
+    return roofline(mine, roofs, identifier=f"machine-{hardware.id}-roofline-{device}")
 
 
 def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
