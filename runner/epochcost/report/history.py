@@ -1,27 +1,46 @@
-"""How the figures of one machine moved: every stored measurement of one piece of work on one host.
+"""How the figures of one machine moved: every measurement of one piece of work on one host.
 
-A result file is replaced when the very same trial is measured again. What stays beside it, and is
-compared here, are trials of other versions of the runtime, of the spec or of epochcost.
+Trials of other versions of the runtime, of the spec or of epochcost stand beside each other as
+files. A file that was replaced because the very same trial was measured again is read from git.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from epochcost.cost import Time
+from epochcost.plan.trial import Trial
 from epochcost.report.difference.keys import changed_keys
 from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.observations import Evidence
 from epochcost.report.pages.page import grouped
+from epochcost.report.past import PastResult
 from epochcost.report.subjects import Machine, Subject, measured_machine
+from epochcost.results.records import Environment
 from epochcost.results.summary import summary_of
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
 from epochcost.statistics.change import TimeChange, time_change
+
+# Digits of a blob's id that name it in any repository of this size.
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One measurement, stored or replaced; its step time is summarised when it is asked for."""
+
+    hardware: str
+    trial: Trial
+    environment: Environment
+    at: dt.datetime
+    evidence: Evidence
+    step: Callable[[], Time]
 
 
 @dataclass(frozen=True)
@@ -30,6 +49,7 @@ class Measured:
 
     ``change`` compares its step with the one before, ``method`` says what about the trial is other
     than there; None and empty for the first. ``relative`` is its step over that of the first.
+    The evidence of a replaced result has no address: its label is the command that shows it.
     """
 
     at: dt.datetime
@@ -43,19 +63,19 @@ class Measured:
 
 @dataclass(frozen=True)
 class Series:
-    """One piece of work on one host; ``stored`` are its results, earliest first."""
+    """One piece of work on one host; ``taken`` are its measurements, earliest first."""
 
     subject: Subject
     machine: Machine
     mode: Mode
     batch_size: int
     variant: str
-    stored: tuple[Stored, ...]
+    taken: tuple[Taken, ...]
 
     @cached_property
     def points(self) -> tuple[Measured, ...]:
         """Its measurements, earliest first."""
-        return tuple(_points(self.stored))
+        return tuple(_points(self.taken))
 
     @property
     def name(self) -> str:
@@ -74,23 +94,52 @@ class Series:
         return max(abs(point.relative.mean - 1) for point in self.points)
 
 
-def histories(inputs: Inputs) -> tuple[Series, ...]:
-    """Every piece of work that was measured, by machine and name; of LoadGen's there are none."""
-    timed = [one for one in inputs.stored if one.result.measurement.served is None]
-    found = [_series(inputs, group) for group in grouped(timed, _work).values()]
+def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, ...]:
+    """Every piece of work that was measured, by machine and name; of LoadGen's there are none.
+
+    ``past`` are results that were replaced; those of models and machines that have no spec any
+    more are left out, and a measurement that is stored as well counts once.
+    """
+    stored = [one for one in inputs.stored if one.result.measurement.served is None]
+    replaced = [one for one in past if _is_known(inputs.catalogue, one)]
+    every = [*map(_stored, stored), *map(_replaced, replaced)]
+    once = {(_work(one), one.at): one for one in reversed(every)}
+    found = [_series(inputs, group) for group in grouped(once.values(), _work).values()]
     return tuple(sorted(found, key=lambda one: (one.machine.name, one.name.casefold())))
 
 
-def _work(stored: Stored) -> tuple[object, ...]:
-    result, trial = stored.result, stored.result.trial
-    host = (result.hardware, result.environment.fingerprint)
+def _is_known(catalogue: Catalogue, one: PastResult) -> bool:
+    return one.trial.model in catalogue.models and one.hardware in catalogue.hardware
+
+
+def _stored(stored: Stored) -> Taken:
+    result = stored.result
+    return Taken(
+        result.hardware,
+        result.trial,
+        result.environment,
+        result.measurement.started_at,
+        Evidence("result file", stored.uri),
+        lambda: _step(stored),
+    )
+
+
+def _replaced(one: PastResult) -> Taken:
+    evidence = Evidence(f"git show {one.blob[:_DIGITS]}", "")
+    step = Time.measured(one.low, one.mean, one.high)
+    return Taken(one.hardware, one.trial, one.environment, one.started_at, evidence, lambda: step)
+
+
+def _work(taken: Taken) -> tuple[object, ...]:
+    trial = taken.trial
+    host = (taken.hardware, taken.environment.fingerprint)
     return (*host, trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size,
             trial.threads, trial.device)  # fmt: skip
 
 
-def _series(inputs: Inputs, stored: Sequence[Stored]) -> Series:
-    ordered = sorted(stored, key=lambda one: one.result.measurement.started_at)
-    last, trial = ordered[-1].result, ordered[-1].result.trial
+def _series(inputs: Inputs, taken: Sequence[Taken]) -> Series:
+    ordered = sorted(taken, key=lambda one: one.at)
+    last, trial = ordered[-1], ordered[-1].trial
     catalogue = inputs.catalogue
     machine = measured_machine(
         catalogue.hardware[last.hardware],
@@ -109,28 +158,28 @@ def _series(inputs: Inputs, stored: Sequence[Stored]) -> Series:
     )
 
 
-def _points(ordered: Sequence[Stored]) -> Iterator[Measured]:
-    steps = [_step(one) for one in ordered]
+def _points(ordered: Sequence[Taken]) -> Iterator[Measured]:
+    steps = [one.step() for one in ordered]
     yield _measured(ordered[0], steps[0], Bounded(1, 1, 1))
     for (before, after), (one, other) in zip(pairwise(ordered), pairwise(steps), strict=True):
         change = time_change(_bounded(one), _bounded(other))
-        method = changed_keys(before.result.trial, after.result.trial)
+        method = changed_keys(before.trial, after.trial)
         relative = ratio(_bounded(other), _bounded(steps[0]))
         yield _measured(after, other, relative, change, method)
 
 
 def _measured(
-    stored: Stored,
+    taken: Taken,
     step: Time,
     relative: Bounded,
     change: TimeChange | None = None,
     method: str = "",
 ) -> Measured:
     return Measured(
-        stored.result.measurement.started_at,
+        taken.at,
         step,
-        stored.result.trial.runtime.replace("==", " "),
-        Evidence("result file", stored.uri),
+        taken.trial.runtime.replace("==", " "),
+        taken.evidence,
         relative,
         change,
         method,

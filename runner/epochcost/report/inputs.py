@@ -50,6 +50,7 @@ class Inputs:
     """Everything that a build reads; ``problems`` are sentences that each name a file.
 
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
+    ``folders`` are those of the results, whose earlier files git may have.
     """
 
     catalogue: Catalogue
@@ -60,6 +61,7 @@ class Inputs:
     limits: tuple[BatchLimit, ...] = ()
     cache: Path | None = None
     ceilings: tuple[StoredCeilings, ...] = ()
+    folders: tuple[Path, ...] = ()
 
 
 def read_inputs(
@@ -84,6 +86,7 @@ def read_inputs(
         tuple(limits),
         cache,
         tuple(ceilings),
+        tuple(results),
     )
 
 

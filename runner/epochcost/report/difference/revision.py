@@ -6,14 +6,13 @@ What the files mean is left to the loaders.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from epochcost.errors import CapabilityError, Fault, InputError, SpecError
+from epochcost.errors import Fault, InputError, SpecError
+from epochcost.report.repository import blob_contents, git
 from epochcost.results.store import MAX_FILE_BYTES
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -94,13 +93,13 @@ def head_commit(project: Path) -> str:
 def in_working_tree(project: Path) -> Snapshot:
     """The project as it stands: tracked files and new ones that git does not ignore."""
     asked = ("--cached", "--others", "--exclude-standard")
-    listed = _git(project, "ls-files", "-z", *asked, "--", *_READ).decode(errors="replace")
+    listed = git(project, "ls-files", "-z", *asked, "--", *_READ).decode(errors="replace")
     paths = [path for path in sorted({*listed.split("\0")}) if _is_kept(path)]
     present = [path for path in paths if _is_plain(project / path)]
     # This command reads its paths from the repository's root.
-    prefix = _git(project, "rev-parse", "--show-prefix").decode().rstrip("\n")
+    prefix = git(project, "rev-parse", "--show-prefix").decode().rstrip("\n")
     named = "".join(f"{prefix}{path}\n" for path in present).encode()
-    hashed = _git(project, "hash-object", "--stdin-paths", given=named).decode().split()
+    hashed = git(project, "hash-object", "--stdin-paths", given=named).decode().split()
 
     def contents(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         return ((path, (project / path).read_bytes()) for path in paths)
@@ -111,7 +110,7 @@ def in_working_tree(project: Path) -> Snapshot:
 
 def _commit(project: Path, revision: str) -> str:
     try:
-        found = _git(
+        found = git(
             project,
             "rev-parse",
             "--verify",
@@ -120,7 +119,7 @@ def _commit(project: Path, revision: str) -> str:
             f"{revision}^{{commit}}",
         )
     except InputError:
-        _git(project, "rev-parse", "--git-dir")  # names what is wrong where this is no checkout
+        git(project, "rev-parse", "--git-dir")  # names what is wrong where this is no checkout
         raise InputError(
             f"{revision!r:.80}: demanded a commit, branch or tag of this repository; got none of "
             "that name: in a shallow clone, `git fetch` it first"
@@ -129,7 +128,7 @@ def _commit(project: Path, revision: str) -> str:
 
 
 def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
+    listed = git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in listed.decode(errors="replace").split("\0"):
         about, _, path = line.partition("\t")
         if not _is_kept(path):
@@ -158,19 +157,10 @@ def _is_plain(path: Path) -> bool:
 
 
 def _contents(project: Path, blobs: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    """The bytes of blobs, in their order, from one process of git."""
-    wanted = "".join(f"{blob}\n" for blob in blobs.values()).encode()
-    data = _git(project, "cat-file", "--batch", given=wanted) if blobs else b""
-    begin = 0
-    for path in blobs:
-        end_of_line = data.index(b"\n", begin)
-        about = data[begin:end_of_line].decode()
-        if about.endswith("missing"):
+    for path, data in zip(blobs, blob_contents(project, [*blobs.values()]), strict=True):
+        if data is None:
             raise InputError(f"{path}: demanded its content; git has it not: `git fetch` it first")
-        size = int(about.rsplit(" ", 1)[1])
-        begin = end_of_line + 1
-        yield path, data[begin : begin + size]
-        begin += size + 1
+        yield path, data
 
 
 def _catalogue(folder: Path, label: str) -> Catalogue:
@@ -190,20 +180,3 @@ def _catalogue(folder: Path, label: str) -> Catalogue:
 
 def _within(path: Path, folder: Path) -> Path:
     return path.relative_to(folder) if path.is_relative_to(folder) else path
-
-
-def _git(project: Path, *arguments: str, given: bytes | None = None) -> bytes:
-    """What git says; raises CapabilityError without git, and InputError where git refuses."""
-    # No lock is taken and no index is refreshed, whatever else runs in the repository.
-    quiet = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    command = ["git", "-c", "core.quotePath=false", *arguments]
-    try:
-        done = subprocess.run(
-            command, cwd=project, env=quiet, input=given, capture_output=True, check=False
-        )
-    except FileNotFoundError:
-        raise CapabilityError("demanded git to read revisions; got no such program") from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
-        raise InputError(f"{project.resolve().name}: demanded a git repository; got: {said:.300}")
-    return done.stdout

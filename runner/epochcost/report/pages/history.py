@@ -10,6 +10,7 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.history import moved
 from epochcost.report.history import Series, histories
 from epochcost.report.pages.page import Page, Report, grouped
+from epochcost.report.past import past_results
 from epochcost.report.subjects import Machine
 
 _NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
@@ -27,20 +28,21 @@ class Host:
 
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
-    found = grouped(histories(report.inputs), lambda one: one.machine)
+    past = past_results(report.inputs.folders, report.inputs.cache)
+    found = grouped(histories(report.inputs, past.results), lambda one: one.machine)
     hosts = [_host(machine, series) for machine, series in found.items()]
     yield Page(
         uri="history.md",
         title="History",
         template="history.md.jinja",
         description="Each measured figure over time, by the machine that it was measured on.",
-        context={"hosts": hosts},
+        context={"hosts": hosts, "past": past},
         figures={host.figure.id: host.figure for host in hosts if host.figure},
     )
 
 
 def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
-    again = tuple(one for one in series if len(one.stored) > 1)
+    again = tuple(one for one in series if len(one.taken) > 1)
     name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
     figure = moved(series, identifier=f"history-{name}")
     return Host(machine, again, len(series) - len(again), figure)

@@ -1,0 +1,48 @@
+"""A git repository read through its objects: neither the working tree nor the index is touched.
+
+Which revisions and files are read, and what they mean, is left to others.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from epochcost.errors import CapabilityError, InputError
+
+
+def git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
+    """What git says; raises CapabilityError without git, and InputError where git refuses."""
+    # No lock is taken, no index is refreshed and nothing is fetched, whatever else runs there.
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+    command = ["git", "-c", "core.quotePath=false", *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=os.environ | quiet, input=given, capture_output=True,
+            check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise CapabilityError("demanded git to read revisions; got no such program") from None
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+        raise InputError(f"{folder.resolve().name}: demanded a git repository; got: {said:.300}")
+    return done.stdout
+
+
+def blob_contents(folder: Path, blobs: Sequence[str]) -> Iterator[bytes | None]:
+    """The bytes of blobs, in their order, from one process of git; None for one that is missing."""
+    wanted = "".join(f"{blob}\n" for blob in blobs).encode()
+    data = git(folder, "cat-file", "--batch", given=wanted) if blobs else b""
+    begin = 0
+    for _ in blobs:
+        end_of_line = data.index(b"\n", begin)
+        about = data[begin:end_of_line].decode()
+        begin = end_of_line + 1
+        if about.endswith("missing"):
+            yield None
+            continue
+        size = int(about.rsplit(" ", 1)[1])
+        yield data[begin : begin + size]
+        begin += size + 1
