@@ -6,7 +6,6 @@ The algorithm only; what each operator's derivative is stands in ``rules``.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 
 import onnx
@@ -16,6 +15,7 @@ from epochcost.autodiff.broadcast import unbroadcast
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.prune import used_names
+from epochcost.autodiff.scattering import plus
 from epochcost.errors import CapabilityError, ModelError
 
 # How many values of a long path an error names at either end.
@@ -75,7 +75,7 @@ def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
     if not received:
         return None
     if len(received) > 1:
-        sums[name] = [functools.reduce(operator.add, received)]
+        sums[name] = [functools.reduce(plus, received)]
     return sums[name][0]
 
 

@@ -127,6 +127,8 @@ class Builder:
         self.labels: dict[str, str] = {}
         # By the first output of a forward node, what its pass has kept for the node's rule.
         self.kept: dict[str, Any] = {}
+        # By the name of a table of gradients, what ``scattering`` has added up in it.
+        self.scattered: dict[str, Any] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
         """The emitter of an operator of ONNX's default domain with one output."""

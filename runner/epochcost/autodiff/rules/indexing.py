@@ -16,6 +16,7 @@ from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, refused, zero
+from epochcost.autodiff.scattering import scattered
 from epochcost.errors import ModelError
 
 _SCATTERS_ADD = 16
@@ -163,8 +164,7 @@ def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
 def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value) -> Value:
     """Zeros of ``shape`` with rows [*places.shape, *shape[1:]] added at their places."""
     if op.opset >= _SCATTERS_ADD:
-        at = op.Unsqueeze(places, op.integers(-1))
-        return op.ScatterND(op.zeros(shape, rows.elem_type), at, rows, reduction="add")
+        return scattered(op, shape, rows.elem_type, places, rows)
     hot = _one_hot(op, op.Reshape(places, op.integers(-1)), shape[0], 0, rows.elem_type)
     flat = op.Reshape(rows, op.integers(places.size, -1))
     return op.Reshape(op.MatMul(hot, flat), op.integers(*shape))

@@ -1,0 +1,90 @@
+"""The gradient of a table that is also a weight: rows added at their places to what it has already.
+
+    python benchmarks/rules/scatter.py
+
+The table's gradient as a weight is a product over 64 positions; its sum of squares is asked for,
+as clipping does. Candidates: the rows added to zeros and the two tables added, the rows added to
+the product by ScatterND, and by ScatterElements. One thread, medians of interleaved runs.
+`epochcost.autodiff.scattering` chooses among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+from interleaved import median_seconds
+from onnx import TensorProto, helper
+
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.forward import Forward, close_model
+
+# Rows of the table, their length, places read: BERT's, GPT-2's, of characters, of fastText.
+TABLES = (
+    (30522, 768, 128),
+    (30522, 768, 512),
+    (50257, 768, 256),
+    (50257, 768, 1024),
+    (10000, 650, 350),
+    (10000, 650, 700),
+    (1000000, 50, 12800),
+)
+POSITIONS = 64
+
+
+def apart(table: Value, places: Value, rows: Value) -> Value:
+    """A table of zeros with the rows, and the sum of both."""
+    op = table.op
+    at = op.Unsqueeze(places, op.integers(-1))
+    zeros = op.zeros(table.shape, table.elem_type)
+    return table + op.ScatterND(zeros, at, rows, reduction="add")
+
+
+def onto(table: Value, places: Value, rows: Value) -> Value:
+    """Whole rows at their places."""
+    op = table.op
+    return op.ScatterND(table, op.Unsqueeze(places, op.integers(-1)), rows, reduction="add")
+
+
+def by_elements(table: Value, places: Value, rows: Value) -> Value:
+    """Each element at its place."""
+    op = table.op
+    each = op.Expand(op.Unsqueeze(places, op.integers(-1)), op.integers(*rows.shape))
+    return op.ScatterElements(table, each, rows, axis=0, reduction="add")
+
+
+Candidate = Callable[[Value, Value, Value], Value]
+CANDIDATES: dict[str, Candidate] = {"apart": apart, "ScatterND": onto, "elements": by_elements}
+
+
+def model_of(candidate: Candidate, length: int, width: int, read: int) -> onnx.ModelProto:
+    """The product, the rows added, and the sum of squares."""
+    op = Builder([helper.make_opsetid("", 18)], 10)
+    a = op.input("a", (POSITIONS, length), TensorProto.FLOAT)
+    b = op.input("b", (POSITIONS, width), TensorProto.FLOAT)
+    places = op.input("places", (read,), TensorProto.INT64)
+    rows = op.input("rows", (read, width), TensorProto.FLOAT)
+    summed = candidate(op.Gemm(a, b, transA=1), places, rows)
+    squares = op.ReduceSumSquare(summed, keepdims=0)
+    return close_model(Forward(op, (), (), {}), [a, b, places, rows], [squares], "candidate")
+
+
+def main() -> None:
+    """Time the candidates in turns and print the medians."""
+    rng = np.random.default_rng(0)
+    for length, width, read in TABLES:
+        feeds = {
+            "a": rng.standard_normal((POSITIONS, length), dtype=np.float32),
+            "b": rng.standard_normal((POSITIONS, width), dtype=np.float32),
+            "places": rng.integers(0, length, read),
+            "rows": rng.standard_normal((read, width), dtype=np.float32),
+        }
+        models = {name: model_of(c, length, width, read) for name, c in CANDIDATES.items()}
+        middles = median_seconds(models, feeds, threads=1)
+        said = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in middles.items())
+        print(f"{read} of {length} x {width}: {said}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
