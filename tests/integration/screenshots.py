@@ -1,6 +1,9 @@
 """Takes the pictures of docs/images from a built site, in a real Chromium: `make screenshots`.
 
 python tests/integration/screenshots.py SITE docs/images
+
+The same site gives the same pictures on every machine: all text is in one font that a dependency
+brings, charts are the static ones, nothing moves, and the clock's zone and language are set.
 """
 
 from __future__ import annotations
@@ -8,41 +11,70 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from browsed_site import LOOKS, Look, chromium, put_on, served
+import accessibility
+import snapshots
+from browsed_site import LOOKS, PRINT, Look, chromium, put_on, served, wait_until
 
-# Picture name: page.
+# Picture name: page, and what is true of it as soon as it is whole.
 PICTURES = {
-    "home": "index.html",
-    "model": "models/mnist-mlp.html",
-    "machine": "machines/epyc-vm-2.html",
-    "calculator": "calculator.html",
+    "home": ("index.html", "true"),
+    "model": ("models/mnist-mlp.html", "true"),
+    "machine": ("machines/epyc-vm-2.html", "true"),
+    "calculator": (
+        "calculator.html",
+        "document.querySelector('[data-ec-calculator]').dataset.state === 'ready'",
+    ),
 }
-SETTLED_MS = 1500
+_SCREEN, _PAPER = 900, 1131  # heights: a window, and A4 of the print's width
+_MOST_BYTES = 4_000_000
 
 
-def take(browser: Browser, address: str, name: str, look: Look, folder: Path) -> None:
-    """One picture of the first screen of a page; "home-dark", but "home" where it is light."""
-    context = browser.new_context(viewport={"width": look.width, "height": 900})
+def opened(browser: Browser, address: str, name: str) -> Page:
+    """A page that holds still, in the pictures' font."""
+    uri, whole = PICTURES[name]
+    context = browser.new_context(
+        viewport={"width": 1280, "height": _SCREEN},
+        bypass_csp=True,
+        locale="en-US",
+        timezone_id="UTC",
+        reduced_motion="reduce",
+    )
     page = context.new_page()
-    page.goto(address + PICTURES[name])
+    page.add_init_script(snapshots.SCRIPT)
+    page.goto(address + uri)
+    accessibility.hold_still(page)
+    snapshots.in_one_font(page)
+    wait_until(page, whole)
+    return page
+
+
+def take(page: Page, look: Look, path: Path) -> int:
+    """One picture of the first screen of a page; its size in bytes."""
     put_on(page, look)
-    page.wait_for_timeout(SETTLED_MS)
-    suffix = "" if look.name == "light" else f"-{look.name}"
-    page.screenshot(path=folder / f"{name}{suffix}.png")
-    context.close()
+    height = _PAPER if look == PRINT else _SCREEN
+    page.set_viewport_size({"width": look.width, "height": height})
+    page.evaluate("scrollTo(0, 0)")
+    return len(page.screenshot(path=path, animations="disabled"))
 
 
 def main(site: Path, folder: Path) -> None:
-    """Take every picture in every look."""
+    """Take every picture in every look: "home-dark", but "home" where it is light."""
     folder.mkdir(parents=True, exist_ok=True)
+    total = 0
     with served(site) as address, chromium() as browser:
         for name in PICTURES:
+            page = opened(browser, address, name)
             for look in LOOKS:
-                take(browser, address, name, look, folder)
+                suffix = "" if look.name == "light" else f"-{look.name}"
+                total += take(page, look, folder / f"{name}{suffix}.png")
+            page.context.close()
+    sys.stdout.write(f"{len(PICTURES) * len(LOOKS)} pictures, {total / 1e6:.1f} MB, in {folder}\n")
+    if total > _MOST_BYTES:
+        sys.exit(f"demanded at most {_MOST_BYTES / 1e6:g} MB of pictures; got {total / 1e6:.1f}")
 
 
 if __name__ == "__main__":
