@@ -7,8 +7,9 @@
 Run it with the project's environment from the repository's root; the others' environments are built
 when they are first needed (or named: see steps/environments.py). The first command measures what is
 missing and adds every finished case to docs/data/training-steps.json at once; ``--prepare`` does
-all of it but the timing, so that a timed run finds compiled code. The second writes the tables of
-docs/performance.md and the ratios that the site shows, and prints where PyTorch is faster.
+all of it but the timing, so that a timed run finds compiled code, and ``--peaks`` takes the memory
+of our steps anew, on a busy machine too. The second writes the tables of docs/performance.md and
+the ratios that the site shows, and prints where PyTorch is faster.
 
 A step is what a trial times: a fresh batch copied in, forward in training mode (dropout), loss,
 backward, the update of the model's own optimizer. Before a model is timed the losses of its first
@@ -29,7 +30,7 @@ from steps.ceilings import measure_ceilings
 from steps.environments import interpreter
 from steps.prepared import prepared
 from steps.records import Records
-from steps.rounds import Timed, take_turns
+from steps.rounds import Timed, peak_bytes, take_turns
 
 ROOT = Path.cwd()
 RECORDS = ROOT / "docs" / "data" / "training-steps.json"
@@ -43,7 +44,9 @@ def main() -> None:
     for path in options.take:
         records.take(path)
         records.save()
-    if options.table:
+    if options.peaks:
+        _measure_peaks(records, options)
+    elif options.table:
         print("\n".join(table.write(records.all, ROOT)))
     elif not options.take:
         _measure(records, options)
@@ -62,6 +65,17 @@ def _measure(records: Records, options: argparse.Namespace) -> None:
             _compare(records, case, group, options)
 
 
+def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
+    """What our steps hold by now, in cases whose times are known."""
+    for case in cases(options.models, options.batches, options.threads):
+        if case.key in records.all["cases"]:
+            folder, python = prepared(ROOT, CACHE, case), interpreter(OURS, CACHE / "environments")
+            peak = peak_bytes(python, OURS, folder, case.threads, options.start)
+            records.case(case.key)["our_peak"] = {"peak_bytes": peak, **machine.stamp(ROOT)}
+            records.save()
+            print(f"{case.key}: {peak / 1e6:,.0f} MB", flush=True)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=[])
@@ -74,6 +88,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--most-seconds", type=float, help="begin no case after these")
     parser.add_argument("--again", action="store_true", help="measure finished cases anew")
     parser.add_argument("--prepare", action="store_true", help="everything but the timing")
+    parser.add_argument("--peaks", action="store_true", help="only our memory, in known cases")
     parser.add_argument("--table", action="store_true", help="write tables from the records")
     parser.add_argument("--take", nargs="+", type=Path, default=[], help="records to add to ours")
     parser.add_argument("--records", type=Path, default=RECORDS)

@@ -24,8 +24,7 @@ def described() -> dict[str, Any]:
 def session(root: Path, timed: Timed) -> dict[str, Any]:
     """The record of one turn-taking: the day, our revision, and what was timed."""
     return {
-        "as_of": dt.datetime.now(dt.UTC).date().isoformat(),
-        "commit": _commit(root),
+        **stamp(root),
         "seconds": {
             name: [float(f"{value:.5g}") for value in values]
             for name, values in timed.seconds.items()
@@ -33,6 +32,11 @@ def session(root: Path, timed: Timed) -> dict[str, Any]:
         "start_seconds": dict(timed.start_seconds),
         "peak_bytes": dict(timed.peak_bytes),
     }
+
+
+def stamp(root: Path) -> dict[str, Any]:
+    """The day and our revision."""
+    return {"as_of": dt.datetime.now(dt.UTC).date().isoformat(), "commit": _commit(root)}
 
 
 def _commit(root: Path) -> str | None:

@@ -16,7 +16,8 @@ _EMPTY: Mapping[str, Any] = {"machine": {}, "ceilings": {}, "cases": {}}
 class Records:
     """The file. By case ``sessions`` (who took turns, the seconds of each round) and ``failed``.
 
-    A contender is measured in one session of a case at most, but ours in all of them.
+    A contender is measured in one session of a case at most, but ours in all of them. ``our_peak``
+    is what our step held later than in those.
     """
 
     def __init__(self, path: Path) -> None:

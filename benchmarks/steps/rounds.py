@@ -136,6 +136,18 @@ def take_turns(
     return timed, failed
 
 
+def peak_bytes(python: Path, contender: str, folder: Path, threads: int, start: float) -> int:
+    """The most that a contender's process holds beyond its libraries, weights and data.
+
+    Raises StoppedError where it did not start.
+    """
+    process = Process(python, contender, folder, threads)
+    try:
+        return int(process.answer(start)["peak_bytes"])
+    finally:
+        process.stop()
+
+
 def _started(
     pythons: Mapping[str, Path], folder: Path, threads: int, start: float
 ) -> tuple[list[Process], dict[str, dict[str, Any]], dict[str, str]]:

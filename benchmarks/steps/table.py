@@ -113,7 +113,8 @@ def _demand_row(
     needed = demands(catalogue, case.subject, case.batch_size)
     seconds = step_seconds(record, OURS)
     ceilings = records["ceilings"][str(case.threads)]
-    ours, theirs = (first(record, "peak_bytes", name) for name in (OURS, "eager"))
+    theirs = first(record, "peak_bytes", "eager")
+    ours = record.get("our_peak", {}).get("peak_bytes", first(record, "peak_bytes", OURS))
     return [
         *_case_cells(case),
         f"{needed.flops / 1e9:.3g} GFLOP",

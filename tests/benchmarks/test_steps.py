@@ -136,6 +136,14 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_peak_that_was_taken_later_takes_the_older_ones_place(project: Path) -> None:
+    """Memory is measured again without the times."""
+    records = _filled(project / "steps.json")
+    records.case(_KEY)["our_peak"] = {"peak_bytes": 7_000_000, "as_of": "2026-11-23"}
+    write(records.all, project)
+    assert "| 7 MB | 0 MB |" in (project / "docs" / "performance.md").read_text()
+
+
 def test_every_subject_is_in_the_catalogue_at_two_batch_sizes() -> None:
     """Each with one and with two threads."""
     found = list(cases([], [], [1, 2]))
