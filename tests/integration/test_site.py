@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -171,40 +170,50 @@ def test_a_second_host_gets_its_own_rows(tmp_path: Path) -> None:
     assert "f00d" in page
 
 
-def test_the_pages_build_without_the_plugin(built: Path, tmp_path: Path) -> None:
-    """What --pages-to writes is a docs folder for a generator without plugins."""
-    docs = tmp_path / "docs"
-    done = epochcost(built, "build", "--pages-to", str(docs))
+@pytest.fixture(scope="module", name="written")
+def written_fixture(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose docs are what --pages-to writes, for generators without plugins."""
+    folder = tmp_path_factory.mktemp("written")
+    done = epochcost(built, "build", "--pages-to", str(folder / "docs"))
     assert done.returncode == 0, done.stderr
-    (tmp_path / "mkdocs.yml").write_text(_PLAIN_CONFIG, encoding="utf-8")
+    return folder
+
+
+def test_the_pages_build_without_the_plugin(written: Path) -> None:
+    """MkDocs by itself makes the same pages, with their charts and without the plugin."""
+    (written / "mkdocs.yml").write_text(_PLAIN_CONFIG, encoding="utf-8")
     plain = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict"],
-        cwd=tmp_path,
+        cwd=written,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert plain.returncode == 0, plain.stderr
-    page = (tmp_path / "site/models/net.html").read_text(encoding="utf-8")
+    page = (written / "site/models/net.html").read_text(encoding="utf-8")
     assert page.count("<svg aria-hidden") == page.count("<template>") > 3
     assert "&lt;svg" not in page
 
 
-@pytest.mark.skipif(find_spec("zensical") is None, reason="Zensical is not installed here")
-def test_the_pages_build_with_zensical(built: Path, tmp_path: Path) -> None:
+def test_the_pages_build_with_zensical(written: Path) -> None:
     """The way out to another generator: the same pages, each chart in its place, no complaint."""
-    assert epochcost(built, "build", "--pages-to", str(tmp_path / "docs")).returncode == 0
-    (tmp_path / "mkdocs.yml").write_text(_ZENSICAL_CONFIG, encoding="utf-8")
-    command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    (written / "zensical.yml").write_text(_ZENSICAL_CONFIG, encoding="utf-8")
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", "zensical.yml"]
+    done = subprocess.run(command, cwd=written, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    page = (tmp_path / "site/models/net.html").read_text(encoding="utf-8")
-    assert page.count("<svg aria-hidden") == page.count("<template>") > 0
+    pages = {page.relative_to(written / "docs") for page in (written / "docs").rglob("*.md")}
+    made = {
+        page.relative_to(written / "zensical") for page in (written / "zensical").rglob("*.html")
+    }
+    assert {page.with_suffix(".html") for page in pages} <= made
+    page = (written / "zensical/models/net.html").read_text(encoding="utf-8")
+    assert page.count("<svg aria-hidden") == page.count("<template>") > 3
 
 
 _ZENSICAL_CONFIG = """
 site_name: plain
+site_dir: zensical
 use_directory_urls: false
 markdown_extensions: [admonition, attr_list, md_in_html, tables]
 """
