@@ -6,8 +6,10 @@ What is shown of a result is kept by its blob's id, so that each is parsed and s
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,8 +97,7 @@ def _in_folder(folder: Path, known: _Known, left_out: list[str]) -> dict[str, Pa
     missing = sum(data is None for data in contents.values())
     if missing:
         left_out.append(f"Of {missing} replaced results this clone has no content.")
-    with without_collection():
-        read = {blob: _past(blob, data) for blob, data in contents.items() if data is not None}
+    read = dict(_read(contents))
     return {blob: one for blob in blobs for one in _one(blob, known.results, read)}
 
 
@@ -121,19 +122,33 @@ def _replaced(folder: Path) -> Iterator[str]:
                 yield about.split()[2]
 
 
-def _past(blob: str, data: bytes) -> PastResult | None:
-    """What a history shows of a file; None where it is damaged, bounds no mean, or is LoadGen's."""
+def _read(contents: Mapping[str, bytes | None]) -> Iterator[tuple[str, PastResult | None]]:
+    """What a history shows of each file; None where it is damaged, or LoadGen's.
+
+    Files of as many samples follow each other: they share the larger half of their statistics.
+    """
+    with without_collection():
+        parsed = [(blob, _parsed(blob, data)) for blob, data in contents.items() if data]
+    timed = [(blob, one) for blob, one in parsed if one is not None]
+    yield from ((blob, None) for blob, one in parsed if one is None)
+    for blob, one in sorted(timed, key=lambda pair: pair[1].measurement.samples_by_round):
+        yield blob, _shown(blob, one)
+
+
+def _parsed(blob: str, data: bytes) -> Result | None:
     if len(data) > MAX_FILE_BYTES:
         return None
     try:
         result = parse_result(data, Path(blob))
-        return None if result.measurement.served is not None else _shown(blob, result)
-    except (DamagedResultError, ValidationError):
+    except DamagedResultError:
         return None
+    return None if result.measurement.served is not None else result
 
 
-def _shown(blob: str, result: Result) -> PastResult:
+def _shown(blob: str, result: Result) -> PastResult | None:
     summary = summary_of(result.measurement)
+    if not math.isfinite(summary.interval.high):
+        return None
     return PastResult(
         blob=blob,
         hardware=result.hardware,
@@ -159,8 +174,9 @@ def _read_known(cache: Path | None) -> _Known:
 
 
 def _write_known(cache: Path, known: _Known) -> None:
-    cache.mkdir(parents=True, exist_ok=True)
-    write_atomically(cache / _FILE, known.model_dump_json().encode())
+    with contextlib.suppress(OSError, CapabilityError):
+        cache.mkdir(parents=True, exist_ok=True)
+        write_atomically(cache / _FILE, known.model_dump_json().encode())
 
 
 def _code() -> str:
