@@ -7,6 +7,7 @@
   var library = null;
   var MARGIN = "200px";
   var NARROW = 480;
+  var PAIRED = 600;
 
   function loadLibrary() {
     if (library === null) {
@@ -21,11 +22,14 @@
     return library;
   }
 
-  /* The width is the page's; on a phone the legends take one column and labels less room. */
+  /* The width is the page's; where it is small the legends take one column, and on a phone labels
+     take less room. */
   function fitted(spec, width) {
     spec.width = width;
-    if (width < NARROW) {
+    if (width < PAIRED) {
       spec.config.legend = Object.assign({}, spec.config.legend, { columns: 1, labelLimit: width - 40 });
+    }
+    if (width < NARROW) {
       spec.config.axisY = { labelFontSize: 10, labelLimit: Math.round(width * 0.5) };
     }
     return spec;
@@ -33,6 +37,14 @@
 
   /* Expressions are interpreted ("ast"): the pages' policy lets no text become code. */
   var OPTIONS = { renderer: "svg", actions: false, ast: true };
+
+  var views = new WeakMap();
+
+  /* The living chart of a place, made where there is none yet. */
+  function view(plot) {
+    if (!views.has(plot)) { views.set(plot, upgrade(plot)); }
+    return views.get(plot);
+  }
 
   async function upgrade(plot) {
     var still = plot.querySelector(".ec-static");
@@ -45,6 +57,7 @@
     still.replaceWith(stage);
     plot.dataset.state = "interactive";
     follow(plot, shown.view, width);
+    return shown.view;
   }
 
   /* Keeps the chart as wide as its place. */
@@ -63,7 +76,7 @@
       entries.forEach(function (entry) {
         if (!entry.isIntersecting) { return; }
         seen.unobserve(entry.target);
-        upgrade(entry.target).catch(function (error) {
+        view(entry.target).catch(function (error) {
           console.error("epochcost: the chart stays static:", error);
         });
       });
@@ -74,6 +87,8 @@
       seen.observe(plot);
     });
   }
+
+  window.epochcostCharts = { view: view };
 
   /* Material's observable emits at every page of instant navigation. */
   if (window.document$) { window.document$.subscribe(start); } else { start(); }

@@ -52,9 +52,10 @@
     document.querySelectorAll(".ec-figure").forEach(function (figure) {
       var plot = figure.querySelector(".ec-plot");
       var tools = figure.querySelector(".ec-tools p") || figure.querySelector(".ec-tools");
-      if (!plot || !plot.querySelector("svg") || !tools || tools.querySelector("button")) { return; }
+      if (!plot || !plot.querySelector("svg") || !tools || tools.querySelector(".ec-png")) { return; }
       var button = document.createElement("button");
       button.type = "button";
+      button.className = "ec-png";
       button.textContent = "PNG";
       button.addEventListener("click", function () {
         save(plot).catch(function (error) { console.error("epochcost: no PNG:", error); });

@@ -5,11 +5,14 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +22,7 @@ from epochcost.report.charts.cost_time import CostTime, Point
 from epochcost.report.charts.dots import Dot, Dots
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
 from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
 from epochcost.report.charts.theme import WIDTH
@@ -100,6 +104,32 @@ def test_a_spec_is_valid_as_a_whole(name: str) -> None:
     # The colours of its configuration are of the style sheet, which the schema does not know.
     del spec["config"]
     alt.LayerChart.from_dict(spec, validate=True)
+
+
+@pytest.mark.parametrize("name", [*CHARTS, "history"])
+def test_a_legend_that_picks_hears_clicks(name: str) -> None:
+    """Vega gives a name to the symbols of a legend that listens, and to no other."""
+    points = (HistoryPoint(HOSTILE, "2026-11-01", (1, 1, 1), step=False),)
+    chart: Chart = HistoryChart(points) if name == "history" else CHARTS[name]
+    spec = chart.spec()
+    bound = [one["select"]["fields"] for one in spec.get("params", ()) if one.get("bind")]
+    legends = vl_convert.vegalite_to_vega(spec).get("legends", ())
+    heard = [one["encode"]["symbols"]["name"] for one in legends if _listens(one)]
+    assert heard == [f"{field}_legend_symbols" for (field,) in bound]
+
+
+def _listens(legend: dict[str, Any]) -> bool:
+    return "name" in legend.get("encode", {}).get("symbols", {})
+
+
+def test_a_paired_chart_is_half_as_wide() -> None:
+    """Its legends stand below each other, as they do where the browser draws it."""
+    chart = CHARTS["batch_size"]
+    assert isinstance(chart, BatchSize)
+    spec = replace(chart, paired=True).spec()
+    assert spec["width"] < WIDTH
+    assert spec["config"]["legend"]["columns"] == 1
+    assert chart.spec()["config"]["legend"]["columns"] == 2
 
 
 def test_error_bars_and_the_frontier_are_drawn(drawer: Drawer) -> None:

@@ -36,7 +36,10 @@ class SweepEnd:
 
 @dataclass(frozen=True)
 class BatchSize:
-    """The chart's input; ``title`` is the vertical axis, ``by`` what a series is."""
+    """The chart's input; ``title`` is the vertical axis, ``by`` what a series is.
+
+    A ``paired`` one stands beside another.
+    """
 
     title: str
     by: str
@@ -45,13 +48,15 @@ class BatchSize:
     points: tuple[BatchPoint, ...]
     colours: tuple[tuple[str, int], ...]
     ends: tuple[SweepEnd, ...] = ()
+    paired: bool = False
 
     def spec(self) -> dict[str, Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         chart = alt.layer(*_layers(alt, self, dict(self.colours)))
-        return theme.finished(chart, _HEIGHT, f"Batch size against {self.title}.")
+        description = f"Batch size against {self.title}."
+        return theme.finished(chart, _HEIGHT, description, paired=self.paired)
 
 
 def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]:
@@ -67,13 +72,12 @@ def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]
     )
     dash = alt.Scale(domain=modes, range=[_DASHES[mode] for mode in modes])
     return [
-        base.mark_line(strokeWidth=2).encode(
-            y=y, strokeDash=alt.StrokeDash("mode:N", scale=dash, title="work")
-        ),
-        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
-        base.mark_point(filled=True, size=55)
-        .encode(y=y, tooltip=_tooltips(alt, chart.by))
+        # Of layers with one legend the first decides whether it hears clicks.
+        base.mark_line(strokeWidth=2)
+        .encode(y=y, strokeDash=alt.StrokeDash("mode:N", scale=dash, title="work"))
         .add_params(picked),
+        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
+        base.mark_point(filled=True, size=55).encode(y=y, tooltip=_tooltips(alt, chart.by)),
         *(_end_marks(alt, chart.ends, x, y) if chart.ends else ()),
     ]
 
@@ -106,7 +110,7 @@ def _axes(alt: Any, chart: BatchSize) -> tuple[Any, Any]:
     x = alt.X(
         "batch_size:Q",
         scale=alt.Scale(type="log", domain=axes.log_domain(sizes), nice=False),
-        axis=alt.Axis(values=sizes, labelExpr=axes.COUNT_LABEL, labelOverlap="greedy"),
+        axis=alt.Axis(values=sizes, labelExpr=axes.COUNT_LABEL, labelSeparation=4),
         title="batch size in examples (log scale)",
     )
     y = alt.Y(

@@ -54,9 +54,10 @@ def _layers(alt: Any, chart: CostTime, colours: Mapping[str, int]) -> list[Any]:
     bars = alt.Chart(data).encode(color=colour, opacity=opacity)
     return [
         _frontier(alt, data).encode(x=x, y=y),
-        bars.mark_rule(strokeWidth=1.5).encode(
-            x=alt.X("seconds_low:Q"), x2=alt.X2("seconds_high"), y=y
-        ),
+        # Of layers with one legend the first decides whether it hears clicks.
+        bars.mark_rule(strokeWidth=1.5)
+        .encode(x=alt.X("seconds_low:Q"), x2=alt.X2("seconds_high"), y=y)
+        .add_params(picked),
         bars.mark_rule(strokeWidth=1.5).encode(y=alt.Y("cost_low:Q"), y2=alt.Y2("cost_high"), x=x),
         alt.Chart(data)
         .mark_point(size=110, strokeWidth=2, filled=False)
@@ -67,8 +68,7 @@ def _layers(alt: Any, chart: CostTime, colours: Mapping[str, int]) -> list[Any]:
             shape=alt.Shape("mark:N", scale=alt.Scale(**shapes), title="figure"),
             opacity=opacity,
             tooltip=_tooltips(alt),
-        )
-        .add_params(picked),
+        ),
     ]
 
 

@@ -72,10 +72,10 @@ def _layers(alt: Any, chart: HistoryChart) -> list[Any]:
     one = alt.Chart(alt.Data(values=[{"value": 1}]))
     return [
         one.mark_rule(strokeDash=[4, 4], color="var(--ec-soft)").encode(y=y),
-        base.mark_line(strokeWidth=2).encode(y=y),
+        # Of layers with one legend the first decides whether it hears clicks.
+        base.mark_line(strokeWidth=2).encode(y=y).add_params(picked),
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
-        base.mark_point(filled=True, size=60).encode(y=y, shape=shape, tooltip=tips)
-        .add_params(picked),
+        base.mark_point(filled=True, size=60).encode(y=y, shape=shape, tooltip=tips),
         # A layer without data has no extent, of which Vega warns.
         *([rings.encode(x=x, y=y)] if any(point.step for point in chart.points) else ()),
     ]  # fmt: skip

@@ -8,6 +8,8 @@ from typing import Any
 from epochcost.report.charts.palette import series_colour
 
 WIDTH = 680
+# Of charts that stand two beside each other on wide screens.
+PAIRED = 470
 # A concrete stack: vl-convert measures labels with it, and a CSS variable would clip them.
 FONT = "Roboto, Helvetica, Arial, sans-serif"
 _SHAPES = {
@@ -79,17 +81,20 @@ def faded(alt: Any, picked: Any) -> Any:
     return alt.OpacityValue(0.15, condition={"param": picked.name, "value": 1})
 
 
-def finished(chart: Any, height: int, description: str) -> dict[str, Any]:
+def finished(chart: Any, height: int, description: str, *, paired: bool = False) -> dict[str, Any]:
     """The spec of a chart with size, config and description, as both renderers take it.
+
+    A paired chart has half the width, and its legends stand below each other.
 
     Altair validates each part as it is made; the whole is left to the tests.
     """
+    legend = {**CONFIG["legend"], "columns": 1} if paired else CONFIG["legend"]
     return {
         **chart.to_dict(validate=False),
-        "width": WIDTH,
+        "width": PAIRED if paired else WIDTH,
         "height": height,
         "autosize": AUTOSIZE,
-        "config": dict(CONFIG),
+        "config": {**CONFIG, "legend": legend},
         "description": description,
         "padding": 4,
     }

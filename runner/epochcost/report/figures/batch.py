@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from epochcost.cost import Estimate, Time
+from epochcost.cost import Estimate
 from epochcost.report.charts.batch_size import BatchPoint, BatchSize
 from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.palette import LIGHT_SERIES
 from epochcost.report.escape import one_line
 from epochcost.report.figures.parts import (
     BATCH,
@@ -21,6 +23,7 @@ from epochcost.report.figures.parts import (
 from epochcost.report.observations import Observation
 from epochcost.report.rows import Row
 from epochcost.report.tables import Column, Form, Table
+from epochcost.report.wording import counted
 
 
 def time_by_batch(
@@ -33,10 +36,22 @@ def time_by_batch(
 def time_by_batch_on_machine(
     observations: Sequence[Observation], *, identifier: str
 ) -> Figure | None:
-    """The same of one machine, by workload."""
-    names = sorted({_workload(one) for one in observations})
-    colours = tuple((name, at) for at, name in enumerate(names))
-    return _time_by_batch(observations, _workload, "workload", identifier, colours)
+    """The same of one machine, by workload: those of most batch sizes, a colour for each.
+
+    A workload of one batch size has no line and stays in the page's tables.
+    """
+    timed = {(_workload(one), one.batch_size) for one in _timed(observations)}
+    sizes = Counter(name for name, _ in sorted(timed))
+    lines = [name for name, count in sizes.most_common(len(LIGHT_SERIES)) if count > 1]
+    colours = tuple((name, at) for at, name in enumerate(sorted(lines)))
+    drawn = [one for one in observations if _workload(one) in lines]
+    left = len(sizes) - len(lines)
+    note = f" {counted(left, 'other workload')}: in the tables below." if left else ""
+    return _time_by_batch(drawn, _workload, "workload", identifier, colours, note)
+
+
+def _timed(observations: Iterable[Observation]) -> list[Observation]:
+    return [one for one in observations if one.kind == "measured" and one.step is not None]
 
 
 def _workload(observed: Observation) -> str:
@@ -49,22 +64,22 @@ def _time_by_batch(
     by: str,
     identifier: str,
     colours: Colours,
+    note: str = "",
 ) -> Figure | None:
-    points = tuple(
-        _time_point(series(one), one, one.step)
-        for one in observations
-        if one.kind == "measured" and one.step is not None
-    )
+    points = tuple(_time_point(series(one), one) for one in _timed(observations))
     if not points:
         return None
+    drawn = used(colours, points)
+    paired = by == "machine"
+    chart = BatchSize("time per example", by, "seconds", "", points, drawn, paired=paired)
     return Figure(
         id=identifier,
         title="Batch size against time per example",
         description=(
             "Measured mean time of a batch over the number of its examples; bars are 95 % "
-            "intervals. Lower is faster."
+            f"intervals. Lower is faster.{note}"
         ),
-        chart=BatchSize("time per example", by, "seconds", "", points, used(colours, points)),
+        chart=chart,
         table=_table(points, by, "time_per_example", "s", "seconds", "Time per example"),
     )
 
@@ -85,6 +100,7 @@ def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> 
         symbol(currency),
         points,
         used(colours, points),
+        paired=True,
     )
     return Figure(
         id=identifier,
@@ -120,8 +136,9 @@ def _money_point(row: Row, cost: Estimate, observed: Observation) -> BatchPoint:
     return BatchPoint(machine_name(row.observed), observed.mode, observed.batch_size, values)
 
 
-def _time_point(series: str, observed: Observation, step: Time) -> BatchPoint:
-    low, mean, high = (value / observed.batch_size for value in ends(step))
+def _time_point(series: str, observed: Observation) -> BatchPoint:
+    assert observed.step is not None, "only what was timed has a point"
+    low, mean, high = (value / observed.batch_size for value in ends(observed.step))
     return BatchPoint(series, observed.mode, observed.batch_size, (low, mean, high))
 
 

@@ -85,7 +85,9 @@ def _figure(
         id=identifier,
         title=f"Batch size against {axis.title}",
         description=description,
-        chart=BatchSize(axis.title, "machine", axis.quantity, "", points, drawn, marks),
+        chart=BatchSize(
+            axis.title, "machine", axis.quantity, "", points, drawn, marks, paired=True
+        ),
         table=_table(observations, limits),
     )
 
