@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from onnx import helper
 
@@ -22,34 +23,36 @@ _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
 _LENGTHS, _PEEPHOLES = 4, 7
 
 
+class Step(NamedTuple):
+    """What is kept of a step: gates i, o, k, new values n, ``out`` = tanh(c'), states c and h'."""
+
+    i: Value
+    o: Value
+    k: Value
+    n: Value
+    out: Value
+    c_before: Value
+    h: Value
+
+
 @dataclass(frozen=True)
 class Kept:
     """What a written-out LSTM has kept of its steps, in the order of processing.
 
     ``given`` is what went into each direction; the others are values of ``columns``: ``h0`` and
-    ``c0`` the first states, ``gates`` i, o and k above each other, ``new`` values n,
-    ``out`` = tanh(c), and the states ``c`` and ``h``.
+    ``c0`` the first states, and the steps.
     """
 
     columns: Columns
     given: Sequence[Given]
     h0: Value
     c0: Value
-    gates: list[Value] = field(default_factory=list)
-    new: list[Value] = field(default_factory=list)
-    c: list[Value] = field(default_factory=list)
-    out: list[Value] = field(default_factory=list)
-    h: list[Value] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
 
     @property
     def h_before(self) -> list[Value]:
         """The hidden states before each step."""
-        return [self.h0, *self.h[:-1]]
-
-    @property
-    def c_before(self) -> list[Value]:
-        """The cell states before each step."""
-        return [self.c0, *self.c[:-1]]
+        return [self.h0, *(step.h for step in self.steps[:-1])]
 
 
 def write_out(op: Builder) -> None:
@@ -79,44 +82,57 @@ def _is_plain(node: Node) -> bool:
 
 def _write_out(node: Node) -> None:
     op, view = node.op, View(node)
-    kept = op.kept[node.y.name] = _walked(view, Columns(op, view.steps, view.directions))
-    columns = kept.columns
-    rows = enumerate(columns.as_sequences(columns.every(kept.h)))
-    ordered = [op.Unsqueeze(view.sequence(*run), op.integers(1)) for run in rows]
-    last = [view.states(columns.as_states(states[-1])) for states in (kept.h, kept.c)]
+    kept, last_c = _walked(view, Columns(op, view.steps, view.directions))
+    op.kept[node.y.name], columns = kept, kept.columns
+    h = [step.h for step in kept.steps]
+    rows = (op.Transpose(run, perm=[1, 0]) for run in columns.rows(h))
+    ordered = [op.Unsqueeze(view.sequence(*run), op.integers(1)) for run in enumerate(rows)]
+    last = [view.states(columns.as_states(state)) for state in (h[-1], last_c)]
     for name, value in zip(node.proto.output, [joined(ordered, axis=1), *last], strict=False):
         if name and value is not None:
             op.append(helper.make_node("Identity", [value.name], [name]))
 
 
-def _walked(view: View, columns: Columns) -> Kept:
-    """H' = o tanh(c'), c' = k c + i n, with the gates of W x + R h + b: ONNX's order i, o, k."""
+def _walked(view: View, columns: Columns) -> tuple[Kept, Value]:
+    """H' = o tanh(c'), c' = k c + i n, with the gates of W x + R h + b: ONNX's order i, o, k, n.
+
+    Gates and new values are products apart, which the runtime makes one kernel with the sigmoid
+    and the tangent. Returns the last cell state too.
+    """
     op = columns.op
     given = [view.given(index) for index in range(view.directions)]
-    right = columns.stacked([run.r for run in given])
     h, c = (
         columns.from_states(states) for states in zip(*((g.h0, g.c0) for g in given), strict=True)
     )
     kept = Kept(columns, given, h, c)
-    hidden = h.shape[UNITS]
-    for z in columns.each(columns.from_rows([_inputs(run) for run in given])):
-        sizes = op.integers(3 * hidden, hidden)
-        whole = columns.product(right, h, z)
-        open_, new = op.emit("Split", [whole, sizes], {"axis": UNITS}, outputs=2)
-        gates, n = op.Sigmoid(open_), op.Tanh(new)
+    parts = list(zip(*map(_apart, given), strict=True))
+    of_gates, of_new = (columns.stacked([run.r for run in part]) for part in parts)
+    inputs = (columns.each([_inputs(run) for run in part]) for part in parts)
+    for open_z, new_z in zip(*inputs, strict=True):
+        gates = op.Sigmoid(columns.product(of_gates, h, open_z))
+        n = op.Tanh(columns.product(of_new, h, new_z))
         i, o, k = split(gates, 3, axis=UNITS)
-        c = k * c + i * n
+        before, c = c, k * c + i * n
         out = op.Tanh(c)
         h = o * out
-        for values, value in zip(
-            (kept.gates, kept.new, kept.c, kept.out, kept.h), (gates, n, c, out, h), strict=True
-        ):
-            values.append(value)
-    return kept
+        kept.steps.append(Step(i, o, k, n, out, before, h))
+    return kept, c
+
+
+def _apart(run: Given) -> tuple[Given, Given]:
+    """A direction with the weights of its gates alone, and with those of its new values alone."""
+    op, hidden = run.w.op, run.r.shape[1]
+    sizes = op.integers(3 * hidden, hidden)
+    cut = [
+        (None, None) if value is None else op.emit("Split", [value, sizes], {"axis": 0}, outputs=2)
+        for value in (run.w, run.r, run.bias)
+    ]
+    gates, new = (run._replace(w=w, r=r, bias=bias) for w, r, bias in zip(*cut, strict=True))
+    return gates, new
 
 
 def _inputs(run: Given) -> Value:
-    """W x + b of all steps, [4·H, T·B]."""
+    """W x + b of all steps, [n, T·B]."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)

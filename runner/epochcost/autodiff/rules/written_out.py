@@ -11,9 +11,9 @@ from epochcost.autodiff.axes import turned
 from epochcost.autodiff.builder import Value
 from epochcost.autodiff.columns import UNITS, Columns
 from epochcost.autodiff.node import Node
-from epochcost.autodiff.recurrence import Given, View, joined, split
+from epochcost.autodiff.recurrence import Given, View, joined
 from epochcost.autodiff.registry import Cotangents
-from epochcost.autodiff.unrolled import Kept
+from epochcost.autodiff.unrolled import Kept, Step
 
 
 def pull_back(node: Node, kept: Kept, *received: Value | None) -> Cotangents:
@@ -23,8 +23,7 @@ def pull_back(node: Node, kept: Kept, *received: Value | None) -> Cotangents:
     """
     view, columns, op = View(node), kept.columns, node.op
     dz, dh0, dc0 = _walked_back(view, kept, *received)
-    by_direction = columns.as_rows(dz)
-    before = columns.as_rows(columns.every(kept.h_before))
+    by_direction, before = columns.rows(dz), columns.rows(kept.h_before)
     both = list(zip(by_direction, kept.given, strict=True))
     dx = [view.sequence(index, _rows(d, run)) for index, (d, run) in enumerate(both)]
     return (
@@ -40,33 +39,36 @@ def pull_back(node: Node, kept: Kept, *received: Value | None) -> Cotangents:
 
 def _walked_back(
     view: View, kept: Kept, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
-) -> tuple[Value, Value, Value]:
+) -> tuple[Sequence[Value], Value, Value]:
     """The cotangents of all W x + R h + b, and of the first states."""
     columns, op = kept.columns, kept.h0.op
-    factors, from_h, from_c = map(columns.each, _factors(kept))
     right = turned(columns.stacked([run.r for run in kept.given]))
     outside = _received(view, columns, dy)
     dh = _sum(outside[-1], _last(view, columns, dy_h))
     dh = op.zeros(kept.h0.shape, kept.h0.elem_type) if dh is None else dh
-    carried, swept = _last(view, columns, dy_c), []
-    for step in reversed(range(columns.steps)):
-        dc = dh * from_h[step]
-        dc = dc if carried is None else dc + carried
-        swept.append(joined([dc, dh, dc, dc], axis=UNITS) * factors[step])
-        dh = columns.product(right, swept[-1], outside[step - 1] if step else None)
-        carried = dc * from_c[step]
-    assert carried is not None
-    return columns.every(swept[::-1]), dh, carried
+    dc, swept = _last(view, columns, dy_c), []
+    for step, received in zip(reversed(kept.steps), [*outside[-2::-1], None], strict=True):
+        dz, dc = _through(step, dh, dc)
+        swept.append(dz)
+        dh = columns.product(right, dz, received)
+    assert dc is not None
+    return swept[::-1], dh, dc
 
 
-def _factors(kept: Kept) -> tuple[Value, Value, Value]:
-    """Of all steps: dz over (dc, dh, dc, dc), dc over dh, and dc before a step over dc after it."""
-    every = kept.columns.every
-    i, o, k = split(every(kept.gates), 3, axis=UNITS)
-    n, out, h = every(kept.new), every(kept.out), every(kept.h)
-    gain, stayed = i * n, k * every(kept.c_before)
-    slopes = [gain - gain * i, h - h * o, stayed - stayed * k, i - gain * n]
-    return joined(slopes, axis=UNITS), o - h * out, k
+def _through(step: Step, dh: Value, dc: Value | None) -> tuple[Value, Value]:
+    """From the cotangents of a step's states those of W x + R h + b and of the cell state before.
+
+    Slopes of a few sequences in the order in which they are needed, so that they stay in a cache.
+    """
+    i, o, k, n, out, c_before, h = step
+    opened = dh * h
+    direct = dh * o - opened * out
+    dc = _sum(direct, dc)
+    assert dc is not None
+    kept, new = dc * k, dc * i
+    stayed, gained = kept * c_before, new * n
+    slopes = [gained - gained * i, opened - opened * o, stayed - stayed * k, new - gained * n]
+    return joined(slopes, axis=UNITS), kept
 
 
 def _received(view: View, columns: Columns, dy: Value | None) -> Sequence[Value | None]:
@@ -74,7 +76,14 @@ def _received(view: View, columns: Columns, dy: Value | None) -> Sequence[Value 
     if dy is None:
         return [None] * columns.steps
     ordered = [view.ordered(index, dy) for index in range(view.directions)]
-    return columns.each(columns.from_sequences(ordered))
+    return columns.each([_turned(sequence) for sequence in ordered])
+
+
+def _turned(sequence: Value) -> Value:
+    """[T, B, n] as rows [n, T·B]."""
+    op, (steps, batch, width) = sequence.op, sequence.shape
+    rows = op.Reshape(sequence, op.integers(steps * batch, width))
+    return op.Transpose(rows, perm=[1, 0])
 
 
 def _last(view: View, columns: Columns, received: Value | None) -> Value | None:
