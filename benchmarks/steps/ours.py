@@ -43,7 +43,7 @@ class Ours:
             return self._values.pop(info.name)
         fills = {carried.input: carried.fill for carried in self._job.carried}
         shape, dtype = tensor_type(info)
-        return np.full(shape, {**fills, **self._job.scalars}[info.name], dtype)
+        return np.broadcast_to(np.asarray({**fills, **self._job.scalars}[info.name], dtype), shape)
 
     def __call__(self) -> None:
         """Take one step."""

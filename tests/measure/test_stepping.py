@@ -48,6 +48,14 @@ def test_a_carried_value_starts_filled(counting: Job) -> None:
     np.testing.assert_array_equal(values["v"], [3, 3])
 
 
+def test_what_is_filled_takes_no_memory_beforehand(counting: Job) -> None:
+    """An array of one number everywhere holds one: all moments at once would be twice a model."""
+    session = open_session(counting.graph, "cpu", counting.session)
+    inputs = graph_inputs(counting, initial_parameters(counting), session.get_inputs())
+    assert inputs.constants["v"].strides == (0,)
+    assert inputs.constants["w"].strides == (4,)
+
+
 def test_the_loss_of_the_last_step_can_be_read(counting: Job) -> None:
     """Outputs that are not carried are those of the last step."""
     step = stepper_of(counting)

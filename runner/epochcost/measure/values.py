@@ -9,6 +9,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -71,18 +72,23 @@ def _constant(
 ) -> Array:
     shape, dtype = kind
     if name in job.scalars:
-        return np.full(shape, job.scalars[name], dtype)
+        return _filled(shape, job.scalars[name], dtype)
     if name in parameters:
         value = parameters[name]
         _require_type(job.initial or job.graph, name, (value.shape, value.dtype), kind)
         return value
     for carried in job.carried:
         if carried.input == name:
-            return np.full(shape, carried.fill, dtype)
+            return _filled(shape, carried.fill, dtype)
     raise JobError(
         f"{job.graph}: input {name!r} has no value: demanded it among the batches, the series, "
         "the scalars, the parameters or the carried values"
     )
+
+
+def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
+    """The number everywhere, of which memory holds one: moments are twice as large as a model."""
+    return np.broadcast_to(np.asarray(number, dtype), shape)
 
 
 def _require_type(path: Path, name: str, got: TensorType, wanted: TensorType) -> None:
