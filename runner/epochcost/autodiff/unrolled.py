@@ -39,14 +39,13 @@ class Step(NamedTuple):
 class Kept:
     """What a written-out LSTM has kept of its steps, in the order of processing.
 
-    ``given`` is what went into each direction; the others are values of ``columns``: ``h0`` and
-    ``c0`` the first states, and the steps.
+    ``given`` is what went into each direction; the others are values of ``columns``: ``h0`` the
+    first hidden state, and the steps.
     """
 
     columns: Columns
     given: Sequence[Given]
     h0: Value
-    c0: Value
     steps: list[Step] = field(default_factory=list)
 
     @property
@@ -104,7 +103,7 @@ def _walked(view: View, columns: Columns) -> tuple[Kept, Value]:
     h, c = (
         columns.from_states(states) for states in zip(*((g.h0, g.c0) for g in given), strict=True)
     )
-    kept = Kept(columns, given, h, c)
+    kept = Kept(columns, given, h)
     parts = list(zip(*map(_apart, given), strict=True))
     of_gates, of_new = (columns.stacked([run.r for run in part]) for part in parts)
     inputs = (columns.each([_inputs(run) for run in part]) for part in parts)
