@@ -5,19 +5,58 @@ PNG of charts is left to the reader's browser, which has the chart as it is show
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
 from epochcost.report.charts.drawing import Drawer
+from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.standalone import standalone
 from epochcost.report.injection import inject
+from epochcost.report.keeping.processes import Beside, begun_beside
 from epochcost.report.site import Site
 
+Works = Mapping[Path, Callable[[], object]]
 
-def drawn_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, str | bytes]]:
-    """Every such file by its address."""
+
+def drawn_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], str | bytes]]]:
+    """Every such file by its address, and what makes its content: together they are large."""
     for figure in site.figures.values():
-        yield f"data/figures/{figure.id}.svg", standalone(drawer.draw(figure).svg)
+        yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)
     for uri, page in site.embedded.items():
-        yield uri, inject(page, site.figures, drawer)
+        yield uri, partial(inject, page, site.figures, drawer)
     for uri, svg in site.cards.items():
-        yield uri, drawer.picture(svg)
+        yield uri, partial(drawer.picture, svg)
+
+
+def _picture(figure: Figure, drawer: Drawer) -> str:
+    return standalone(drawer.draw(figure).svg)
+
+
+def draw_beside(site: Site, drawer: Drawer) -> Beside:
+    """Begin to draw what is not kept yet, in processes that end with their memory.
+
+    One after the other, the charts last and longest: the build itself is busy with the text of the
+    pages meanwhile, and what makes any of them holds more than all else.
+    """
+    charts = {drawer.drawing(one): partial(drawer.draw, one) for one in site.figures.values()}
+    pictures = {drawer.painting(svg): partial(drawer.picture, svg) for svg in site.cards.values()}
+    library: Works = {drawer.bundle: drawer.library}
+    stages = [_missing(works) for works in (library, pictures, charts)]
+    return begun_beside(_stage_after_stage, [stages] if any(stages) else [], 1)
+
+
+def _missing(works: Works) -> Sequence[Callable[[], object]]:
+    return [work for path, work in works.items() if not path.is_file()]
+
+
+def _stage_after_stage(stages: Sequence[Sequence[Callable[[], object]]]) -> None:
+    *first, last = stages
+    for works in first:
+        begun_beside(_done, works, 1).wait()
+    for work in last:
+        work()
+
+
+def _done(work: Callable[[], object]) -> None:
+    work()

@@ -40,8 +40,9 @@ def _contents(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
         yield uri, inject(page, site.figures, drawer).encode()
     for uri, content in site.files.items():
         yield uri, content if isinstance(content, bytes) else content.encode()
-    for uri, content in drawn_files(site, drawer):
-        yield uri, content if isinstance(content, bytes) else content.encode()
+    for uri, made in drawn_files(site, drawer):
+        drawn = made()
+        yield uri, drawn if isinstance(drawn, bytes) else drawn.encode()
     yield f"{ASSETS}/vega.js", drawer.library().encode()
 
 

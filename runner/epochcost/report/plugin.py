@@ -18,15 +18,20 @@ from mkdocs.exceptions import MkDocsException, PluginError
 from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import BasePlugin, get_plugin_logger
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 from epochcost.errors import EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.difference.publication import publication
-from epochcost.report.drawn_files import drawn_files
+from epochcost.report.drawn_files import draw_beside, drawn_files
 from epochcost.report.export import write_site
 from epochcost.report.injection import inject
 from epochcost.report.inputs import read_inputs
+from epochcost.report.keeping.builds import Kept
+from epochcost.report.keeping.entries import read_entries
+from epochcost.report.keeping.processes import Beside
+from epochcost.report.late_file import LateFile
 from epochcost.report.navigation import navigation
 from epochcost.report.policy import DRAFT, complete, script_hashes
 from epochcost.report.site import ASSETS, Site, build
@@ -60,7 +65,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _site: Site
     _drawer: Drawer
     _scripts: set[str]
+    _kept: Kept
+    _nav: Navigation
     _policy = DRAFT
+    _drawing = Beside()
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:  # noqa: ARG002
         """Previewed pages have no policy: the server adds a script of its own to each."""
@@ -76,6 +84,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Build the report and add its pages and files; set the navigation if there is none."""
         self.prepare(config)
+        self._drawing = draw_beside(self._site, self._drawer)
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
             config.nav = navigation(self._site, written)
@@ -85,14 +94,35 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             files.append(file)
         return files
 
-    def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
+    def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
+        """Take what is kept of the pages' HTML."""
+        self._nav = nav
+        self._kept = Kept.under(self._drawer.folder / "pages")
+        self._kept.convert(config, files, alone=not self._drawing.children)
+        return nav
+
+    def on_page_content(
+        self,
+        html: str,
+        *,
+        page: Page,
+        config: MkDocsConfig,
+        files: Files,  # noqa: ARG002
+    ) -> str:
+        """Let the search read the page while charts are drawn beside."""
+        if self._drawing.children:
+            read_entries(page, config)
+        return html
+
+    def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Compile the theme's templates once for many builds; give them the pages' policy."""
+        self._drawing.wait()
         folder = self._drawer.folder / "templates"
         folder.mkdir(parents=True, exist_ok=True)
         env.bytecode_cache = FileSystemBytecodeCache(str(folder))
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
-        return env
+        return self._kept.frame(env, config, self._nav, files, self._policy)
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Draw the figures of a page."""
@@ -113,6 +143,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Let the pages run the inline scripts that they have, and no others."""
         complete(Path(config.site_dir), self._scripts)
+        self._kept.tidy()
+
+    def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
+        """Draw no more for a site that is not built."""
+        self._drawing.stop()
 
     def on_serve(
         self,
@@ -149,11 +184,14 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def _files(self, config: MkDocsConfig) -> list[File]:
         texts = {**self._site.pages, **self._site.files}
-        texts.update(drawn_files(self._site, self._drawer))
-        texts[f"{ASSETS}/vega.js"] = self._drawer.library()
-        made = [File.generated(config, uri, content=content) for uri, content in texts.items()]
+        late = dict(drawn_files(self._site, self._drawer))
+        late[f"{ASSETS}/vega.js"] = self._drawer.library
         results = self._site.results.items()
-        return made + [File.generated(config, uri, abs_src_path=str(path)) for uri, path in results]
+        return [
+            *(File.generated(config, uri, content=content) for uri, content in texts.items()),
+            *(LateFile.of(config, uri, make) for uri, make in late.items()),
+            *(File.generated(config, uri, abs_src_path=str(path)) for uri, path in results),
+        ]
 
     def _templates(self, config: MkDocsConfig) -> Path:
         if self.config.templates is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -32,7 +33,7 @@ class Drawer:
 
     def draw(self, figure: Figure) -> Drawing:
         """The drawing of a figure; Altair and vl-convert are loaded only where none is kept."""
-        path = self.folder / f"{_key(repr(figure.chart))}.json"
+        path = self.drawing(figure)
         kept = _read(path)
         if kept is None:
             kept = _drawn(figure)
@@ -41,7 +42,7 @@ class Drawer:
 
     def picture(self, svg: str) -> bytes:
         """An SVG as PNG, a pixel for each of its units."""
-        path = self.folder / f"{_key(svg)}.png"
+        path = self.painting(svg)
         if not path.is_file():
             import vl_convert  # noqa: PLC0415  a kept picture needs no vl-convert
 
@@ -50,12 +51,25 @@ class Drawer:
 
     def library(self) -> str:
         """Vega, Vega-Lite and vega-embed as one script, the very versions that draw the SVG."""
-        path = self.folder / f"vega-{version('vl-convert-python')}.js"
+        path = self.bundle
         if not path.is_file():
             import vl_convert  # noqa: PLC0415  a kept library needs no vl-convert
 
             _write(path, vl_convert.javascript_bundle(_EXPORTS))
         return path.read_text(encoding="utf-8")
+
+    def drawing(self, figure: Figure) -> Path:
+        """Where the drawing of a figure is kept."""
+        return self.folder / f"{_key(repr(figure.chart))}.json"
+
+    def painting(self, svg: str) -> Path:
+        """Where the PNG of an SVG is kept."""
+        return self.folder / f"{_key(svg)}.png"
+
+    @property
+    def bundle(self) -> Path:
+        """Where the chart library is kept."""
+        return self.folder / f"vega-{version('vl-convert-python')}.js"
 
 
 def _drawn(figure: Figure) -> Drawing:
@@ -88,6 +102,6 @@ def _read(path: Path) -> Drawing | None:
 
 def _write(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f"{path.suffix}.part")
+    part = path.with_suffix(f"{path.suffix}.{os.getpid()}.part")
     part.write_bytes(content.encode() if isinstance(content, str) else content)
     part.replace(path)

@@ -142,11 +142,7 @@ def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
     """The latest environment of each host that was measured."""
-    latest = {
-        stored.result.environment.fingerprint: stored.result
-        for stored in sorted(
-            report.inputs.stored, key=lambda one: one.result.measurement.started_at
-        )
-        if stored.result.hardware == hardware.id
-    }
+    mine = report.results_on(hardware)
+    ordered = sorted(mine, key=lambda one: one.measurement.started_at)
+    latest = {one.environment.fingerprint: one for one in ordered}
     return [result.environment for result in latest.values()]

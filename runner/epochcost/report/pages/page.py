@@ -25,6 +25,7 @@ from epochcost.report.observations import (
 from epochcost.report.rows import GOALS, Goal, Row, priced
 from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.subjects import Subject
+from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
@@ -127,6 +128,10 @@ class Report:
         """Every workload that was timed on one kind of machine."""
         return self._observations_by_hardware.get(hardware.id, ())
 
+    def results_on(self, hardware: Hardware) -> tuple[Result, ...]:
+        """Every stored result of one kind of machine, in the order of the files."""
+        return self._results_by_hardware.get(hardware.id, ())
+
     def answers_of(self, subject: Subject) -> Mapping[Goal, Answer]:
         """The answer to each goal that a workload was timed for, among all machines."""
         return self._answers.get(subject, {})
@@ -142,6 +147,11 @@ class Report:
     @cached_property
     def _observations_by_hardware(self) -> Mapping[str, tuple[Observation, ...]]:
         return grouped(self.observations, lambda one: one.machine.hardware)
+
+    @cached_property
+    def _results_by_hardware(self) -> Mapping[str, tuple[Result, ...]]:
+        results = (stored.result for stored in self.inputs.stored)
+        return grouped(results, lambda result: result.hardware)
 
     @cached_property
     def _answers(self) -> Mapping[Subject, Mapping[Goal, Answer]]:

@@ -1,0 +1,160 @@
+"""The finished page: its HTML in the theme's frame, kept by all that the frame shows.
+
+That is the page, the whole navigation, the configuration and the templates. It is kept under
+Material alone, beside no plugin and no hook but those known here, and only where no template of the
+site's own shows when it was built: what others do to a page cannot be said.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, Template
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from mkdocs.structure.nav import Navigation, Section
+from mkdocs.structure.pages import Page
+
+from epochcost.report.keeping.conversion import contents
+from epochcost.report.keeping.entries import PLUGINS
+from epochcost.report.keeping.shelf import Shelf, digest
+
+# Plugins that do nothing to a page but what is said here.
+KNOWN = frozenset({*PLUGINS, "epochcost"})
+_PACKAGES = ("mkdocs", "mkdocs-material", "jinja2", "markupsafe")
+# Folders whose templates change with the version of their package only.
+_PACKAGED = tuple(
+    Path(spec.origin).parent
+    for spec in (find_spec("material"), find_spec("mkdocs"))
+    if spec is not None and spec.origin is not None
+)
+_OF_A_BUILD = re.compile(rb"build_date_utc|update_date")
+# The last three say which pages there are, which `shown_by_all` says too.
+_APART = ("plugins", "hooks", "theme", "exclude_docs", "draft_docs", "not_in_nav")
+
+
+class _UnsaidError(Exception):
+    """A value that cannot be said in JSON."""
+
+
+def frame(config: MkDocsConfig, policy: str) -> str | None:
+    """All that shapes every page's frame but the pages; None where a part cannot be said."""
+    if config.theme.name != "material" or config.hooks or not KNOWN.issuperset(config.plugins):
+        return None
+    own = _own_files(config.theme.dirs)
+    if any(_OF_A_BUILD.search(content) for content in own.values()):
+        return None
+    try:
+        return digest(
+            [version(package) for package in _PACKAGES],
+            {path: hashlib.sha256(content).hexdigest() for path, content in own.items()},
+            {key: _said(value) for key, value in config.items() if key not in _APART},
+            {name: _said(plugin.config) for name, plugin in config.plugins.items()},
+            [_said(config.theme), config.theme.dirs, policy],
+        )
+    except _UnsaidError:
+        return None
+
+
+def _own_files(folders: Iterable[str]) -> dict[str, bytes]:
+    """The contents of all files of folders that belong to no package."""
+    own = (
+        Path(folder)
+        for folder in folders
+        if not any(Path(folder).is_relative_to(package) for package in _PACKAGED)
+    )
+    return {
+        str(path): path.read_bytes()
+        for folder in own
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _said(value: Any) -> Any:
+    """A value of the configuration as JSON has it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _said(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_said(part) for part in value]
+    if isinstance(value, Path | dt.date) or type(value).__name__ == "Locale":
+        return str(value)
+    raise _UnsaidError
+
+
+def shown_by_all(nav: Navigation, files: Files) -> str:
+    """The navigation, and of every page what others may show of it."""
+    pages = [file.page for file in files.documentation_pages() if file.page is not None]
+    return digest([_entry(item) for item in nav.items], [_about(page) for page in pages])
+
+
+def _entry(item: Any) -> Any:
+    if isinstance(item, Section):
+        return [item.title, [_entry(child) for child in item.children]]
+    return [str(item.title), getattr(item, "url", None), isinstance(item, Page)]
+
+
+def _about(page: Page) -> Any:
+    return [
+        page.file.src_uri,
+        str(page.title),
+        page.url,
+        page.canonical_url,
+        page.edit_url,
+        repr(page.meta),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEnvironment:
+    """Stands in for the theme's environment where MkDocs takes a page's template from it."""
+
+    environment: Environment
+    shelf: Shelf
+    shape: str
+
+    def get_template(self, name: str) -> KeptTemplate:
+        """As Jinja does."""
+        return KeptTemplate(self.environment.get_template(name), self.shelf, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTemplate:
+    """Renders a page only where it is not kept; what is no page is rendered always."""
+
+    template: Template
+    shelf: Shelf
+    shape: str
+
+    def render(self, context: Mapping[str, Any]) -> str:
+        """As Jinja does."""
+        page = context.get("page")
+        if not isinstance(page, Page):
+            return self.template.render(context)
+        key = digest(self.shape, self.template.name, _shown(page))
+        kept = self.shelf.read(page.file.src_uri, key)
+        if kept is None:
+            kept = self.template.render(context)
+            self.shelf.write(page.file.src_uri, key, kept)
+        return str(kept)
+
+
+def _shown(page: Page) -> Any:
+    """What only the page's own frame shows; the rest is in `shown_by_all`."""
+    beside = (page.previous_page, page.next_page)
+    return [
+        page.file.src_uri,
+        page.content,
+        contents(page),
+        [other and other.file.src_uri for other in beside],
+    ]
