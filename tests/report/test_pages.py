@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,14 @@ def test_tables_are_tables(site: Site) -> None:
     lines = "\n".join(site.pages.values()).splitlines()
     assert any(line.startswith("| --- |") for line in lines)
     assert [line for line in lines if line.startswith("|") and "&#45;&#45;&#45;" in line] == []
+
+
+def test_headings_stand_apart_from_tables(site: Site) -> None:
+    """A heading right below a table's row would become a row of it."""
+    for uri, page in site.pages.items():
+        lines = page.splitlines()
+        under = [one for before, one in pairwise(lines) if before and one.startswith("## ")]
+        assert under == [], uri
 
 
 def test_pieces_of_sentences_keep_their_blanks(site: Site) -> None:

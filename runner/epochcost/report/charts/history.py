@@ -35,7 +35,8 @@ class HistoryChart:
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart, _HEIGHT, "Step time over the first, by day of measuring.")
+        description = "Step time over the first, by day of measuring."
+        return theme.finished(chart, _HEIGHT, description, long_names=True)
 
 
 def _layers(alt: Any, chart: HistoryChart) -> list[Any]:

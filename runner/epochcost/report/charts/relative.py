@@ -74,7 +74,7 @@ def _break_even(alt: Any, scale: Any) -> list[Any]:
     x = alt.X("value:Q", scale=scale)
     return [
         one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)").encode(x=x),
-        one.mark_text(align="left", dx=5, dy=8, color="var(--ec-ink)").encode(
+        one.mark_text(align="center", dy=-7, color="var(--ec-ink)").encode(
             x=x, y=alt.value(0), text="words:N"
         ),
     ]

@@ -81,14 +81,18 @@ def faded(alt: Any, picked: Any) -> Any:
     return alt.OpacityValue(0.15, condition={"param": picked.name, "value": 1})
 
 
-def finished(chart: Any, height: int, description: str, *, paired: bool = False) -> dict[str, Any]:
+def finished(
+    chart: Any, height: int, description: str, *, paired: bool = False, long_names: bool = False
+) -> dict[str, Any]:
     """The spec of a chart with size, config and description, as both renderers take it.
 
-    A paired chart has half the width, and its legends stand below each other.
+    A paired chart has half the width. Its legend is one column, as one of long names is.
 
     Altair validates each part as it is made; the whole is left to the tests.
     """
-    legend = {**CONFIG["legend"], "columns": 1} if paired else CONFIG["legend"]
+    legend = dict(CONFIG["legend"])
+    if paired or long_names:
+        legend |= {"columns": 1, "labelLimit": PAIRED if paired else WIDTH}
     return {
         **chart.to_dict(validate=False),
         "width": PAIRED if paired else WIDTH,
