@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.graphs.arena import Arena, Place
+from epochcost.graphs.arena import Arena
 
 MIB = 2**20
 
@@ -15,8 +15,8 @@ MIB = 2**20
 def test_requests_are_rounded_and_split_from_the_first_region() -> None:
     """A byte takes 256, the next chunk lies right behind it, and both touch one page."""
     arena = Arena()
-    assert arena.take(1) == Place(0, 0)
-    assert arena.take(257) == Place(0, 256)
+    first = arena.take(1)
+    assert arena.take(257) == first + 256
     assert arena.touched_bytes == 4096
 
 
@@ -46,46 +46,64 @@ def test_a_chunk_less_than_twice_a_request_is_given_whole() -> None:
     arena.take(256)
     arena.give_back(first)
     assert arena.take(768) == first
-    assert arena.take(256).offset == 1024 + 256
+    assert arena.take(256) == first + 1024 + 256
+
+
+def test_of_equal_chunks_the_latest_region_s_is_taken() -> None:
+    """Regions come to lie below those before them, and the lowest address is taken."""
+    arena = Arena()
+    early, late = arena.take(5 * MIB), arena.take(5 * MIB)
+    assert late < early
+    arena.give_back(late)
+    arena.give_back(early)
+    assert [arena.take(5 * MIB), arena.take(5 * MIB)] == [late, early]
+    assert arena.touched_bytes == 10 * MIB
+
+
+def test_regions_are_never_joined() -> None:
+    """What two neighbours have together holds no request."""
+    arena = Arena()
+    places = [arena.take(size * MIB) for size in (1, 2)]
+    for place in places:
+        arena.give_back(place)
+    assert arena.take(3 * MIB) not in places
 
 
 def test_regions_double() -> None:
     """What finds no room gets a region of a power of two, of which only what is used is touched."""
     arena = Arena()
-    assert arena.take(5 * MIB) == Place(0, 0)
-    assert arena.take(5 * MIB) == Place(1, 0)
-    assert arena.take(9 * MIB) == Place(2, 0)
+    first, second, third = (arena.take(size * MIB) for size in (5, 5, 9))
+    assert second <= first - 8 * MIB
+    assert third <= second - 16 * MIB
     assert arena.touched_bytes == 19 * MIB
 
 
 @given(st.lists(st.tuples(st.integers(1, 3 * MIB), st.booleans()), max_size=60))
 def test_chunks_never_overlap(requests: list[tuple[int, bool]]) -> None:
     """Whatever is taken and given back, live chunks are apart and the touched bytes cover them."""
-    arena, live = Arena(), dict[Place, int]()
+    arena, live = Arena(), dict[int, int]()
     for size, gives_back in requests:
         if gives_back and live:
             place = next(iter(live))
             del live[place]
             arena.give_back(place)
         live[arena.take(size)] = size
-    ends = sorted((p.region, p.offset, p.offset + size) for p, size in live.items())
-    for (region, _, end), (other, start, _) in pairwise(ends):
-        assert region != other or end <= start
+    for (place, size), (following, _) in pairwise(sorted(live.items())):
+        assert place + size <= following
     assert sum(live.values()) <= arena.touched_bytes
 
 
 @given(st.lists(st.tuples(st.integers(1, 3 * MIB), st.booleans()), max_size=60))
 def test_a_page_is_touched_once(requests: list[tuple[int, bool]]) -> None:
     """However often requests lie over the same pages, those count as many as there are."""
-    arena, pages, live = Arena(), set[tuple[int, int]](), list[Place]()
+    arena, pages, live = Arena(), set[int](), list[int]()
     for size, gives_back in requests:
         if gives_back and live:
             arena.give_back(live.pop(0))
         place = arena.take(size)
         live.append(place)
         whole = -(-size // 256) * 256
-        touched = range(place.offset // 4096, -(-(place.offset + whole) // 4096))
-        pages |= {(place.region, page) for page in touched}
+        pages |= set(range(place // 4096, -(-(place + whole) // 4096)))
     assert arena.touched_bytes == 4096 * len(pages)
 
 

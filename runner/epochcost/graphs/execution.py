@@ -105,12 +105,19 @@ def _is_small(tensor: onnx.TensorProto) -> bool:
 
 
 def _reading(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """The node with its inputs under the names of what stayed."""
-    if names.keys().isdisjoint(node.input):
+    """The node with its inputs under the names of what stayed.
+
+    CastLike is written out as a Cast, late enough not to be folded: what it is cast like is not
+    waited for.
+    """
+    is_like = node.op_type == "CastLike"
+    if names.keys().isdisjoint(node.input) and not is_like:
         return node
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
-    copy.input[:] = [names.get(name, name) for name in node.input]
+    copy.op_type = "Cast" if is_like else node.op_type
+    read = node.input[:1] if is_like else node.input
+    copy.input[:] = [names.get(name, name) for name in read]
     return copy
 
 

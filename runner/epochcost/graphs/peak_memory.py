@@ -16,9 +16,10 @@ import numpy as np
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.arena import Arena, Place
+from epochcost.graphs.arena import Arena
 from epochcost.graphs.counting import Shapes, static_shapes
 from epochcost.graphs.execution import Execution, execution, reads
+from epochcost.graphs.layouts import with_blocked_pools
 from epochcost.graphs.products import taken_in
 from epochcost.graphs.scratch import scratch_bytes
 from epochcost.graphs.tensors import item_bytes
@@ -47,8 +48,9 @@ _IN_PLACE = _ACTIVATIONS | {"Cast", "LogSoftmax", "Not", "ScatterElements", "Sof
 # Requests as they are known, and with sizes up to so much larger: what is lost between tensors
 # hangs on the exact sequence, which the runtime's fusions change a little.
 _PLAYS, _SPREAD = 3, 0.02
-# Of the loss that is played, what measured steps lost in the middle (docs/performance.md).
-_LOST = 0.8
+# The first run finds the arena without regions, later ones all of them with free chunks, of which
+# they may take others.
+_RUNS = 2
 Sizes = Callable[[int], int]
 
 
@@ -61,7 +63,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
     """
     buffers = _buffers(model, static_shapes(model) if shapes is None else shapes)
     lost = fmean(buffers.lost(_perturbed(play)) for play in range(_PLAYS))
-    return round(buffers.most_bytes() * (1 + _LOST * lost))
+    return round(buffers.most_bytes() * (1 + lost))
 
 
 def _perturbed(play: int) -> Sizes:
@@ -103,9 +105,10 @@ class _Buffers:
     done: Sequence[Sequence[str]]
 
     def lost(self, sizes: Sizes) -> float:
-        """What an arena holds after a run beyond the most in use at once, as a share of that."""
+        """What an arena holds after runs beyond the most in use at once, as a share of that."""
         arena = Arena()
-        self.play(arena, sizes)
+        for _ in range(_RUNS):
+            self.play(arena, sizes)
         most = self.most_bytes(sizes)
         return arena.touched_bytes / most - 1 if most else 0.0
 
@@ -122,7 +125,7 @@ class _Buffers:
 
     def play(self, arena: Arena, sizes: Sizes) -> None:
         """Ask an arena for all that one run asks for."""
-        places: dict[str, Place] = {}
+        places: dict[str, int] = {}
         for taken, scratch, done in zip(self.taken, self.scratch, self.done, strict=True):
             places.update({name: arena.take(sizes(size)) for name, size in taken.items()})
             for place in [arena.take(sizes(size)) for size in scratch]:
@@ -132,10 +135,12 @@ class _Buffers:
 
 
 def _buffers(model: onnx.ModelProto, shapes: Shapes) -> _Buffers:
-    run, widths = execution(model), item_bytes(model)
+    widths = item_bytes(model)
+    run, plain = with_blocked_pools(execution(model), shapes, widths)
     outside = {value.name for value in (*model.graph.input, *model.graph.output)} | run.constants
 
     def size(name: str) -> int:
+        name = plain.get(name, name)
         if name not in widths or name not in shapes:
             raise ModelError(f"value {name!r}: demanded a tensor to count with")
         return math.prod(shapes[name]) * widths[name]

@@ -14,6 +14,9 @@ import onnx
 from epochcost.graphs.counting import Shapes
 
 _FLOAT_BYTES = 4
+# MLAS convolves segments of 128 positions, of each of which 128 columns are spread at a time
+# (convolve.cpp: MLAS_CONV_WORKING_BUFFER_SIZE_PER_THREAD); one for a thread.
+_SEGMENT_BYTES = 128 * 128 * _FLOAT_BYTES
 Scratch = Callable[[onnx.NodeProto, Shapes], Sequence[int]]
 
 
@@ -28,10 +31,28 @@ def _where(node: onnx.NodeProto, shapes: Shapes) -> Sequence[int]:
     return [_FLOAT_BYTES * math.prod(shapes[node.output[0]])] * 2
 
 
+def _conv(node: onnx.NodeProto, shapes: Shapes) -> Sequence[int]:
+    """One image's columns where a group has more filters than positions, else those of a segment.
+
+    Single taps at every position are a product of matrices as they lie.
+    """
+    x, kernels, y = (shapes[name] for name in (*node.input[:2], node.output[0]))
+    positions = math.prod(y[2:])
+    if math.prod(kernels[2:]) == 1 and x[2:] == y[2:]:
+        return []
+    if kernels[0] * kernels[1] > positions * x[1]:
+        return [_FLOAT_BYTES * math.prod(kernels[1:]) * positions]
+    return [_SEGMENT_BYTES]
+
+
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> Sequence[int]:
     """One image's columns: [features / group · kernel, positions of the input]."""
     x, kernels = shapes[node.input[0]], shapes[node.input[1]]
     return [_FLOAT_BYTES * math.prod(kernels[1:]) * math.prod(x[2:])]
 
 
-_SCRATCH: Mapping[str, Scratch] = {"ConvTranspose": _conv_transpose, "Where": _where}
+_SCRATCH: Mapping[str, Scratch] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Where": _where,
+}
