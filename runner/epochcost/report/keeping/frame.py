@@ -37,8 +37,8 @@ _PACKAGED = tuple(
     if spec is not None and spec.origin is not None
 )
 _OF_A_BUILD = re.compile(rb"build_date_utc|update_date")
-# The last three say which pages there are, which `shown_by_all` says too.
-_APART = ("plugins", "hooks", "theme", "exclude_docs", "draft_docs", "not_in_nav")
+# The next three say which pages there are, which `shown_by_all` says too; strictness shows nowhere.
+_APART = ("plugins", "hooks", "theme", "exclude_docs", "draft_docs", "not_in_nav", "strict")
 
 
 class _UnsaidError(Exception):
