@@ -87,7 +87,7 @@ def test_prices_stand_by_provider(site: Site) -> None:
     Names that differ in signs only share one, for their addresses would meet.
     """
     section = site.pages["prices.md"].partition("## Others")[2].partition("\n## ")[0]
-    current, _, earlier = section.partition('<details markdown="1">')
+    current, _, earlier = section.partition('<details class="ec-fold" markdown="1">')
     assert current.count("(machines/idle-") == 20
     assert "1 earlier price</summary>" in earlier
     assert earlier.count("(machines/idle-") == 1

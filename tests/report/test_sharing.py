@@ -34,7 +34,8 @@ def site_fixture(inputs: Inputs, project: Path) -> Site:
 @pytest.fixture(scope="module", name="drawn")
 def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | bytes]:
     """Every drawn file of the site by address."""
-    return dict(drawn_files(site, Drawer(tmp_path_factory.mktemp("drawn"))))
+    files = drawn_files(site, Drawer(tmp_path_factory.mktemp("drawn")))
+    return {uri: made() for uri, made in files}
 
 
 def _texts(svg: str) -> list[str]:
