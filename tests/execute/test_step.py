@@ -26,7 +26,12 @@ from epochcost.plan.trial import Trial
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
-MODELS = ("mnist-mlp", "mnist-cnn", "lstm-text-generation", "lstm-char-cnn-small")
+MODELS = (
+    "mnist-mlp",
+    "mnist-cnn",
+    "lstm-text-generation",
+    pytest.param("lstm-char-cnn-small", marks=pytest.mark.slow),
+)
 
 
 def training_job(name: str, folder: Path) -> Job:

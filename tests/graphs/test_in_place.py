@@ -28,8 +28,10 @@ MODELS = (
     "lstm-text-generation",
     "lstm-char-cnn-small",
     "imdb-fasttext",
-    "nanogpt-characters",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("cifar10-resnet44", "bert-base-128")),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("nanogpt-characters", "cifar10-resnet44", "bert-base-128")
+    ),
 )
 HEAD = "step (float[4,4] w, float[4,4] g, float[4,4] x) => (float[4,4] after, float[4,4] y)"
 CASES = {
