@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from statistics import fmean
 
-import numpy as np
 import onnx
 
 from epochcost.errors import ModelError
@@ -45,13 +43,9 @@ _ACTIVATIONS = frozenset(
     }
 )
 _IN_PLACE = _ACTIVATIONS | {"Cast", "LogSoftmax", "Not", "ScatterElements", "Softmax"}
-# Requests as they are known, and with sizes up to so much larger: what is lost between tensors
-# hangs on the exact sequence, which the runtime's fusions change a little.
-_PLAYS, _SPREAD = 3, 0.02
 # The first run finds the arena without regions, later ones all of them with free chunks, of which
 # they may take others.
 _RUNS = 2
-Sizes = Callable[[int], int]
 
 
 def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
@@ -62,25 +56,10 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
     is not static, and for a value that is no tensor.
     """
     buffers = _buffers(model, static_shapes(model) if shapes is None else shapes)
-    lost = fmean(buffers.lost(_perturbed(play)) for play in range(_PLAYS))
-    return round(buffers.most_bytes() * (1 + lost))
-
-
-def _perturbed(play: int) -> Sizes:
-    """Sizes as they are for play 0, else each a little larger, and equal ones equally so."""
-    if not play:
-        return _as_known
-    draw = np.random.default_rng(play)
-    factors: dict[int, float] = {}
-
-    def perturbed(size: int) -> int:
-        return round(size * factors.setdefault(size, float(draw.uniform(1, 1 + _SPREAD))))
-
-    return perturbed
-
-
-def _as_known(size: int) -> int:
-    return size
+    arena = Arena()
+    for _ in range(_RUNS):
+        buffers.play(arena)
+    return arena.touched_bytes
 
 
 def folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
@@ -104,31 +83,12 @@ class _Buffers:
     scratch: Sequence[Sequence[int]]
     done: Sequence[Sequence[str]]
 
-    def lost(self, sizes: Sizes) -> float:
-        """What an arena holds after runs beyond the most in use at once, as a share of that."""
-        arena = Arena()
-        for _ in range(_RUNS):
-            self.play(arena, sizes)
-        most = self.most_bytes(sizes)
-        return arena.touched_bytes / most - 1 if most else 0.0
-
-    def most_bytes(self, sizes: Sizes = _as_known) -> int:
-        """The most that is in use at once."""
-        live: dict[str, int] = {}
-        held = most = 0
-        for taken, scratch, done in zip(self.taken, self.scratch, self.done, strict=True):
-            live.update((name, sizes(size)) for name, size in taken.items())
-            held += sum(live[name] for name in taken)
-            most = max(most, held + sum(map(sizes, scratch)))
-            held -= sum(live.pop(name) for name in done)
-        return most
-
-    def play(self, arena: Arena, sizes: Sizes) -> None:
+    def play(self, arena: Arena) -> None:
         """Ask an arena for all that one run asks for."""
         places: dict[str, int] = {}
         for taken, scratch, done in zip(self.taken, self.scratch, self.done, strict=True):
-            places.update({name: arena.take(sizes(size)) for name, size in taken.items()})
-            for place in [arena.take(sizes(size)) for size in scratch]:
+            places.update({name: arena.take(size) for name, size in taken.items()})
+            for place in [arena.take(size) for size in scratch]:
                 arena.give_back(place)
             for name in done:
                 arena.give_back(places.pop(name))
