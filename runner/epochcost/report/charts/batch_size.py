@@ -54,9 +54,9 @@ class BatchSize:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self, dict(self.colours)))
+        layers = _layers(alt, self, dict(self.colours))
         description = f"Batch size against {self.title}."
-        return theme.finished(chart, _HEIGHT, description, paired=self.paired)
+        return theme.finished(layers, _HEIGHT, description, paired=self.paired)
 
 
 def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]:

@@ -31,9 +31,9 @@ class BillingSteps:
         """A line for each rule, over durations."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self))
+        layers = _layers(alt, self)
         words = "Effective price of an hour over its list price, by the duration of a job."
-        return theme.finished(chart, _HEIGHT, words)
+        return theme.finished(layers, _HEIGHT, words)
 
 
 def _layers(alt: Any, chart: BillingSteps) -> list[Any]:

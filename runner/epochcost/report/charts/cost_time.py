@@ -38,9 +38,9 @@ class CostTime:
         """Points by machine (colour) and kind (shape), error bars, and the frontier as a line."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self, dict(self.colours)))
+        layers = _layers(alt, self, dict(self.colours))
         description = f"Cost against time of one {self.job}, by machine and price plan."
-        return theme.finished(chart, _HEIGHT, description)
+        return theme.finished(layers, _HEIGHT, description)
 
 
 def _layers(alt: Any, chart: CostTime, colours: Mapping[str, int]) -> list[Any]:

@@ -39,8 +39,8 @@ class Dots:
 
         lines = max(dot.label.count("\n") + 1 for dot in self.dots)
         height = (_LINE_HEIGHT * lines + _ROW_GAP) * len({dot.label for dot in self.dots})
-        chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart, height, f"{self.title}, by machine.")
+        layers = _layers(alt, self)
+        return theme.finished(layers, height, f"{self.title}, by machine.")
 
 
 def _layers(alt: Any, chart: Dots) -> list[Any]:

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.theme import unchecked
 
 _PACKAGES = ("altair", "vl-convert-python")
 # What of the library the pages use.
@@ -75,7 +76,8 @@ class Drawer:
 def _drawn(figure: Figure) -> Drawing:
     import vl_convert  # noqa: PLC0415  a kept drawing needs no vl-convert
 
-    spec = figure.chart.spec()
+    with unchecked():
+        spec = figure.chart.spec()
     return Drawing(json.dumps(spec, separators=(",", ":")), vl_convert.vegalite_to_svg(spec))
 
 

@@ -34,9 +34,9 @@ class HistoryChart:
         """Lines with error bars over time, a rule at 1, and rings where a step is significant."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self))
+        layers = _layers(alt, self)
         description = "Step time over the first, by day of measuring."
-        return theme.finished(chart, _HEIGHT, description, long_names=True)
+        return theme.finished(layers, _HEIGHT, description, long_names=True)
 
 
 def _layers(alt: Any, chart: HistoryChart) -> list[Any]:

@@ -34,8 +34,8 @@ class LatencyChart:
         """A line for each machine (colour) and percentile (dash and shape), on log axes."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart, _HEIGHT, "Latency percentiles against the rate.")
+        layers = _layers(alt, self)
+        return theme.finished(layers, _HEIGHT, "Latency percentiles against the rate.")
 
 
 def _layers(alt: Any, chart: LatencyChart) -> list[Any]:

@@ -34,8 +34,8 @@ class PriceHistory:
         """Steps from date to date: a price holds until another is read."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart, _HEIGHT, "Price of one hour over its dates, by plan.")
+        layers = _layers(alt, self)
+        return theme.finished(layers, _HEIGHT, "Price of one hour over its dates, by plan.")
 
 
 def _layers(alt: Any, chart: PriceHistory) -> list[Any]:

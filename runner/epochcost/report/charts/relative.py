@@ -33,7 +33,7 @@ class RelativeChart:
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         height = _ROW_HEIGHT * len({one.machine for one in self.ratios})
-        return theme.finished(alt.layer(*_layers(alt, self)), height, f"{self.title}, by machine.")
+        return theme.finished(_layers(alt, self), height, f"{self.title}, by machine.")
 
 
 def _layers(alt: Any, chart: RelativeChart) -> list[Any]:

@@ -44,9 +44,9 @@ class RentOrBuy:
         """Solid the owned line, dashed the rented ones, and a ring at each crossing."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self))
+        layers = _layers(alt, self)
         description = "Cost of a month against hours of use: one machine bought, and rented ones."
-        return theme.finished(chart, _HEIGHT, description)
+        return theme.finished(layers, _HEIGHT, description)
 
 
 def _layers(alt: Any, chart: RentOrBuy) -> list[Any]:

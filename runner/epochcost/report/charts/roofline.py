@@ -52,8 +52,8 @@ class RooflineChart:
         """Points by work (colour) and kind of figure (shape), and the roof as a line."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart, _HEIGHT, "Achieved operations per second below the roof.")
+        layers = _layers(alt, self)
+        return theme.finished(layers, _HEIGHT, "Achieved operations per second below the roof.")
 
 
 def _layers(alt: Any, chart: RooflineChart) -> list[Any]:

@@ -37,8 +37,8 @@ class ScalingChart:
         """Lines with points and error bars over a logarithmic axis of vCPUs, and the ideal."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        chart = alt.layer(*_layers(alt, self))
-        return theme.finished(chart, _HEIGHT, "Speed-up against vCPUs.")
+        layers = _layers(alt, self)
+        return theme.finished(layers, _HEIGHT, "Speed-up against vCPUs.")
 
 
 def _layers(alt: Any, chart: ScalingChart) -> list[Any]:

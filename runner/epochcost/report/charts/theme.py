@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from epochcost.report.charts.palette import series_colour
@@ -82,19 +83,28 @@ def faded(alt: Any, picked: Any) -> Any:
 
 
 def finished(
-    chart: Any, height: int, description: str, *, paired: bool = False, long_names: bool = False
+    layers: Sequence[Any],
+    height: int,
+    description: str,
+    *,
+    paired: bool = False,
+    long_names: bool = False,
 ) -> dict[str, Any]:
-    """The spec of a chart with size, config and description, as both renderers take it.
+    """The spec of layered charts with size, config and description, as both renderers take it.
 
     A paired chart has half the width. Its legend is one column, as one of long names is.
 
-    Altair validates each part as it is made; the whole is left to the tests.
+    Altair validates each part as it is made, where that is not turned off; the whole is left to the
+    tests.
     """
+    import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
     legend = dict(CONFIG["legend"])
     if paired or long_names:
         legend |= {"columns": 1, "labelLimit": PAIRED if paired else WIDTH}
     return {
-        **chart.to_dict(validate=False),
+        "$schema": alt.SCHEMA_URL,
+        **_layered(layers),
         "width": PAIRED if paired else WIDTH,
         "height": height,
         "autosize": AUTOSIZE,
@@ -102,6 +112,43 @@ def finished(
         "description": description,
         "padding": 4,
     }
+
+
+def unchecked() -> AbstractContextManager[None]:
+    """Within it Altair builds parts without validating each, which takes most of its time."""
+    from altair.utils.schemapi import debug_mode  # noqa: PLC0415  a cached drawing needs no Altair
+
+    return debug_mode(False)
+
+
+def _layered(layers: Sequence[Any]) -> dict[str, Any]:
+    """What `alt.layer` makes of charts, which copies all rows several times.
+
+    Rows that all layers draw stand once.
+    """
+    shared = len({id(layer.data) for layer in layers}) == 1
+    units = [_unit(layer) if shared else {"data": _data(layer), **_unit(layer)} for layer in layers]
+    data = {"data": _data(layers[0])} if shared else {}
+    params = [
+        {**param, "views": [unit.setdefault("name", f"view_{at}")]}
+        for at, unit in enumerate(units)
+        for param in unit.pop("params", ())
+    ]
+    return {"layer": units, **data, **({"params": params} if params else {})}
+
+
+def _unit(layer: Any) -> dict[str, Any]:
+    """A layer without its data, of which Altair needs nothing: every field says its type."""
+    import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+    bare = layer.copy(deep=False)
+    bare.data = alt.Undefined
+    unit: dict[str, Any] = bare.to_dict(validate=False, context={"top_level": False, "data": None})
+    return unit
+
+
+def _data(layer: Any) -> dict[str, Any]:
+    return {"values": layer.data["values"]}
 
 
 def as_json(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
