@@ -53,7 +53,7 @@ def _forked(work: Callable[[ItemT], object], items: Sequence[ItemT]) -> int:
     if child:
         return child
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    logging.disable()
+    _hush()
     # The parent's objects stay where they are: a search for cycles would copy all of them.
     gc.freeze()
     try:
@@ -62,3 +62,10 @@ def _forked(work: Callable[[ItemT], object], items: Sequence[ItemT]) -> int:
     finally:
         # Nothing of the parent is to be flushed, closed or caught here.
         os._exit(0)
+
+
+def _hush() -> None:
+    """Show no message of this process; work that listens for messages itself still hears them."""
+    for logger in (logging.root, *map(logging.getLogger, logging.root.manager.loggerDict)):
+        logger.handlers.clear()
+    logging.root.addHandler(logging.NullHandler())
