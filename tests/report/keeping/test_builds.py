@@ -48,7 +48,8 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_project(tmp_path_factory.mktemp("kept"))
     (folder / "docs/method").mkdir(parents=True, exist_ok=True)
     (folder / "docs/method/linking.md").write_text(
-        "# Linking\n\nTo [prices](../prices.md#none-such), [another](beside.md), [none](nowhere.md).\n",
+        "# Linking\n\nTo [prices](../prices.md#none-such) and [another](beside.md), and "
+        "[nowhere](nowhere.md).\n",
         encoding="utf-8",
     )
     return folder
