@@ -26,7 +26,7 @@ from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
 from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
 from epochcost.report.charts.theme import WIDTH
-from epochcost.report.injection import inject
+from epochcost.report.injection import inject, shown
 from epochcost.report.tables import Column, Table
 
 HOSTILE = '</template><script>alert(1)</script> & "x"'
@@ -158,7 +158,8 @@ def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) ->
 def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> None:
     """The spec cannot close its template, and a place without a figure stays as it is."""
     place = '<div class="ec-plot" data-ec-figure="{}"></div>'
-    page = inject(place.format("dots") + place.format("unknown"), {"dots": figure("dots")}, drawer)
+    figures = {"dots": shown(figure("dots"), drawer)}
+    page = inject(place.format("dots") + place.format("unknown"), figures)
     assert page.count("</template>") == 1
     assert "<script" not in page
     assert page.endswith(place.format("unknown"))
@@ -171,9 +172,9 @@ def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
     """Its cells are escaped, numbers stand to the right, and no chart is drawn for it."""
     columns = (Column("machine", "Machine"), Column("batch", "Batch", "number"))
     table = Table(columns, ((HOSTILE, 1024), ("b", None)))
-    shown = Figure("f", "Title", "Description", CHARTS["dots"], table)
+    made = Figure("f", "Title", "Description", CHARTS["dots"], table)
     place = '<div class="ec-table" data-ec-table="f"></div>'
-    page = inject(place, {"f": shown}, Drawer(tmp_path))
+    page = inject(place, {"f": shown(made, Drawer(tmp_path))})
     assert page.count("<tr>") == 3
     assert '<td style="text-align: right;">1,024</td>' in page
     assert html.escape(HOSTILE) in page

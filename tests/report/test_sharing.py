@@ -35,7 +35,7 @@ def site_fixture(inputs: Inputs, project: Path) -> Site:
 def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | bytes]:
     """Every drawn file of the site by address."""
     files = drawn_files(site, Drawer(tmp_path_factory.mktemp("drawn")))
-    return {uri: made() for uri, made in files}
+    return {uri: content.make() for uri, content in files}
 
 
 def _texts(svg: str) -> list[str]:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from epochcost.report.additions import Content
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.standalone import standalone
-from epochcost.report.injection import inject
+from epochcost.report.injection import inject, shown, stamps
 from epochcost.report.keeping.processes import Beside, begun_beside
+from epochcost.report.keeping.shelf import digest
 from epochcost.report.site import Site
 
 # How much one process draws before it ends: the memory of what draws grows with every chart.
@@ -21,14 +23,17 @@ _MOST_DRAWN = 250
 Works = Mapping[Path, Callable[[], object]]
 
 
-def drawn_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], str | bytes]]]:
-    """Every such file by its address, and what makes its content: together they are large."""
+def drawn_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, Content]]:
+    """Every such file by its address, made when it is asked for: together they are large."""
+    figures = {name: shown(figure, drawer) for name, figure in site.figures.items()}
     for figure in site.figures.values():
-        yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)
+        drawing = drawer.drawing(figure).name
+        yield f"data/figures/{figure.id}.svg", Content(partial(_picture, figure, drawer), drawing)
     for uri, page in site.embedded.items():
-        yield uri, partial(inject, page, site.figures, drawer)
+        cause = digest(page, stamps(page, figures))
+        yield uri, Content(partial(inject, page, figures), cause)
     for uri, svg in site.cards.items():
-        yield uri, partial(drawer.picture, svg)
+        yield uri, Content(partial(drawer.picture, svg), drawer.painting(svg).name)
 
 
 def _picture(figure: Figure, drawer: Drawer) -> str:

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from epochcost.errors import CapabilityError, InputError
-from epochcost.report.charts.drawing import Drawer
-from epochcost.report.drawn_files import drawn_files
+from epochcost.report.additions import Additions
 from epochcost.report.injection import inject
-from epochcost.report.site import ASSETS, Site
 
 
-def write_site(site: Site, drawer: Drawer, docs: Path, folder: Path) -> int:
+def write_site(added: Additions, docs: Path, folder: Path) -> int:
     """Write hand-written pages, generated ones with their charts, and all files; how many.
 
     Files of the same names are replaced, others stay. Raises InputError where ``folder`` is inside
@@ -26,24 +24,20 @@ def write_site(site: Site, drawer: Drawer, docs: Path, folder: Path) -> int:
     try:
         for source in sorted(path for path in docs.rglob("*") if path.is_file()):
             written.add(_copied(source, folder / source.relative_to(docs)))
-        for uri, path in site.results.items():
+        for uri, path in added.results.items():
             written.add(_copied(path, folder / uri))
-        for uri, content in _contents(site, drawer):
+        for uri, content in _contents(added):
             written.add(_stored(content, folder / uri))
     except OSError as error:
         raise CapabilityError(f"{folder}: cannot write: {error.strerror or error}") from error
     return len(written)
 
 
-def _contents(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
-    for uri, page in site.pages.items():
-        yield uri, inject(page, site.figures, drawer).encode()
-    for uri, content in site.files.items():
-        yield uri, content if isinstance(content, bytes) else content.encode()
-    for uri, made in drawn_files(site, drawer):
-        drawn = made()
-        yield uri, drawn if isinstance(drawn, bytes) else drawn.encode()
-    yield f"{ASSETS}/vega.js", drawer.library().encode()
+def _contents(added: Additions) -> Iterator[tuple[str, bytes]]:
+    for uri, page in added.pages.items():
+        yield uri, inject(page().decode(), added.figures).encode()
+    for uri, content in added.files.items():
+        yield uri, content()
 
 
 def _copied(source: Path, target: Path) -> Path:

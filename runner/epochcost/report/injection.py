@@ -10,9 +10,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
+from functools import partial
 
+from epochcost.report.additions import Shown
 from epochcost.report.charts.drawing import Drawer, Drawing
 from epochcost.report.charts.figure import Figure
+from epochcost.report.keeping.shelf import digest
 from epochcost.report.tables import as_html
 
 _PLACE = re.compile(r'(<div class="ec-(plot|table)" data-ec-(?:figure|table)="([^"]+)">)</div>')
@@ -21,7 +24,20 @@ _PLACE = re.compile(r'(<div class="ec-(plot|table)" data-ec-(?:figure|table)="([
 _JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 
 
-def inject(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
+def shown(figure: Figure, drawer: Drawer) -> Shown:
+    """What pages show of a figure, which is drawn when its chart is asked for."""
+    label = f"{figure.title}. {figure.description}"
+    drawing = drawer.drawing(figure).name
+    return Shown(
+        stamp=digest(label, drawing, repr(figure.table)),
+        label=label,
+        drawing=drawing,
+        plot=lambda: plot(label, drawer.draw(figure)),
+        table=partial(as_html, figure.table),
+    )
+
+
+def inject(page: str, figures: Mapping[str, Shown]) -> str:
     """The page with every figure and its table in their places; unknown ids stay empty."""
 
     def filled(found: re.Match[str]) -> str:
@@ -29,16 +45,21 @@ def inject(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
         figure = figures.get(html.unescape(identifier))
         if figure is None:
             return found.group()
-        inside = _plot(figure, drawer) if kind == "plot" else as_html(figure.table)
-        return f"{opening}{inside}</div>"
+        return f"{opening}{figure.plot() if kind == 'plot' else figure.table()}</div>"
 
     return _PLACE.sub(filled, page)
 
 
-def _plot(figure: Figure, drawer: Drawer) -> str:
-    drawing = drawer.draw(figure)
-    label = html.escape(f"{figure.title}. {figure.description}")
-    picture = f'<div class="ec-static" role="img" aria-label="{label}">{_quiet(drawing)}</div>'
+def stamps(page: str, figures: Mapping[str, Shown]) -> list[str]:
+    """The stamps of what `inject` puts into the page; empty for unknown ids."""
+    found = (figures.get(html.unescape(place[3])) for place in _PLACE.finditer(page))
+    return ["" if figure is None else figure.stamp for figure in found]
+
+
+def plot(label: str, drawing: Drawing) -> str:
+    """A chart as pages show it: a picture that says its label, and the spec beside it."""
+    said = html.escape(label)
+    picture = f'<div class="ec-static" role="img" aria-label="{said}">{_quiet(drawing)}</div>'
     spec = drawing.spec
     for character, escaped in _JSON_IN_HTML:
         spec = spec.replace(character, escaped)

@@ -15,6 +15,7 @@ from epochcost.errors import InputError
 from epochcost.report.collection import without_collection
 from epochcost.report.graph_facts import GraphFacts, read_graph_facts
 from epochcost.report.ratios import StepRatios, read_ratios
+from epochcost.report.sources import RATIOS_FILE
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
 from epochcost.results.limits import BatchLimit, load_limits
@@ -23,7 +24,6 @@ from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
 
 RESULTS_URI = "data/results"
-RATIOS_FILE = "data/step-ratio.json"
 ReadT = TypeVar("ReadT")
 
 

@@ -11,10 +11,10 @@ from mkdocs.structure.files import File
 class LateFile(File):
     """As `File.generated` makes it, with a function in place of the content."""
 
-    _made: Callable[[], str | bytes]
+    _made: Callable[[], bytes]
 
     @classmethod
-    def of(cls, config: MkDocsConfig, uri: str, made: Callable[[], str | bytes]) -> LateFile:
+    def of(cls, config: MkDocsConfig, uri: str, made: Callable[[], bytes]) -> LateFile:
         """The file at an address of the site."""
         file = cls.generated(config, uri, content="")
         assert isinstance(file, cls)
@@ -22,7 +22,7 @@ class LateFile(File):
         return file
 
     @property
-    def _content(self) -> str | bytes:
+    def _content(self) -> bytes:
         return self._made()
 
     @_content.setter

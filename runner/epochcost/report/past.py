@@ -20,7 +20,7 @@ import epochcost.statistics
 from epochcost.errors import CapabilityError, InputError
 from epochcost.plan.trial import Trial
 from epochcost.report.collection import without_collection
-from epochcost.report.repository import blob_contents, git
+from epochcost.report.repository import blob_contents, git, replaced
 from epochcost.results.atomic import write_atomically
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Environment, NotNegative, Positive, Record, Result
@@ -85,7 +85,7 @@ def past_results(folders: Iterable[Path], cache: Path | None = None) -> Past:
 def _in_folder(folder: Path, known: _Known, left_out: list[str]) -> dict[str, PastResult | None]:
     if not folder.is_dir():
         return {}
-    blobs = [*dict.fromkeys(_replaced(folder))]
+    blobs = [*dict.fromkeys(replaced(folder))]
     if git(folder, "rev-parse", "--is-shallow-repository").strip() == b"true":
         left_out.append("This is a shallow clone: what was replaced before its oldest commit "
                         "is not here.")  # fmt: skip
@@ -103,23 +103,6 @@ def _in_folder(folder: Path, known: _Known, left_out: list[str]) -> dict[str, Pa
 
 def _one(blob: str, *known: dict[str, PastResult | None]) -> Iterator[PastResult | None]:
     yield from (found[blob] for found in known if blob in found)
-
-
-def _replaced(folder: Path) -> Iterator[str]:
-    """Ids of contents that files had before a change, newest change first.
-
-    What the working tree has changed since the last commit comes before all.
-    """
-    asked = ("--raw", "-z", "--no-abbrev", "--no-renames", "--relative", "--diff-filter=MDT")
-    for said in (
-        git(folder, "diff-index", *asked, "HEAD", "--", "."),
-        git(folder, "log", *asked, "--format=", "--", "."),
-    ):
-        parts = iter(said.decode(errors="replace").split("\0"))
-        for about in parts:
-            path = next(parts, "")
-            if about and path.count("/") == 1 and path.endswith(".json"):
-                yield about.split()[2]
 
 
 def _read(contents: Mapping[str, bytes | None]) -> Iterator[tuple[str, PastResult | None]]:

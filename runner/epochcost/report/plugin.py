@@ -22,21 +22,19 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 from epochcost.errors import EpochcostError, InputError
+from epochcost.report.additions import Additions
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.difference.publication import publication
-from epochcost.report.drawn_files import draw_beside, drawn_files
 from epochcost.report.export import write_site
-from epochcost.report.injection import inject
-from epochcost.report.inputs import read_inputs
 from epochcost.report.keeping.builds import Kept
 from epochcost.report.keeping.entries import read_entries
+from epochcost.report.keeping.frame import Finished, finished
+from epochcost.report.keeping.origin import origin
 from epochcost.report.keeping.processes import Beside
+from epochcost.report.keeping.report import KeptReport
 from epochcost.report.late_file import LateFile
 from epochcost.report.navigation import navigation
 from epochcost.report.policy import DRAFT, complete, script_hashes
-from epochcost.report.site import ASSETS, Site, build
-from epochcost.report.templates import PACKAGED
-from epochcost.specs.loader import load_catalogue
+from epochcost.report.sources import PACKAGED, Sources
 
 NAME = "epochcost"
 # `--strict` counts warnings of loggers under "mkdocs" only.
@@ -62,8 +60,10 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
 class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call]
     """Adds the report's pages, files and charts."""
 
-    _site: Site
-    _drawer: Drawer
+    _added: Additions
+    _report: KeptReport
+    # What a report that was built anew was made from; None where nothing is to be kept of it.
+    _origin: str | None
     _scripts: set[str]
     _kept: Kept
     _nav: Navigation
@@ -84,10 +84,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Build the report and add its pages and files; set the navigation if there is none."""
         self.prepare(config)
-        self._drawing = draw_beside(self._site, self._drawer)
+        self._drawing = self._added.draw()
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
-            config.nav = navigation(self._site, written)
+            config.nav = navigation(self._added, written)
         for file in self._files(config):
             if file.src_uri in files.src_uris:
                 files.remove(files.src_uris[file.src_uri])
@@ -97,7 +97,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
         """Take what is kept of the pages' HTML."""
         self._nav = nav
-        self._kept = Kept.under(self._drawer.folder / "pages")
+        self._kept = Kept.under(self._kept_in(config))
         self._kept.convert(config, files, alone=not self._drawing.children)
         return nav
 
@@ -117,17 +117,19 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Compile the theme's templates once for many builds; give them the pages' policy."""
         self._drawing.wait()
-        folder = self._drawer.folder / "templates"
+        folder = self._path(config, self.config.cache) / "templates"
         folder.mkdir(parents=True, exist_ok=True)
         env.bytecode_cache = FileSystemBytecodeCache(str(folder))
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
-        return self._kept.frame(env, config, self._nav, files, self._policy)
+        pages = (self._nav, files)
+        return self._kept.frame(env, config, pages, self._policy, self._added.figures)
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Draw the figures of a page."""
-        self._scripts |= script_hashes(output)
-        return inject(output, self._site.figures, self._drawer)
+        """Put the figures into a page that was not kept with them."""
+        whole = output if isinstance(output, Finished) else finished(output, self._added.figures)
+        self._scripts |= whole.scripts
+        return whole
 
     def on_post_template(
         self,
@@ -143,6 +145,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Let the pages run the inline scripts that they have, and no others."""
         complete(Path(config.site_dir), self._scripts)
+        # What was edited since the report was read stands in none of its pages.
+        if self._origin is not None and self._origin == origin(self._sources(config)):
+            self._report.keep(self._origin, self._added)
+        self._report.tidy()
         self._kept.tidy()
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
@@ -165,33 +171,45 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return server
 
     def prepare(self, config: MkDocsConfig) -> None:
-        """Read and build the report; what is left out of it is a warning."""
-        self._drawer = Drawer(self._path(config, self.config.cache))
+        """Take the report as it is kept, or build it; what is left out of it is a warning."""
+        sources, drawer = self._sources(config), Drawer(self._path(config, self.config.cache))
+        self._report = KeptReport.under(self._kept_in(config), drawer)
+        self._origin = None
         try:
-            catalogue = load_catalogue(self._path(config, self.config.root))
-            results = [self._path(config, folder) for folder in self.config.results]
-            inputs = read_inputs(catalogue, results, Path(config.docs_dir), self._drawer.folder)
-            since = publication(self._path(config, self.config.root), self.config.published)
-            self._site = build(inputs, self._templates(config), since)
+            made_from = origin(sources)
+            kept = self._report.taken(made_from, lambda: _built(sources, drawer))
+            self._added = kept or self._report.noting(_built(sources, drawer))
         except EpochcostError as error:
             raise PluginError(str(error)) from error
-        for problem in inputs.problems:
+        if not kept and self._added.lasting:
+            self._origin = made_from
+        for problem in self._added.problems:
             log.warning(problem)
 
     def write(self, config: MkDocsConfig, folder: Path) -> int:
         """Write what a prepared report adds, and the hand-written pages; how many files."""
-        return write_site(self._site, self._drawer, Path(config.docs_dir), folder)
+        return write_site(self._added, Path(config.docs_dir), folder)
 
     def _files(self, config: MkDocsConfig) -> list[File]:
-        texts = {**self._site.pages, **self._site.files}
-        late = dict(drawn_files(self._site, self._drawer))
-        late[f"{ASSETS}/vega.js"] = self._drawer.library
-        results = self._site.results.items()
+        contents = {**self._added.pages, **self._added.files}
+        results = self._added.results.items()
         return [
-            *(File.generated(config, uri, content=content) for uri, content in texts.items()),
-            *(LateFile.of(config, uri, make) for uri, make in late.items()),
+            *(LateFile.of(config, uri, content) for uri, content in contents.items()),
             *(File.generated(config, uri, abs_src_path=str(path)) for uri, path in results),
         ]
+
+    def _sources(self, config: MkDocsConfig) -> Sources:
+        return Sources(
+            project=self._path(config, self.config.root),
+            results=tuple(self._path(config, folder) for folder in self.config.results),
+            docs=Path(config.docs_dir),
+            templates=self._templates(config),
+            published=self.config.published,
+            cache=self._path(config, self.config.cache),
+        )
+
+    def _kept_in(self, config: MkDocsConfig) -> Path:
+        return self._path(config, self.config.cache) / "pages"
 
     def _templates(self, config: MkDocsConfig) -> Path:
         if self.config.templates is not None:
@@ -201,6 +219,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def _path(self, config: MkDocsConfig, path: str) -> Path:
         return Path(config.config_file_path).parent / PurePosixPath(path)
+
+
+def _built(sources: Sources, drawer: Drawer) -> Additions:
+    from epochcost.report.build import additions  # noqa: PLC0415  a kept report needs none of it
+
+    return additions(sources, drawer)
 
 
 def _watch(server: LiveReloadServer, path: Path) -> None:

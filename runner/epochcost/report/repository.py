@@ -46,3 +46,20 @@ def blob_contents(folder: Path, blobs: Sequence[str]) -> Iterator[bytes | None]:
         size = int(about.rsplit(" ", 1)[1])
         yield data[begin : begin + size]
         begin += size + 1
+
+
+def replaced(folder: Path) -> Iterator[str]:
+    """Ids of contents that result files below a folder had before a change, newest change first.
+
+    What the working tree has changed since the last commit comes before all.
+    """
+    asked = ("--raw", "-z", "--no-abbrev", "--no-renames", "--relative", "--diff-filter=MDT")
+    for said in (
+        git(folder, "diff-index", *asked, "HEAD", "--", "."),
+        git(folder, "log", *asked, "--format=", "--", "."),
+    ):
+        parts = iter(said.decode(errors="replace").split("\0"))
+        for about in parts:
+            path = next(parts, "")
+            if about and path.count("/") == 1 and path.endswith(".json"):
+                yield about.split()[2]

@@ -12,6 +12,7 @@ from jinja2 import Environment
 from epochcost.report import badges
 from epochcost.report import calculator as calculating
 from epochcost.report import comparison as comparing
+from epochcost.report.additions import ASSETS, Section
 from epochcost.report.cards import Card, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
@@ -53,16 +54,7 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     ),
     "Data": lambda report: chain(data.pages(report), sharing.pages(report)),
 }
-ASSETS = "assets"
 _UNKNOWN = Publication()
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the navigation: a page by itself, or titled pages by address, the first leading."""
-
-    title: str
-    pages: Mapping[str, str]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
-import epochcost
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import claim_words, wording
@@ -27,8 +26,6 @@ from epochcost.units import memory, plain, scientific, seconds
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
 _GIB = 2**30
-# The templates of a project that has none of its own.
-PACKAGED = Path(epochcost.__file__).parent / "site_templates"
 
 
 def environment(folder: Path) -> Environment:

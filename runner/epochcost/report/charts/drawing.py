@@ -59,6 +59,15 @@ class Drawer:
             _write(path, vl_convert.javascript_bundle(_EXPORTS))
         return path.read_text(encoding="utf-8")
 
+    def kept(self, name: str) -> Drawing | None:
+        """The drawing in a file of that name; None where there is none, or a damaged one."""
+        return _read(self.folder / name)
+
+    def names(self) -> set[str]:
+        """The names of all files that are kept."""
+        folder = self.folder
+        return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
     def drawing(self, figure: Figure) -> Path:
         """Where the drawing of a figure is kept."""
         return self.folder / f"{_key(repr(figure.chart))}.json"

@@ -6,6 +6,7 @@ puts its frame around it. Each has a shelf of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -16,6 +17,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
+from epochcost.report.additions import Shown
 from epochcost.report.keeping.conversion import Converter, conversion
 from epochcost.report.keeping.entries import keep_entries, read_entries
 from epochcost.report.keeping.frame import KNOWN, KeptEnvironment, frame, shown_by_all
@@ -64,14 +66,19 @@ class Kept:
             begun_beside(beside, missing, _MOST).wait()
 
     def frame(
-        self, env: Environment, config: MkDocsConfig, nav: Navigation, files: Files, policy: str
+        self,
+        env: Environment,
+        config: MkDocsConfig,
+        pages: tuple[Navigation, Files],
+        policy: str,
+        figures: Mapping[str, Shown],
     ) -> Environment:
         """The environment, taking finished pages that are kept."""
         shape = frame(config, policy)
         if shape is None:
             return env
-        whole = digest(shape, shown_by_all(nav, files))
-        return cast(Environment, KeptEnvironment(env, self.framed, whole))
+        whole = digest(shape, shown_by_all(*pages))
+        return cast(Environment, KeptEnvironment(env, self.framed, whole, figures))
 
     def tidy(self) -> None:
         """Drop what this build did not use."""

@@ -1,4 +1,4 @@
-"""The finished page: its HTML in the theme's frame, kept by all that the frame shows.
+"""The finished page: its HTML in the theme's frame with its figures, kept by all that it shows.
 
 That is the page, the whole navigation, the configuration and the templates. It is kept under
 Material alone, beside no plugin and no hook but those known here, and only where no template of the
@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,16 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 
+from epochcost.report.additions import Shown
+from epochcost.report.injection import inject, stamps
 from epochcost.report.keeping.conversion import contents
 from epochcost.report.keeping.entries import PLUGINS
+from epochcost.report.keeping.origin import program
 from epochcost.report.keeping.shelf import Shelf, digest
+from epochcost.report.policy import script_hashes
 
 # Plugins that do nothing to a page but what is said here.
 KNOWN = frozenset({*PLUGINS, "epochcost"})
-_PACKAGES = ("mkdocs", "mkdocs-material", "jinja2", "markupsafe")
 # Folders whose templates change with the version of their package only.
 _PACKAGED = tuple(
     Path(spec.origin).parent
@@ -54,7 +56,7 @@ def frame(config: MkDocsConfig, policy: str) -> str | None:
         return None
     try:
         return digest(
-            [version(package) for package in _PACKAGES],
+            program(),
             {path: hashlib.sha256(content).hexdigest() for path, content in own.items()},
             {key: _said(value) for key, value in config.items() if key not in _APART},
             {name: _said(plugin.config) for name, plugin in config.plugins.items()},
@@ -115,6 +117,25 @@ def _about(page: Page) -> Any:
     ]
 
 
+class Finished(str):
+    """A page with its figures; ``scripts`` are the source expressions of its inline scripts."""
+
+    __slots__ = ("scripts",)
+    scripts: frozenset[str]
+
+    @classmethod
+    def of(cls, page: str, scripts: Iterable[str]) -> Finished:
+        """The page with what is known of it."""
+        made = cls(page)
+        made.scripts = frozenset(scripts)
+        return made
+
+
+def finished(page: str, figures: Mapping[str, Shown]) -> Finished:
+    """The page of a frame with its figures, none of which runs a script."""
+    return Finished.of(inject(page, figures), script_hashes(page))
+
+
 @dataclass(frozen=True, slots=True)
 class KeptEnvironment:
     """Stands in for the theme's environment where MkDocs takes a page's template from it."""
@@ -122,10 +143,12 @@ class KeptEnvironment:
     environment: Environment
     shelf: Shelf
     shape: str
+    figures: Mapping[str, Shown]
 
     def get_template(self, name: str) -> KeptTemplate:
         """As Jinja does."""
-        return KeptTemplate(self.environment.get_template(name), self.shelf, self.shape)
+        template = self.environment.get_template(name)
+        return KeptTemplate(template, self.shelf, self.shape, self.figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +158,23 @@ class KeptTemplate:
     template: Template
     shelf: Shelf
     shape: str
+    figures: Mapping[str, Shown]
 
     def render(self, context: Mapping[str, Any]) -> str:
-        """As Jinja does."""
+        """As Jinja does, with the page's figures."""
         page = context.get("page")
         if not isinstance(page, Page):
             return self.template.render(context)
-        key = digest(self.shape, self.template.name, _shown(page))
+        key = digest(self.shape, self.template.name, _shown(page), self._figures(page))
         kept = self.shelf.read(page.file.src_uri, key)
-        if kept is None:
-            kept = self.template.render(context)
-            self.shelf.write(page.file.src_uri, key, kept)
-        return str(kept)
+        if kept is not None:
+            return Finished.of(*kept)
+        made = finished(self.template.render(context), self.figures)
+        self.shelf.write(page.file.src_uri, key, [made, sorted(made.scripts)])
+        return made
+
+    def _figures(self, page: Page) -> list[str]:
+        return stamps(page.content or "", self.figures)
 
 
 def _shown(page: Page) -> Any:

@@ -1,0 +1,73 @@
+"""What a build of the report adds to the hand-written pages: made now, or kept from a build before.
+
+Nothing of it is made before it is asked for: together it is larger than all that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from epochcost.report.keeping.processes import Beside
+
+ASSETS = "assets"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the navigation: a page by itself, or titled pages by address, the first leading."""
+
+    title: str
+    pages: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a page or file, made when it is called.
+
+    ``cause`` is a digest of all that it follows from beside the program; empty where nobody said
+    it, as of what is made already.
+    """
+
+    make: Callable[[], str | bytes]
+    cause: str = ""
+
+    def __call__(self) -> bytes:
+        """The content; text as UTF-8."""
+        made = self.make()
+        return made if isinstance(made, bytes) else made.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What finished pages show of a figure: HTML that is made when it is asked for.
+
+    ``label`` says the chart to who cannot see it, ``drawing`` is the name of its kept drawing, and
+    ``stamp`` a digest of all that is shown.
+    """
+
+    stamp: str
+    label: str
+    drawing: str
+    plot: Callable[[], str]
+    table: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Additions:
+    """Addresses are relative to the docs folder.
+
+    ``results`` are the result files by address, ``figures`` what pages show by the figures' ids,
+    ``problems`` sentences about what is left out. ``draw`` begins to draw what is not kept.
+    ``lasting`` is False where the same inputs may yet give another report.
+    """
+
+    pages: Mapping[str, Content]
+    files: Mapping[str, Content]
+    results: Mapping[str, Path]
+    sections: tuple[Section, ...]
+    figures: Mapping[str, Shown]
+    problems: tuple[str, ...] = ()
+    draw: Callable[[], Beside] = field(default=Beside)
+    lasting: bool = True

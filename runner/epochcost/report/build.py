@@ -1,0 +1,43 @@
+"""The report built from its sources: what it adds to the site, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from epochcost.report.additions import ASSETS, Additions, Content
+from epochcost.report.charts.drawing import Drawer
+from epochcost.report.difference.publication import publication
+from epochcost.report.drawn_files import draw_beside, drawn_files
+from epochcost.report.injection import shown
+from epochcost.report.inputs import read_inputs
+from epochcost.report.site import Site, build
+from epochcost.report.sources import Sources
+from epochcost.specs.loader import load_catalogue
+
+
+def additions(sources: Sources, drawer: Drawer) -> Additions:
+    """What the report adds; raises EpochcostError where specs or templates are wrong.
+
+    A comparison with what was published that failed may succeed another time.
+    """
+    catalogue = load_catalogue(sources.project)
+    inputs = read_inputs(catalogue, sources.results, sources.docs, sources.cache)
+    since = publication(sources.project, sources.published)
+    site = build(inputs, sources.templates, since)
+    return Additions(
+        pages={uri: Content(text.__str__) for uri, text in site.pages.items()},
+        files=dict(_files(site, drawer)),
+        results=site.results,
+        sections=site.sections,
+        figures={name: shown(figure, drawer) for name, figure in site.figures.items()},
+        problems=inputs.problems,
+        draw=lambda: draw_beside(site, drawer),
+        lasting=not sources.published or since.changes is not None,
+    )
+
+
+def _files(site: Site, drawer: Drawer) -> Iterator[tuple[str, Content]]:
+    for uri, content in site.files.items():
+        yield uri, Content(content.__str__ if isinstance(content, str) else content.__bytes__)
+    yield from drawn_files(site, drawer)
+    yield f"{ASSETS}/vega.js", Content(drawer.library, drawer.bundle.name)
