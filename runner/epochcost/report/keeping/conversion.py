@@ -11,17 +11,17 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any, cast
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+from mkdocs.structure.pages import Page, _RelativePathTreeprocessor
 from mkdocs.structure.toc import AnchorLink, get_toc
 
+from epochcost.report.keeping.aside import Aside, aside
+from epochcost.report.keeping.origin import program
 from epochcost.report.keeping.shelf import Shelf, digest
 
-_PACKAGES = ("mkdocs", "markdown", "pymdown-extensions", "pygments")
 # Extensions that read nothing but the text and their options. Any other, and nothing is kept.
 _PURE = frozenset(
     [
@@ -43,7 +43,7 @@ def conversion(config: MkDocsConfig) -> str | None:
         return None
     try:
         return digest(
-            [version(package) for package in _PACKAGES],
+            program(),
             config.markdown_extensions,
             config.mdx_configs,
             config.use_directory_urls,
@@ -69,7 +69,7 @@ class Converter:
             return
         asked = Asked(files)
         with _logged() as messages:
-            Page.render(page, config, cast(Files, asked))
+            _convert(page, config, cast(Files, asked))
         if not messages:
             self.shelf.write(page.file.src_uri, key, _record(page, asked))
 
@@ -80,6 +80,25 @@ class Converter:
     def _key(self) -> str:
         file = self.page.file
         return digest(self.shape, file.src_uri, file.url, self.page.markdown)
+
+
+def _convert(page: Page, config: MkDocsConfig, files: Files) -> None:
+    """Render the page, the tables of one that templates made by the shorter way."""
+    markdown = page.markdown
+    links = _RelativePathTreeprocessor(page.file, files, config)
+    apart = Aside(markdown or "")
+    if page.file.generated_by is not None:
+        apart = aside(apart.markdown, config, links.path_to_url)
+    try:
+        page.markdown = apart.markdown
+        Page.render(page, config, files)
+    finally:
+        page.markdown = markdown
+    page.content = apart.back(page.content or "")
+    if page.links_to_anchors is not None:
+        for file, anchors in links.links_to_anchors.items():
+            known = page.links_to_anchors.setdefault(file, {})
+            page.links_to_anchors[file] = {**anchors, **known}
 
 
 @dataclass(frozen=True, slots=True)

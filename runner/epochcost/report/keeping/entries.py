@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.pages import Page
 
 from epochcost.report.keeping.conversion import contents
+from epochcost.report.keeping.origin import program
 from epochcost.report.keeping.shelf import Shelf, digest
 
 # What of Material's `SearchIndex` reads a page.
@@ -71,6 +70,5 @@ def _index(config: MkDocsConfig) -> Any:
 
 
 def _key(page: Page) -> str:
-    shape = [version("mkdocs-material"), find_spec("jieba") is not None]
     said = [str(page.title), page.url, page.content, contents(page)]
-    return digest(shape, said, repr(page.meta))
+    return digest(program(), said, repr(page.meta))
