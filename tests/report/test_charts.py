@@ -98,6 +98,18 @@ def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
 
 
 @pytest.mark.parametrize("name", CHARTS)
+def test_a_static_drawing_is_that_of_the_whole_spec(name: str, drawer: Drawer) -> None:
+    """What is left out for speed shows nowhere while nobody points at the chart."""
+    drawing = drawer.draw(figure(name))
+    assert _seen(drawing.svg) == _seen(vl_convert.vegalite_to_svg(json.loads(drawing.spec)))
+
+
+def _seen(svg: str) -> str:
+    """The drawing without names, words and listeners."""
+    return re.sub(r' (?:aria-label|class|pointer-events)="[^"]*"', "", svg)
+
+
+@pytest.mark.parametrize("name", CHARTS)
 def test_a_spec_is_valid_as_a_whole(name: str) -> None:
     """Building one leaves this to the test, for it takes Altair longer than the drawing."""
     spec = CHARTS[name].spec()

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.still import still
 from epochcost.report.charts.theme import unchecked
 
 _PACKAGES = ("altair", "vl-convert-python")
@@ -87,7 +88,7 @@ def _drawn(figure: Figure) -> Drawing:
 
     with unchecked():
         spec = figure.chart.spec()
-    return Drawing(json.dumps(spec, separators=(",", ":")), vl_convert.vegalite_to_svg(spec))
+    return Drawing(json.dumps(spec, separators=(",", ":")), vl_convert.vegalite_to_svg(still(spec)))
 
 
 def _key(text: str) -> str:
