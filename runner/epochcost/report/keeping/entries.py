@@ -15,6 +15,7 @@ from mkdocs.structure.pages import Page
 
 from epochcost.report.keeping.conversion import contents
 from epochcost.report.keeping.origin import program
+from epochcost.report.keeping.sections import shown
 from epochcost.report.keeping.shelf import Shelf, digest
 
 # What of Material's `SearchIndex` reads a page.
@@ -40,11 +41,19 @@ class Entries:
         kept = self.shelf.read(page.file.src_uri, key)
         if isinstance(kept, list):
             return kept
-        before = len(self.index.entries)
-        self.read(page)
+        made = self._made(page)
+        self.shelf.write(page.file.src_uri, key, made)
+        return made
+
+    def _made(self, page: Page) -> list[Any]:
+        before, content = len(self.index.entries), page.content
+        try:
+            page.content = shown(content or "")
+            self.read(page)
+        finally:
+            page.content = content
         made: list[Any] = self.index.entries[before:]
         del self.index.entries[before:]
-        self.shelf.write(page.file.src_uri, key, made)
         return made
 
 
