@@ -1,4 +1,7 @@
-"""The small project that Chromium reads: built once in each process of the tests."""
+"""The small project that Chromium reads: built once in each process of the tests.
+
+What its build keeps is shared with the other projects of which these tests build sites.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,32 @@ from playwright.sync_api import Browser
 
 from browsed_site import Site, chromium, served
 from report_project import write_project
+from shared_builds import SharedBuilds
+
+
+@pytest.fixture(scope="session", name="shared")
+def shared_fixture(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> SharedBuilds:
+    """What builds of sites share, in a folder of all processes of this run."""
+    base = tmp_path_factory.getbasetemp()
+    alone = not hasattr(request.config, "workerinput")
+    return SharedBuilds((base if alone else base.parent) / "shared-builds")
 
 
 @pytest.fixture(scope="session", name="project")
-def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuilds) -> Path:
     """The project, not built yet."""
-    return write_project(tmp_path_factory.mktemp("browser"))
+    return shared.into(write_project(tmp_path_factory.mktemp("browser")))
 
 
 @pytest.fixture(scope="session", name="folder")
-def folder_fixture(project: Path, address: str) -> Path:
+def folder_fixture(project: Path, address: str, shared: SharedBuilds) -> Path:
     """The built site of the project; instant navigation wants to know its address."""
     published = {"EPOCHCOST_SITE_URL": address, "NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     subprocess.run(command, cwd=project, env={**os.environ, **published}, check=True)
+    shared.add(project)
     return project / "site"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from report_project import write_project
+from shared_builds import SharedBuilds
 
 SCRIPTS = Path(__file__).parents[2] / ".github/scripts"
 MARKER = "<!-- epochcost diff -->"
@@ -32,8 +33,8 @@ _IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 class Clone:
     """A contributor's clone of the project, with a bare remote as its origin."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = write_project(folder / "clone")
+    def __init__(self, folder: Path, shared: SharedBuilds) -> None:
+        self.folder = shared.into(write_project(folder / "clone"))
         # Made up for pages: no machine could have given them, and a check says so.
         shutil.rmtree(self.folder / "docs/data/results")
         self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
@@ -73,9 +74,9 @@ class Clone:
 
 
 @pytest.fixture(name="clone")
-def clone_fixture(tmp_path: Path) -> Clone:
+def clone_fixture(tmp_path: Path, shared: SharedBuilds) -> Clone:
     """A clone whose main branch is pushed."""
-    return Clone(tmp_path)
+    return Clone(tmp_path, shared)
 
 
 def add_price(clone: Clone, amount: str) -> None:

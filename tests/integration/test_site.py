@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from report_project import make_result, store_results, write_project
+from shared_builds import SharedBuilds
 
 _LOADS = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src")}
 
@@ -25,11 +26,12 @@ def epochcost(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module", name="built")
-def built_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuilds) -> Path:
     """A project whose site was built without a warning."""
-    folder = write_project(tmp_path_factory.mktemp("site"))
+    folder = shared.into(write_project(tmp_path_factory.mktemp("site")))
     done = epochcost(folder, "build", "--strict")
     assert done.returncode == 0, done.stderr
+    shared.add(folder)
     return folder
 
 
@@ -129,9 +131,9 @@ def test_a_second_build_draws_nothing_again(built: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (built / ".cache").rglob("*.json")} == kept
 
 
-def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path) -> None:
+def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: SharedBuilds) -> None:
     """The site is built without it, and --strict refuses."""
-    folder = write_project(tmp_path)
+    folder = shared.into(write_project(tmp_path))
     damaged = folder / "docs/data/results/local/damaged.json"
     damaged.write_bytes(b'{"format_version": 1, "tri')
     done = epochcost(folder, "build")
@@ -141,9 +143,9 @@ def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path) -> None:
     assert epochcost(folder, "build", "--strict").returncode == 1
 
 
-def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path) -> None:
+def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path, shared: SharedBuilds) -> None:
     """The place stands in the message, and no traceback."""
-    folder = write_project(tmp_path)
+    folder = shared.into(write_project(tmp_path))
     spec = folder / "specs/prices/box-2026.toml"
     spec.write_text(spec.read_text(encoding="utf-8").replace("0.80", "-1"), encoding="utf-8")
     done = epochcost(folder, "build")
@@ -152,17 +154,17 @@ def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_results_may_be_absent(tmp_path: Path) -> None:
+def test_results_may_be_absent(tmp_path: Path, shared: SharedBuilds) -> None:
     """A project that measured nothing yet has a whole site that says what to run."""
-    folder = write_project(tmp_path, [])
+    folder = shared.into(write_project(tmp_path, []))
     done = epochcost(folder, "build", "--strict")
     assert done.returncode == 0, done.stderr
     assert "epochcost run" in (folder / "site/models/silent.html").read_text(encoding="utf-8")
 
 
-def test_a_second_host_gets_its_own_rows(tmp_path: Path) -> None:
+def test_a_second_host_gets_its_own_rows(tmp_path: Path, shared: SharedBuilds) -> None:
     """Two hosts stand apart on the machine's page."""
-    folder = write_project(tmp_path)
+    folder = shared.into(write_project(tmp_path))
     store_results(folder, [make_result(fingerprint="beef" * 4)])
     assert epochcost(folder, "build", "--strict").returncode == 0
     page = (folder / "site/machines/local.html").read_text(encoding="utf-8")
