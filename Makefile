@@ -11,7 +11,7 @@ export NO_MKDOCS_2_WARNING := 1
 WORKERS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help report measure site serve test test-all check format lock models operators schemas screenshots snapshots clean
+.PHONY: help report measure site serve test test-all check check-code check-site format lock models operators schemas screenshots snapshots clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -36,11 +36,17 @@ test: check  ## checks and tests; under 12 minutes on 2 cores
 test-all: check  ## every test, the slow ones too, on examples drawn anew
 	$(BIN)/pytest --hypothesis-profile explore $(WORKERS)
 
+# The types and the site take a core each for most of a minute.
 check: $(VENV)/dev.installed  ## lint, types, layers, specs, a strict build of the site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-code check-site
+
+check-code: $(VENV)/dev.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check-site: $(VENV)/dev.installed
 	$(BIN)/epochcost check
 	$(BIN)/epochcost fmt --check
 	$(BIN)/epochcost build --strict --site-dir .cache/check-site
