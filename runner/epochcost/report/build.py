@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from epochcost.report.additions import ASSETS, Additions, Content
 from epochcost.report.charts.drawing import Drawer
@@ -10,20 +11,24 @@ from epochcost.report.difference.publication import publication
 from epochcost.report.drawn_files import draw_beside, drawn_files
 from epochcost.report.injection import shown
 from epochcost.report.inputs import read_inputs
+from epochcost.report.keeping.rendering import KeptRendering
 from epochcost.report.site import Site, build
 from epochcost.report.sources import Sources
 from epochcost.specs.loader import load_catalogue
 
 
-def additions(sources: Sources, drawer: Drawer) -> Additions:
+def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     """What the report adds; raises EpochcostError where specs or templates are wrong.
 
-    A comparison with what was published that failed may succeed another time.
+    ``kept`` is a folder for rendered pages. A comparison with what was published that failed may
+    succeed another time.
     """
     catalogue = load_catalogue(sources.project)
     inputs = read_inputs(catalogue, sources.results, sources.docs, sources.cache)
     since = publication(sources.project, sources.published)
-    site = build(inputs, sources.templates, since)
+    rendered = KeptRendering.under(kept, sources.templates)
+    site = build(inputs, sources.templates, since, rendered)
+    rendered.shelf.tidy()
     return Additions(
         pages={uri: Content(text.__str__) for uri, text in site.pages.items()},
         files=dict(_files(site, drawer)),

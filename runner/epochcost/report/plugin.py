@@ -173,12 +173,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def prepare(self, config: MkDocsConfig) -> None:
         """Take the report as it is kept, or build it; what is left out of it is a warning."""
         sources, drawer = self._sources(config), Drawer(self._path(config, self.config.cache))
-        self._report = KeptReport.under(self._kept_in(config), drawer)
+        folder = self._kept_in(config)
+        self._report = KeptReport.under(folder, drawer)
         self._origin = None
         try:
             made_from = origin(sources)
-            kept = self._report.taken(made_from, lambda: _built(sources, drawer))
-            self._added = kept or self._report.noting(_built(sources, drawer))
+            kept = self._report.taken(made_from, lambda: _built(sources, drawer, folder))
+            self._added = kept or self._report.noting(_built(sources, drawer, folder))
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         if not kept and self._added.lasting:
@@ -221,10 +222,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return Path(config.config_file_path).parent / PurePosixPath(path)
 
 
-def _built(sources: Sources, drawer: Drawer) -> Additions:
+def _built(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     from epochcost.report.build import additions  # noqa: PLC0415  a kept report needs none of it
 
-    return additions(sources, drawer)
+    return additions(sources, drawer, kept)
 
 
 def _watch(server: LiveReloadServer, path: Path) -> None:

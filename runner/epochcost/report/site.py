@@ -74,8 +74,16 @@ class Site:
     cards: Mapping[str, str] = field(default_factory=dict)
 
 
-def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
-    """The site of the inputs; raises InputError where a template is wrong."""
+def build(
+    inputs: Inputs,
+    templates: Path,
+    published: Publication = _UNKNOWN,
+    rendered: Callable[[Environment, Page], str] = render,
+) -> Site:
+    """The site of the inputs; raises InputError where a template is wrong.
+
+    ``rendered`` may know the Markdown of a page from an earlier build.
+    """
     report = Report(inputs, published)
     made = environment(templates)
     cards: dict[str, Card] = {}
@@ -86,7 +94,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
     pages = [page for group in groups.values() for page in group]
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
     return Site(
-        pages={page.uri: render(made, page) for page in pages},
+        pages={page.uri: rendered(made, page) for page in pages},
         files={**dict(_assets(templates)), **dict(_data(report, figures))},
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
