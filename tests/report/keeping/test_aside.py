@@ -1,19 +1,23 @@
-"""Tables that are taken aside become what Python-Markdown makes of them."""
+"""What is taken aside becomes what Python-Markdown makes of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown import Markdown
+from markupsafe import Markup
 from mkdocs.config import load_config
 from mkdocs.config.defaults import MkDocsConfig
 
 from epochcost.report.escape import markdown_text
 from epochcost.report.keeping.aside import aside
+from epochcost.report.templates import environment
 
-_CONFIG = load_config(str(Path(__file__).parents[3] / "mkdocs.yml"))
+ROOT = Path(__file__).parents[3]
+_CONFIG = load_config(str(ROOT / "mkdocs.yml"))
 _PLAIN = st.sampled_from(
     [
         *("word", "", " ", "1.5", ": ", "&#42;", "&nbsp;", "±", '"', "'", "=", "-", "+", "#"),
@@ -42,7 +46,7 @@ def _whole(text: str) -> str:
 def _apart(text: str, config: MkDocsConfig = _CONFIG) -> tuple[str, int]:
     """The HTML, and how many tables were taken aside."""
     made = aside(text, config, lambda address: address)
-    return made.back(_whole(made.markdown)), len(made.tables)
+    return made.back(_whole(made.markdown)), len(made.blocks)
 
 
 def _tables(
@@ -82,6 +86,22 @@ def test_any_text_of_a_spec_is_plain_once_escaped(texts: list[str]) -> None:
     assert html == _whole(text)
 
 
+def test_figures_and_legends_are_taken_as_the_macros_write_them() -> None:
+    """Whatever a figure is called; one that is written in another way is left to Markdown."""
+    made = environment(ROOT / "site_templates").from_string(
+        '{% import "partials/macros.md.jinja" as m with context %}# A\n'
+        '{{ m.figure(fig) }}{{ m.legend() }}<div markdown="1">\n{{ m.figure(fig) }}</div>\n'
+    )
+    fig = SimpleNamespace(id="a-1.b", title="A *b* <c>", description="[x](y) {: .z } `&` …")
+    text = made.render(fig=fig, root=Markup("../"))
+    html, count = _apart(text)
+    assert count == 3
+    assert html == _whole(text)
+    other = text.replace("Download: ", "Download *all*: ")
+    assert _apart(other) == (_whole(other), 1)
+    assert aside(text, _CONFIG, str.upper).anchors == {"a-1.b"}
+
+
 def test_tables_inside_other_blocks_stay_where_they_are() -> None:
     """In a fold a table is taken aside; in a fence, a comment or a sentence it is none."""
     table = "| a | b |\n| --- | --- |\n| c | d |\n"
@@ -98,7 +118,7 @@ def test_tables_inside_other_blocks_stay_where_they_are() -> None:
 
 def test_an_extension_that_reads_words_leaves_nothing_aside() -> None:
     """Abbreviations may change any word of a cell."""
-    config = load_config(str(Path(__file__).parents[3] / "mkdocs.yml"))
+    config = load_config(str(ROOT / "mkdocs.yml"))
     config.markdown_extensions.append("abbr")
     text = "| a | b |\n| --- | --- |\n| c | d |\n"
     assert _apart(text, config)[1] == 0

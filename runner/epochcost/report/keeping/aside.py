@@ -1,8 +1,9 @@
-"""Tables of plain cells become HTML here, past Python-Markdown's inline patterns.
+"""Tables of plain cells and figures become HTML here, past Python-Markdown's inline patterns.
 
 Each cell of a table passes every pattern there is: that took four fifths of a generated page's
 conversion. A table is taken aside where its cells hold nothing but text, entities, inline tags,
-strong text and links; any other is left to Python-Markdown. The HTML is the same to the byte.
+strong text and links, and so are figures and legends as the templates' macros write them; any other
+is left to Python-Markdown. The HTML is the same to the byte.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _TABLE = re.compile(
     r"(?:(?<=\n\n)|\A)(?P<head>\|.*\|)\n(?P<rule>\|[-:| ]+\|)\n(?P<rows>(?:\|.*\|\n)+)(?=\n|\Z)"
 )
 _RULE = re.compile(r" *:?-+:? *")
-_PLACE = re.compile(r"<p>\x7f([0-9]+)\x7f</p>")
+_PLACE = re.compile(r"<p>\x7f([0-9]+)\x7f</p>|\x7f([0-9]+)\x7f")
 _TAG = (
-    r"</?(?:a|br|code|small|span|sub|sup)"
+    r"</?(?:a|br|code|small|span|strong|sub|sup)"
     r"(?: (?:aria-hidden|class|href|rel|title)=\"[^\"<>\[\]\\`{}!]*\")*>"
 )
 _WORDS = rf"(?>[^\n\\`*_{{}}\[\]<>&|]++|&\#[0-9]++;|&[a-z]++;|{_TAG})"
@@ -30,6 +31,20 @@ _STRONG = rf"\*\*(?! )({_WORDS}++)(?<! )\*\*"
 _LINK = rf"(?<!!)\[({_WORDS}++)\]\(([\w./#-]++)\)"
 _MARKED = re.compile(f"{_STRONG}|{_LINK}", re.ASCII)
 _PLAIN = re.compile(f"(?>{_WORDS}|{_STRONG}|{_LINK})*+", re.ASCII)
+# What the macros `figure` and `legend` write.
+_FIGURE = re.compile(
+    r"""(?:(?<=\n\n)|\A)<figure class="ec-figure" id="(?P<id>[\w./-]+)" markdown="1">\n"""
+    rf"""(?P<caption><figcaption>{_WORDS}*+</figcaption>)\n"""
+    r"""(?P<plot><div class="ec-plot" data-ec-figure="[\w./-]+"></div>)\n\n"""
+    r"""<div class="ec-tools" markdown="1">\n(?P<tools>[^\n]*)\n</div>\n\n"""
+    rf"""<details class="ec-data">(?P<summary><summary>{_WORDS}*+</summary>)"""
+    r"""(?P<table><div class="ec-table" data-ec-table="[\w./-]+"></div>)</details>\n"""
+    r"""</figure>\n(?=\n|\Z)""",
+    re.ASCII,
+)
+_TOOL = re.compile(rf"{_LINK}(?:\{{: download=\"([\w./-]+)\" \}})?", re.ASCII)
+_TOOLS = re.compile(rf"(?>{_WORDS}|{_TOOL.pattern})*+", re.ASCII)
+_LEGEND = re.compile(rf"""(?<=\n<p class="ec-legend">)({_WORDS}++)(?=</p>\n)""", re.ASCII)
 
 # The address as the page's HTML has it, of one as the Markdown has it.
 Leading = Callable[[str], str]
@@ -37,40 +52,63 @@ Leading = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A page's Markdown without its tables of plain cells, and their HTML in order."""
+    """A page's Markdown without what is taken aside, the HTML of that, and the anchors in it."""
 
     markdown: str
-    tables: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    anchors: frozenset[str] = frozenset()
 
     def back(self, content: str) -> str:
-        """The page's HTML with the tables in their places."""
-        return _PLACE.sub(lambda found: self.tables[int(found[1])], content)
+        """The page's HTML with the blocks in their places."""
+        return _PLACE.sub(lambda found: self.blocks[int(found[1] or found[2])], content)
 
 
 def aside(markdown: str, config: MkDocsConfig, leading: Leading) -> Aside:
-    """Take the tables of plain cells out of a page that templates have made.
+    """Take tables of plain cells, figures and legends out of a page that templates have made.
 
     The configuration has no extensions but those of `conversion`, of which only `abbr` reads words.
     """
     shaped = "abbr" in config.markdown_extensions or "tables" in config.mdx_configs
     if shaped or _UNSURE.search(markdown):
         return Aside(markdown)
-    tables: list[str] = []
+    blocks: list[str] = []
+    anchors = {found["id"] for found in _FIGURE.finditer(markdown)}
 
-    def placed(found: re.Match[str]) -> str:
-        made = _table(found["head"], found["rule"], found["rows"].splitlines(), leading)
-        if made is None:
-            return found.group()
-        tables.append(made)
-        return f"\x7f{len(tables) - 1}\x7f\n"
+    def place(made: str) -> str:
+        blocks.append(made)
+        return f"\x7f{len(blocks) - 1}\x7f"
 
-    return Aside(_TABLE.sub(placed, markdown), tuple(tables))
+    def placed(found: re.Match[str], made: str | None) -> str:
+        return found.group() if made is None else f"{place(made)}\n"
+
+    markdown = _FIGURE.sub(lambda found: placed(found, _figure(found, leading)), markdown)
+    markdown = _LEGEND.sub(lambda found: place(found.group()), markdown)
+    markdown = _TABLE.sub(lambda found: placed(found, _table(found, leading)), markdown)
+    return Aside(markdown, tuple(blocks), frozenset(anchors))
 
 
-def _table(head: str, rule: str, rows: Iterable[str], leading: Leading) -> str | None:
+def _figure(found: re.Match[str], leading: Leading) -> str | None:
+    """The HTML of a figure; None where what stands below its chart is not plain."""
+    if not _TOOLS.fullmatch(found["tools"]):
+        return None
+
+    def tool(link: re.Match[str]) -> str:
+        label, address, name = link.groups()
+        download = f'download="{name}" ' if name else ""
+        return f'<a {download}href="{html.escape(leading(address))}">{label}</a>'
+
+    return (
+        f'<figure class="ec-figure" id="{found["id"]}">\n{found["caption"]}\n{found["plot"]}\n'
+        f'<div class="ec-tools">\n<p>{_TOOL.sub(tool, found["tools"])}</p>\n</div>\n'
+        f'<details class="ec-data">\n{found["summary"]}\n{found["table"]}\n</details>\n</figure>'
+    )
+
+
+def _table(found: re.Match[str], leading: Leading) -> str | None:
     """The HTML of a table as Python-Markdown writes it; None where a cell is not plain."""
-    rules = rule[1:-1].split("|")
-    lines = [[cell.strip(" ") for cell in row[1:-1].split("|")] for row in (head, *rows)]
+    rules = found["rule"][1:-1].split("|")
+    rows = (found["head"], *found["rows"].splitlines())
+    lines = [[cell.strip(" ") for cell in row[1:-1].split("|")] for row in rows]
     if not all(_RULE.fullmatch(one) for one in rules) or len(rules) < 2:
         return None
     if not all(len(line) == len(rules) and all(map(_PLAIN.fullmatch, line)) for line in lines):

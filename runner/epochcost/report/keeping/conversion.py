@@ -83,7 +83,7 @@ class Converter:
 
 
 def _convert(page: Page, config: MkDocsConfig, files: Files) -> None:
-    """Render the page, the tables of one that templates made by the shorter way."""
+    """Render the page, the tables and figures of one that templates made by the shorter way."""
     markdown = page.markdown
     links = _RelativePathTreeprocessor(page.file, files, config)
     apart = Aside(markdown or "")
@@ -95,6 +95,7 @@ def _convert(page: Page, config: MkDocsConfig, files: Files) -> None:
     finally:
         page.markdown = markdown
     page.content = apart.back(page.content or "")
+    page.present_anchor_ids = (page.present_anchor_ids or set()) | apart.anchors
     if page.links_to_anchors is not None:
         for file, anchors in links.links_to_anchors.items():
             known = page.links_to_anchors.setdefault(file, {})
