@@ -6,10 +6,8 @@ Nothing of it is made before it is asked for: together it is larger than all tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-from epochcost.report.keeping.processes import Beside
 
 ASSETS = "assets"
 
@@ -59,7 +57,7 @@ class Additions:
     """Addresses are relative to the docs folder.
 
     ``results`` are the result files by address, ``figures`` what pages show by the figures' ids,
-    ``problems`` sentences about what is left out. ``draw`` begins to draw what is not kept.
+    ``problems`` sentences about what is left out. ``draw`` draws what is not kept.
     ``lasting`` is False where the same inputs may yet give another report.
     """
 
@@ -69,5 +67,5 @@ class Additions:
     sections: tuple[Section, ...]
     figures: Mapping[str, Shown]
     problems: tuple[str, ...] = ()
-    draw: Callable[[], Beside] = field(default=Beside)
+    draw: Callable[[], None] = lambda: None
     lasting: bool = True

@@ -8,7 +8,7 @@ from pathlib import Path
 from epochcost.report.additions import ASSETS, Additions, Content
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.difference.publication import publication
-from epochcost.report.drawn_files import draw_beside, drawn_files
+from epochcost.report.drawn_files import draw, drawn_files
 from epochcost.report.injection import shown
 from epochcost.report.inputs import read_inputs
 from epochcost.report.keeping.rendering import KeptRendering
@@ -36,7 +36,7 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
         sections=site.sections,
         figures={name: shown(figure, drawer) for name, figure in site.figures.items()},
         problems=inputs.problems,
-        draw=lambda: draw_beside(site, drawer),
+        draw=lambda: draw(site, drawer),
         lasting=not sources.published or since.changes is not None,
     )
 

@@ -5,21 +5,22 @@ PNG of charts is left to the reader's browser, which has the chart as it is show
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from epochcost.report.additions import Content
-from epochcost.report.charts.drawing import Drawer
+from epochcost.report.charts.drawing import Drawer, load
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.standalone import standalone
 from epochcost.report.injection import inject, shown, stamps
-from epochcost.report.keeping.processes import Beside, begun_beside
+from epochcost.report.keeping.processes import begun_beside
 from epochcost.report.keeping.shelf import digest
 from epochcost.report.site import Site
 
-# How much one process draws before it ends: the memory of what draws grows with every chart.
-_MOST_DRAWN = 250
+# Starting a second process that draws takes as long as drawing so many.
+_MANY_CHARTS = 60
 Works = Mapping[Path, Callable[[], object]]
 
 
@@ -40,28 +41,35 @@ def _picture(figure: Figure, drawer: Drawer) -> str:
     return standalone(drawer.draw(figure).svg)
 
 
-def draw_beside(site: Site, drawer: Drawer) -> Beside:
-    """Begin to draw what is not kept yet, in processes that end with their memory.
+def draw(site: Site, drawer: Drawer) -> None:
+    """Draw what is not kept yet, in processes that end with their memory.
 
-    One after the other, the charts last and longest: the build itself is busy with the text of the
-    pages meanwhile, and what makes any of them holds more than all else.
+    The build waits for them: what it holds grows with every page that it goes on to, and so would
+    what they hold of it.
     """
     charts = {drawer.drawing(one): partial(drawer.draw, one) for one in site.figures.values()}
     pictures = {drawer.painting(svg): partial(drawer.picture, svg) for svg in site.cards.values()}
     library: Works = {drawer.bundle: drawer.library}
-    stages = [_missing(works) for works in (library, pictures, charts)]
-    return begun_beside(_stage_after_stage, [stages] if any(stages) else [], 1)
+    stages = [_missing(library) + _missing(pictures), _missing(charts)]
+    begun_beside(_draw, [stages] if any(stages) else [], 1).wait()
 
 
-def _missing(works: Works) -> Sequence[Callable[[], object]]:
+def _missing(works: Works) -> list[Callable[[], object]]:
     return [work for path, work in works.items() if not path.is_file()]
 
 
-def _stage_after_stage(stages: Sequence[Sequence[Callable[[], object]]]) -> None:
-    for works in stages:
-        for begin in range(0, len(works), _MOST_DRAWN):
-            begun_beside(_done, works[begin : begin + _MOST_DRAWN], 1).wait()
+def _draw(stages: Sequence[Sequence[Callable[[], object]]]) -> None:
+    """Draw the charts from both ends, in processes that share what they load."""
+    others, charts = stages
+    load()
+    from_the_first = begun_beside(_done, [charts] if charts else [], 1)
+    begun_beside(_done, [others] if others else [], 1).wait()
+    if len(charts) >= _MANY_CHARTS and len(os.sched_getaffinity(0)) > 1:
+        _done(charts[::-1])
+    from_the_first.wait()
 
 
-def _done(work: Callable[[], object]) -> None:
-    work()
+def _done(works: Sequence[Callable[[], object]]) -> None:
+    """Do works in their order; what another process has done meanwhile is read from its file."""
+    for work in works:
+        work()

@@ -26,10 +26,8 @@ from epochcost.report.additions import Additions
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.export import write_site
 from epochcost.report.keeping.builds import Kept
-from epochcost.report.keeping.entries import read_entries
 from epochcost.report.keeping.frame import Finished, finished
 from epochcost.report.keeping.origin import origin
-from epochcost.report.keeping.processes import Beside
 from epochcost.report.keeping.report import KeptReport
 from epochcost.report.late_file import LateFile
 from epochcost.report.navigation import navigation
@@ -68,7 +66,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _kept: Kept
     _nav: Navigation
     _policy = DRAFT
-    _drawing = Beside()
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:  # noqa: ARG002
         """Previewed pages have no policy: the server adds a script of its own to each."""
@@ -84,7 +81,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Build the report and add its pages and files; set the navigation if there is none."""
         self.prepare(config)
-        self._drawing = self._added.draw()
+        self._added.draw()
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
             config.nav = navigation(self._added, written)
@@ -98,25 +95,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         """Take what is kept of the pages' HTML."""
         self._nav = nav
         self._kept = Kept.under(self._kept_in(config))
-        self._kept.convert(config, files, alone=not self._drawing.children)
+        self._kept.convert(config, files)
         return nav
-
-    def on_page_content(
-        self,
-        html: str,
-        *,
-        page: Page,
-        config: MkDocsConfig,
-        files: Files,  # noqa: ARG002
-    ) -> str:
-        """Let the search read the page while charts are drawn beside."""
-        if self._drawing.children:
-            read_entries(page, config)
-        return html
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Compile the theme's templates once for many builds; give them the pages' policy."""
-        self._drawing.wait()
         folder = self._path(config, self.config.cache) / "templates"
         folder.mkdir(parents=True, exist_ok=True)
         env.bytecode_cache = FileSystemBytecodeCache(str(folder))
@@ -150,10 +133,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             self._report.keep(self._origin, self._added)
         self._report.tidy()
         self._kept.tidy()
-
-    def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
-        """Draw no more for a site that is not built."""
-        self._drawing.stop()
 
     def on_serve(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,3 @@ def test_a_failure_stays_in_its_process(tmp_path: Path) -> None:
 
     begun_beside(work, ["good", "bad", "later"], 1).wait()
     assert [path.name for path in tmp_path.iterdir()] == ["good"]
-
-
-def test_what_is_stopped_ends() -> None:
-    """A build that fails does not wait for what it no longer needs."""
-    beside = begun_beside(time.sleep, [600], 1)
-    beside.stop()
-    assert beside.children

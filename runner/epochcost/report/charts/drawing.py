@@ -83,6 +83,12 @@ class Drawer:
         return self.folder / f"vega-{version('vl-convert-python')}.js"
 
 
+def load() -> None:
+    """Load what draws, for processes that are forked from this one to share."""
+    import altair  # noqa: F401, PLC0415  only what is not kept is drawn
+    import vl_convert  # noqa: F401, PLC0415
+
+
 def _drawn(figure: Figure) -> Drawing:
     import vl_convert  # noqa: PLC0415  a kept drawing needs no vl-convert
 

@@ -42,10 +42,10 @@ class Kept:
         """The shelves in a folder."""
         return cls(*(Shelf(folder / name) for name in ("converted", "entries", "framed")))
 
-    def convert(self, config: MkDocsConfig, files: Files, *, alone: bool) -> None:
-        """Have the pages and the search take what is kept.
+    def convert(self, config: MkDocsConfig, files: Files) -> None:
+        """Have the pages and the search take what is kept; many that are missing are made first.
 
-        What is missing is made in processes first, where the build is ``alone`` on its machine.
+        They are made in processes, for which the build waits.
         """
         shape = conversion(config)
         if shape is None:
@@ -54,7 +54,7 @@ class Kept:
         for page in pages:
             page.render = Converter(page, self.converted, shape)  # type: ignore[method-assign]
         keep_entries(config, self.entries)
-        if not alone or not KNOWN.issuperset(config.plugins):
+        if not KNOWN.issuperset(config.plugins):
             return
 
         def beside(page: Page) -> None:

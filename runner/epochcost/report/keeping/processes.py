@@ -6,7 +6,6 @@ import contextlib
 import gc
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,13 +26,6 @@ class Beside:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, 0)
 
-    def stop(self) -> None:
-        """End those that still run."""
-        for child in self.children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGTERM)
-        self.wait()
-
 
 def begun_beside(work: Callable[[ItemT], object], items: Sequence[ItemT], most: int) -> Beside:
     """Begin the work on all items in at most so many processes.
@@ -52,7 +44,6 @@ def _forked(work: Callable[[ItemT], object], items: Sequence[ItemT]) -> int:
     child = os.fork()
     if child:
         return child
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _hush()
     # The parent's objects stay where they are: a search for cycles would copy all of them.
     gc.freeze()
