@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from epochcost.report.graph_facts import GraphFacts
 from epochcost.report.keeping.rendering import KeptRendering
 from epochcost.report.pages.page import Page
 from epochcost.report.templates import environment
@@ -43,6 +44,20 @@ def test_another_value_or_template_is_rendered_anew(tmp_path: Path) -> None:
     assert _rendered(tmp_path, replace(_PAGE, title="B")) == "B: [1, 2]\n"
     _templates(tmp_path, "Another: {{ amounts }}")
     assert _rendered(tmp_path, replace(_PAGE, title="B")) == "Another: [1, 2]\n"
+
+
+def test_records_are_said_alike_in_every_process(tmp_path: Path) -> None:
+    """The names of the fields that were given are a set, whose order each process has anew."""
+    _templates(tmp_path, "{{ graph.opset }}")
+    names = ["file", "sha256", "opset", "parameter_count"]
+    heads = []
+    for given, opset in ((names, 18), (names[::-1], 18), (names, 19)):
+        graph = GraphFacts(file="a", sha256="b", opset=opset, parameter_count=1)
+        object.__setattr__(graph, "__pydantic_fields_set__", given)
+        assert _rendered(tmp_path, replace(_PAGE, context={"graph": graph})) == f"{opset}\n"
+        (kept,) = (tmp_path / "rendered").iterdir()
+        heads.append(kept.read_text(encoding="utf-8").split()[0])
+    assert heads[0] == heads[1] != heads[2]
 
 
 def test_what_cannot_be_said_is_rendered_every_time(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class Kept:
         shape = frame(config, policy)
         if shape is None:
             return env
-        whole = digest(shape, shown_by_all(*pages))
+        whole = digest(shape, shown_by_all(*pages, config))
         return cast(Environment, KeptEnvironment(env, self.framed, whole, figures))
 
     def tidy(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +39,12 @@ _PACKAGED = tuple(
     if spec is not None and spec.origin is not None
 )
 _OF_A_BUILD = re.compile(rb"build_date_utc|update_date")
+# What a template reaches other pages by.
+_OTHERS = re.compile(
+    rb"\b(nav\w*|pages|previous_page|next_page|children|parent|ancestors|siblings|homepage)\b"
+)
+# What Material shows of no page but in its own frame.
+_ITS_OWN = ("card", "card_words", "description")
 # The next three say which pages there are, which `shown_by_all` says too; strictness shows nowhere.
 _APART = ("plugins", "hooks", "theme", "exclude_docs", "draft_docs", "not_in_nav", "strict")
 
@@ -94,10 +100,12 @@ def _said(value: Any) -> Any:
     raise _UnsaidError
 
 
-def shown_by_all(nav: Navigation, files: Files) -> str:
+def shown_by_all(nav: Navigation, files: Files, config: MkDocsConfig) -> str:
     """The navigation, and of every page what others may show of it."""
+    own = _own_files(config.theme.dirs).values()
+    left_out = () if any(_OTHERS.search(content) for content in own) else _ITS_OWN
     pages = [file.page for file in files.documentation_pages() if file.page is not None]
-    return digest([_entry(item) for item in nav.items], [_about(page) for page in pages])
+    return digest([_entry(item) for item in nav.items], [_about(page, left_out) for page in pages])
 
 
 def _entry(item: Any) -> Any:
@@ -106,14 +114,14 @@ def _entry(item: Any) -> Any:
     return [str(item.title), getattr(item, "url", None), isinstance(item, Page)]
 
 
-def _about(page: Page) -> Any:
+def _about(page: Page, left_out: Sequence[str]) -> Any:
     return [
         page.file.src_uri,
         str(page.title),
         page.url,
         page.canonical_url,
         page.edit_url,
-        repr(page.meta),
+        repr({key: value for key, value in page.meta.items() if key not in left_out}),
     ]
 
 
@@ -182,6 +190,7 @@ def _shown(page: Page) -> Any:
     beside = (page.previous_page, page.next_page)
     return [
         page.file.src_uri,
+        repr(page.meta),
         page.content,
         contents(page),
         [other and other.file.src_uri for other in beside],

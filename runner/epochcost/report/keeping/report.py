@@ -77,12 +77,14 @@ class KeptReport:
         return replace(shown, table=lambda: self._note(_table(name), table).decode())
 
     def _note(self, uri: str, content: Content) -> bytes:
-        kept = self._known.get(content.cause)
-        made = None if kept is None else self.contents.read(kept)
-        made = content() if made is None else made
-        self.noted[uri] = self.contents.keep(made)
+        name = self._known.get(content.cause, "")
+        made = self.contents.read(name) if name else None
+        if made is None:
+            made = content()
+            name = self.contents.keep(made)
+        self.noted[uri] = name
         if content.cause:
-            self.causes[content.cause] = self.noted[uri]
+            self.causes[content.cause] = name
         return made
 
     @cached_property
