@@ -79,7 +79,7 @@ class Converter:
 
     def _key(self) -> str:
         file = self.page.file
-        return digest(self.shape, file.src_uri, file.url, self.page.markdown)
+        return digest(self.shape, file.src_uri, file.url, file.inclusion.name, self.page.markdown)
 
 
 def _convert(page: Page, config: MkDocsConfig, files: Files) -> None:

@@ -21,6 +21,8 @@ from epochcost.report.keeping.shelf import Shelf, digest
 # What of Material's `SearchIndex` reads a page.
 _READ = "add_entry_from_context"
 PLUGINS = ("material/search", "search")
+# Options that name files by which the search cuts Chinese text; what follows from them is not kept.
+_DICTIONARIES = ("jieba_dict", "jieba_dict_user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ def read_entries(page: Page, config: MkDocsConfig) -> None:
 def _index(config: MkDocsConfig) -> Any:
     plugin = next((config.plugins[name] for name in PLUGINS if name in config.plugins), None)
     known = type(plugin).__module__ == "material.plugins.search.plugin"
-    return getattr(plugin, "search_index", None) if known else None
+    if plugin is None or not known or any(plugin.config.get(name) for name in _DICTIONARIES):
+        return None
+    return getattr(plugin, "search_index", None)
 
 
 def _key(page: Page) -> str:
