@@ -12,11 +12,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from epochcost.report.dataset.columns import ENTRIES, Entry, Type
 from epochcost.report.escape import one_line
+from epochcost.report.keeping.processes import begun_beside
 from epochcost.report.tables import Table, Value
 from epochcost.units import plain
 
@@ -42,6 +44,9 @@ def as_parquet(table: Table, cache: Path | None = None) -> bytes:
     lines = [[_cell(value) for value in row] for row in table.rows]
     if cache is not None:
         kept = cache / f"figures-{_key(lines)}.parquet"
+        if not kept.is_file():
+            # What DuckDB holds would stay with the build until its end.
+            begun_beside(partial(_write, lines), [kept], 1).wait()
         if not kept.is_file():
             _write(lines, kept)
         return kept.read_bytes()
