@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.report.dataset.lines import dataset
@@ -26,8 +27,10 @@ def test_csv_keeps_exact_amounts_and_empty_unknowns() -> None:
 
 
 def test_json_says_what_columns_mean() -> None:
-    """Decimals are strings, unknown is null."""
+    """Decimals are strings, unknown is null; the layout is that of the standard library."""
     document = json.loads(as_json(TABLE))
+    assert as_json(TABLE) == json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    assert as_json(replace(TABLE, rows=())).endswith('"rows": []\n}\n')
     assert document["columns"] == {"name": "Name", "cost_USD": "Cost", "n": "N"}
     assert document["rows"][0]["cost_USD"] == "0.000000000000000001"
     assert document["rows"][1]["cost_USD"] is None

@@ -6,7 +6,7 @@ import csv
 import html
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -16,6 +16,7 @@ from epochcost.units import memory, money, plain, seconds
 
 Value = str | int | Decimal | None
 Form = Literal["text", "seconds", "money", "number", "bytes"]
+_JSON = json.JSONEncoder(ensure_ascii=False).encode
 # A spreadsheet runs text that begins so as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -94,7 +95,16 @@ def as_json(table: Table) -> str:
     columns = {column.name: column.meaning or column.title for column in table.columns}
     names = list(columns)
     rows = [dict(zip(names, map(_json_value, row), strict=True)) for row in table.rows]
-    return json.dumps({"columns": columns, "rows": rows}, indent=1, ensure_ascii=False) + "\n"
+    if not (names and rows):
+        return json.dumps({"columns": columns, "rows": rows}, indent=1, ensure_ascii=False) + "\n"
+    listed = ",\n  ".join(_object(row, "   ") for row in rows)
+    return f"""{{\n "columns": {_object(columns, "  ")},\n "rows": [\n  {listed}\n ]\n}}\n"""
+
+
+def _object(fields: Mapping[str, str | int | None], indent: str) -> str:
+    """A field on each line, as `json.dumps` indents, which does that without its code in C."""
+    lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(one)}" for name, one in fields.items())
+    return f"{{\n{indent}{lines}\n{indent[1:]}}}"
 
 
 def _cell(value: Value) -> str:
