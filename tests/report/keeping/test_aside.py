@@ -43,8 +43,8 @@ def _whole(text: str) -> str:
     return _MARKDOWN.reset().convert(text)
 
 
-def _apart(text: str, config: MkDocsConfig = _CONFIG) -> tuple[str, int]:
-    """The HTML, and how many tables were taken aside."""
+def _apart(text: str, config: MkDocsConfig = _CONFIG) -> tuple[str | None, int]:
+    """The HTML, None where it has no place for them, and how many blocks were taken aside."""
     made = aside(text, config, lambda address: address)
     return made.back(_whole(made.markdown)), len(made.blocks)
 
@@ -114,6 +114,8 @@ def test_tables_inside_other_blocks_stay_where_they_are() -> None:
         table + "x",
     ):
         assert _apart(text) == (_whole(text), 0)
+    for text in (f"<div>\n\n{table}\n</div>\n", f"<style>\n\n{table}\n</style>\n\n{table}"):
+        assert _apart(text)[0] is None, "such a page is converted as a whole"
 
 
 def test_an_extension_that_reads_words_leaves_nothing_aside() -> None:

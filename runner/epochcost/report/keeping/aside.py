@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -21,7 +21,7 @@ _TABLE = re.compile(
     r"(?:(?<=\n\n)|\A)(?P<head>\|.*\|)\n(?P<rule>\|[-:| ]+\|)\n(?P<rows>(?:\|.*\|\n)+)(?=\n|\Z)"
 )
 _RULE = re.compile(r" *:?-+:? *")
-_PLACE = re.compile(r"<p>\x7f([0-9]+)\x7f</p>|\x7f([0-9]+)\x7f")
+_PLACE = re.compile(r"<p>\x7f[0-9]+\x7f</p>|\x7f[0-9]+\x7f")
 _TAG = (
     r"</?(?:a|br|code|small|span|strong|sub|sup)"
     r"(?: (?:aria-hidden|class|href|rel|title)=\"[^\"<>\[\]\\`{}!]*\")*>"
@@ -52,15 +52,20 @@ Leading = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A page's Markdown without what is taken aside, the HTML of that, and the anchors in it."""
+    """A page's Markdown without what is taken aside, the HTML of that by its mark, and anchors."""
 
     markdown: str
-    blocks: tuple[str, ...] = ()
+    blocks: Mapping[str, str]
     anchors: frozenset[str] = frozenset()
 
-    def back(self, content: str) -> str:
-        """The page's HTML with the blocks in their places."""
-        return _PLACE.sub(lambda found: self.blocks[int(found[1] or found[2])], content)
+    def back(self, content: str) -> str | None:
+        """The page's HTML with all in its place; None where a mark did not become a paragraph.
+
+        In HTML that a template does not open to Markdown, a table is no table.
+        """
+        if sorted(_PLACE.findall(content)) != sorted(self.blocks):
+            return None
+        return _PLACE.sub(lambda found: self.blocks[found.group()], content)
 
 
 def aside(markdown: str, config: MkDocsConfig, leading: Leading) -> Aside:
@@ -70,21 +75,26 @@ def aside(markdown: str, config: MkDocsConfig, leading: Leading) -> Aside:
     """
     shaped = "abbr" in config.markdown_extensions or "tables" in config.mdx_configs
     if shaped or _UNSURE.search(markdown):
-        return Aside(markdown)
-    blocks: list[str] = []
+        return Aside(markdown, {})
+    blocks: dict[str, str] = {}
     anchors = {found["id"] for found in _FIGURE.finditer(markdown)}
 
-    def place(made: str) -> str:
-        blocks.append(made)
-        return f"\x7f{len(blocks) - 1}\x7f"
+    def block(found: re.Match[str], made: str | None) -> str:
+        if made is None:
+            return found.group()
+        mark = f"\x7f{len(blocks)}\x7f"
+        blocks[f"<p>{mark}</p>"] = made
+        return f"{mark}\n"
 
-    def placed(found: re.Match[str], made: str | None) -> str:
-        return found.group() if made is None else f"{place(made)}\n"
+    def words(found: re.Match[str]) -> str:
+        mark = f"\x7f{len(blocks)}\x7f"
+        blocks[mark] = found.group()
+        return mark
 
-    markdown = _FIGURE.sub(lambda found: placed(found, _figure(found, leading)), markdown)
-    markdown = _LEGEND.sub(lambda found: place(found.group()), markdown)
-    markdown = _TABLE.sub(lambda found: placed(found, _table(found, leading)), markdown)
-    return Aside(markdown, tuple(blocks), frozenset(anchors))
+    markdown = _FIGURE.sub(lambda found: block(found, _figure(found, leading)), markdown)
+    markdown = _LEGEND.sub(words, markdown)
+    markdown = _TABLE.sub(lambda found: block(found, _table(found, leading)), markdown)
+    return Aside(markdown, blocks, frozenset(anchors))
 
 
 def _figure(found: re.Match[str], leading: Leading) -> str | None:

@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page, _RelativePathTreeprocessor
 from mkdocs.structure.toc import AnchorLink, get_toc
 
-from epochcost.report.keeping.aside import Aside, aside
+from epochcost.report.keeping.aside import aside
 from epochcost.report.keeping.origin import program
 from epochcost.report.keeping.shelf import Shelf, digest
 
@@ -31,6 +31,8 @@ _PURE = frozenset(
         *("pymdownx.superfences", "pymdownx.tabbed"),
     ]
 )
+# The plugin that made a file, as MkDocs says it.
+_OURS = "epochcost"
 _LOGGER = logging.getLogger("mkdocs")
 
 # What a link led to: an address and whether the file is left out of the site; None: no file.
@@ -83,23 +85,31 @@ class Converter:
 
 
 def _convert(page: Page, config: MkDocsConfig, files: Files) -> None:
-    """Render the page, the tables and figures of one that templates made by the shorter way."""
+    """Render the page, the tables and figures of one of ours by the shorter way."""
+    if page.file.generated_by != _OURS or not _shortly(page, config, files):
+        Page.render(page, config, files)
+
+
+def _shortly(page: Page, config: MkDocsConfig, files: Files) -> bool:
+    """Whether the page could be rendered without what is taken aside."""
     markdown = page.markdown
     links = _RelativePathTreeprocessor(page.file, files, config)
-    apart = Aside(markdown or "")
-    if page.file.generated_by is not None:
-        apart = aside(apart.markdown, config, links.path_to_url)
+    apart = aside(markdown or "", config, links.path_to_url)
     try:
         page.markdown = apart.markdown
         Page.render(page, config, files)
     finally:
         page.markdown = markdown
-    page.content = apart.back(page.content or "")
+    content = apart.back(page.content or "")
+    if content is None:
+        return False
+    page.content = content
     page.present_anchor_ids = (page.present_anchor_ids or set()) | apart.anchors
     if page.links_to_anchors is not None:
         for file, anchors in links.links_to_anchors.items():
             known = page.links_to_anchors.setdefault(file, {})
             page.links_to_anchors[file] = {**anchors, **known}
+    return True
 
 
 @dataclass(frozen=True, slots=True)
