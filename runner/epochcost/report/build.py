@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from epochcost.report.difference.publication import publication
 from epochcost.report.drawn_files import draw, drawn_files
 from epochcost.report.injection import shown
 from epochcost.report.inputs import read_inputs
+from epochcost.report.keeping.origin import program
 from epochcost.report.keeping.rendering import KeptRendering
 from epochcost.report.site import Site, build
 from epochcost.report.sources import Sources
@@ -27,7 +29,7 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     inputs = read_inputs(catalogue, sources.results, sources.docs, sources.cache)
     since = publication(sources.project, sources.published)
     rendered = KeptRendering.under(kept, sources.templates)
-    site = build(inputs, sources.templates, since, rendered)
+    site = build(inputs, sources.templates, since, rendered, _compiled(kept / "compiled"))
     rendered.shelf.tidy()
     return Additions(
         pages={uri: Content(text.__str__) for uri, text in site.pages.items()},
@@ -39,6 +41,15 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
         draw=lambda: draw(site, drawer),
         lasting=not sources.published or since.changes is not None,
     )
+
+
+def _compiled(folder: Path) -> Path:
+    """A folder for what this very program compiles: what a template prints shapes its code."""
+    mine = folder / program()[:32]
+    if not mine.is_dir():
+        shutil.rmtree(folder, ignore_errors=True)
+        mine.mkdir(parents=True)
+    return mine
 
 
 def _files(site: Site, drawer: Drawer) -> Iterator[tuple[str, Content]]:

@@ -79,13 +79,15 @@ def build(
     templates: Path,
     published: Publication = _UNKNOWN,
     rendered: Callable[[Environment, Page], str] = render,
+    compiled: Path | None = None,
 ) -> Site:
     """The site of the inputs; raises InputError where a template is wrong.
 
-    ``rendered`` may know the Markdown of a page from an earlier build.
+    ``rendered`` may know the Markdown of a page from an earlier build, and ``compiled`` is as
+    `environment` takes it.
     """
     report = Report(inputs, published)
-    made = environment(templates)
+    made = environment(templates, compiled)
     cards: dict[str, Card] = {}
     groups = {
         title: tuple(_with_cards(report, title, tuple(pages(report)), cards))

@@ -9,7 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from jinja2 import (
+    Environment,
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    StrictUndefined,
+    TemplateError,
+)
 from markupsafe import Markup
 
 from epochcost.cost import Unpriced
@@ -28,10 +34,14 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 _GIB = 2**30
 
 
-def environment(folder: Path) -> Environment:
-    """Templates of a folder; every printed string is escaped, every unknown name an error."""
+def environment(folder: Path, compiled: Path | None = None) -> Environment:
+    """Templates of a folder; every printed string is escaped, every unknown name an error.
+
+    ``compiled`` is a folder for templates that this very program compiled; None keeps none.
+    """
     made = Environment(
         loader=FileSystemLoader(folder),
+        bytecode_cache=FileSystemBytecodeCache(str(compiled)) if compiled else None,
         autoescape=True,
         finalize=markdown_text,
         undefined=StrictUndefined,
