@@ -61,7 +61,8 @@ def _missing(works: Works) -> list[Callable[[], object]]:
 def _draw(stages: Sequence[Sequence[Callable[[], object]]]) -> None:
     """Draw the charts from both ends, in processes that share what they load."""
     others, charts = stages
-    load()
+    if charts:
+        load()
     from_the_first = begun_beside(_done, [charts] if charts else [], 1)
     begun_beside(_done, [others] if others else [], 1).wait()
     if len(charts) >= _MANY_CHARTS and len(os.sched_getaffinity(0)) > 1:
