@@ -6,8 +6,10 @@ Nothing of it is made before it is asked for: together it is larger than all tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from epochcost.report.charts.figure import Figure
 
 ASSETS = "assets"
 
@@ -18,6 +20,27 @@ class Section:
 
     title: str
     pages: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Site:
+    """The report as it was built; addresses are relative to the docs folder.
+
+    ``results`` are the result files by address. ``figures`` by id are drawn where a page shows
+    them. ``embedded`` are pages of one chart each, not drawn yet, and ``cards`` pictures as SVG.
+    ``problems`` are sentences about what is left out. ``lasting`` is False where the same inputs
+    may yet give another report.
+    """
+
+    pages: Mapping[str, str]
+    files: Mapping[str, str | bytes]
+    results: Mapping[str, Path]
+    figures: Mapping[str, Figure]
+    sections: tuple[Section, ...]
+    embedded: Mapping[str, str] = field(default_factory=dict)
+    cards: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    lasting: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +77,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Additions:
-    """Addresses are relative to the docs folder.
-
-    ``results`` are the result files by address, ``figures`` what pages show by the figures' ids,
-    ``problems`` sentences about what is left out. ``draw`` draws what is not kept.
-    ``lasting`` is False where the same inputs may yet give another report.
-    """
+    """A site's parts, ``figures`` what pages show by the figures' ids; ``draw`` draws the rest."""
 
     pages: Mapping[str, Content]
     files: Mapping[str, Content]

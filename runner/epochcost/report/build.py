@@ -1,55 +1,72 @@
-"""The report built from its sources: what it adds to the site, whole."""
+"""What the report adds to the site, whole, from a process that ends with all that making it held.
+
+What makes the report is imported there alone: this process goes on to draw and to convert pages.
+"""
 
 from __future__ import annotations
 
-import shutil
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from epochcost.report.additions import ASSETS, Additions, Content
+from epochcost.report.additions import ASSETS, Additions, Content, Site
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.difference.publication import publication
-from epochcost.report.drawn_files import draw, drawn_files
+from epochcost.report.drawn_files import begun_drawing, draw, drawn_files
 from epochcost.report.injection import shown
-from epochcost.report.inputs import read_inputs
-from epochcost.report.keeping.origin import program
-from epochcost.report.keeping.rendering import KeptRendering
-from epochcost.report.site import Site, build
+from epochcost.report.keeping.processes import begun_beside
 from epochcost.report.sources import Sources
-from epochcost.specs.loader import load_catalogue
 
 
 def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     """What the report adds; raises EpochcostError where specs or templates are wrong.
 
-    ``kept`` is a folder for rendered pages. A comparison with what was published that failed may
-    succeed another time.
+    ``kept`` is a folder for rendered pages. The process that will draw begins first, while this one
+    is small.
     """
-    catalogue = load_catalogue(sources.project)
-    inputs = read_inputs(catalogue, sources.results, sources.docs, sources.cache)
-    since = publication(sources.project, sources.published)
-    rendered = KeptRendering.under(kept, sources.templates)
-    site = build(inputs, sources.templates, since, rendered, _compiled(kept / "compiled"))
-    rendered.shelf.tidy()
+    drawing = begun_drawing(drawer)
+    try:
+        site = _made_apart(sources, kept) or _made(sources, kept)
+    except BaseException:
+        drawing.dismiss()
+        raise
     return Additions(
         pages={uri: Content(text.__str__) for uri, text in site.pages.items()},
         files=dict(_files(site, drawer)),
         results=site.results,
         sections=site.sections,
         figures={name: shown(figure, drawer) for name, figure in site.figures.items()},
-        problems=inputs.problems,
-        draw=lambda: draw(site, drawer),
-        lasting=not sources.published or since.changes is not None,
+        problems=site.problems,
+        draw=lambda: draw(site, drawer, drawing),
+        lasting=site.lasting,
     )
 
 
-def _compiled(folder: Path) -> Path:
-    """A folder for what this very program compiles: what a template prints shapes its code."""
-    mine = folder / program()[:32]
-    if not mine.is_dir():
-        shutil.rmtree(folder, ignore_errors=True)
-        mine.mkdir(parents=True)
-    return mine
+def _made_apart(sources: Sources, kept: Path) -> Site | None:
+    """The report from another process; None where that failed.
+
+    Whoever makes it once more meets the error.
+    """
+    kept.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=kept) as folder:
+        path = Path(folder) / "site"
+
+        def make(path: Path) -> None:
+            path.write_bytes(pickle.dumps(_made(sources, kept)))
+
+        begun_beside(make, [path], 1).wait()
+        try:
+            with path.open("rb") as file:
+                site: Site = pickle.load(file)  # noqa: S301  what this very program wrote
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+    return site
+
+
+def _made(sources: Sources, kept: Path) -> Site:
+    from epochcost.report.making import made  # noqa: PLC0415  see above
+
+    return made(sources, kept)
 
 
 def _files(site: Site, drawer: Drawer) -> Iterator[tuple[str, Content]]:

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from epochcost.report.additions import Content
+from epochcost.report.additions import Content, Site
 from epochcost.report.charts.drawing import Drawer, load
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.standalone import standalone
 from epochcost.report.injection import inject, shown, stamps
-from epochcost.report.keeping.processes import begun_beside
+from epochcost.report.keeping.processes import Waiting, begun_beside, begun_waiting
 from epochcost.report.keeping.shelf import digest
-from epochcost.report.site import Site
+from epochcost.report.tables import Table
 
 # Starting a second process that draws takes as long as drawing so many.
 _MANY_CHARTS = 60
+# No drawing shows the table of its data.
+_UNSEEN = Table((), ())
 Works = Mapping[Path, Callable[[], object]]
 
 
@@ -41,21 +44,35 @@ def _picture(figure: Figure, drawer: Drawer) -> str:
     return standalone(drawer.draw(figure).svg)
 
 
-def draw(site: Site, drawer: Drawer) -> None:
-    """Draw what is not kept yet, in processes that end with their memory.
+def begun_drawing(drawer: Drawer) -> Waiting:
+    """A process to draw in, which makes at once what every page needs."""
+    return begun_waiting(_draw, partial(_make_library, drawer))
 
-    The build waits for them: what it holds grows with every page that it goes on to, and so would
-    what they hold of it.
+
+def draw(site: Site, drawer: Drawer, drawing: Waiting) -> None:
+    """Have drawn what is not kept yet, and wait for it.
+
+    What a build holds grows with every page that it goes on to.
     """
-    charts = {drawer.drawing(one): partial(drawer.draw, one) for one in site.figures.values()}
+    bare = [replace(figure, table=_UNSEEN) for figure in site.figures.values()]
+    charts = {drawer.drawing(figure): partial(drawer.draw, figure) for figure in bare}
     pictures = {drawer.painting(svg): partial(drawer.picture, svg) for svg in site.cards.values()}
-    library: Works = {drawer.bundle: drawer.library}
-    stages = [_missing(library) + _missing(pictures), _missing(charts)]
-    begun_beside(_draw, [stages] if any(stages) else [], 1).wait()
+    stages = [_missing(pictures), _missing(charts)]
+    if any(stages):
+        drawing.give(stages)
+    else:
+        drawing.dismiss()
 
 
 def _missing(works: Works) -> list[Callable[[], object]]:
     return [work for path, work in works.items() if not path.is_file()]
+
+
+def _make_library(drawer: Drawer) -> None:
+    """In a process that ends with its memory, for the charts will be drawn beside this one."""
+    if not drawer.bundle.is_file():
+        load()
+        begun_beside(_done, [[drawer.library]], 1).wait()
 
 
 def _draw(stages: Sequence[Sequence[Callable[[], object]]]) -> None:

@@ -168,6 +168,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def write(self, config: MkDocsConfig, folder: Path) -> int:
         """Write what a prepared report adds, and the hand-written pages; how many files."""
+        self._added.draw()
         return write_site(self._added, Path(config.docs_dir), folder)
 
     def _files(self, config: MkDocsConfig) -> list[File]:

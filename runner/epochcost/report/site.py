@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from jinja2 import Environment
 from epochcost.report import badges
 from epochcost.report import calculator as calculating
 from epochcost.report import comparison as comparing
-from epochcost.report.additions import ASSETS, Section
+from epochcost.report.additions import ASSETS, Section, Site
 from epochcost.report.cards import Card, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
@@ -55,23 +55,6 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Data": lambda report: chain(data.pages(report), sharing.pages(report)),
 }
 _UNKNOWN = Publication()
-
-
-@dataclass(frozen=True)
-class Site:
-    """What a build adds to the hand-written pages; addresses are relative to the docs folder.
-
-    ``results`` are the result files by address. ``figures`` by id are drawn where a page shows
-    them. ``embedded`` are pages of one chart each, not drawn yet, and ``cards`` pictures as SVG.
-    """
-
-    pages: Mapping[str, str]
-    files: Mapping[str, str | bytes]
-    results: Mapping[str, Path]
-    figures: Mapping[str, Figure]
-    sections: tuple[Section, ...]
-    embedded: Mapping[str, str] = field(default_factory=dict)
-    cards: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.report.keeping.processes import begun_beside
+from epochcost.report.keeping.processes import begun_beside, begun_waiting
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="processes are forked on Linux only"
@@ -30,3 +30,17 @@ def test_a_failure_stays_in_its_process(tmp_path: Path) -> None:
 
     begun_beside(work, ["good", "bad", "later"], 1).wait()
     assert [path.name for path in tmp_path.iterdir()] == ["good"]
+
+
+def test_work_may_be_given_later(tmp_path: Path) -> None:
+    """What goes ahead of it is done before it is known, and all of it when giving it returns."""
+    waiting = begun_waiting(Path.touch, (tmp_path / "ahead").touch)
+    waiting.give(tmp_path / "given")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ahead", "given"]
+
+
+def test_a_process_may_wait_in_vain(tmp_path: Path) -> None:
+    """Without work it ends, and so it does where what goes ahead fails."""
+    begun_waiting(Path.touch, lambda: None).dismiss()
+    begun_waiting(Path.touch, lambda: 1 / 0).give([tmp_path / "undone"] * 100_000)
+    assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import logging
 import os
+import pickle
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,47 @@ class Beside:
         for child in self.children:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A process that waits for its work; none where none could be started."""
+
+    process: Beside = Beside()
+    pipe: int | None = None
+
+    def give(self, work: object) -> None:
+        """Give it its work, pickled, and wait until that is done."""
+        if self.pipe is not None:
+            with contextlib.suppress(BrokenPipeError), os.fdopen(self.pipe, "wb") as pipe:
+                pickle.dump(work, pipe)
+        self.process.wait()
+
+    def dismiss(self) -> None:
+        """End it without any work."""
+        if self.pipe is not None:
+            os.close(self.pipe)
+        self.process.wait()
+
+
+def begun_waiting(work: Callable[[ItemT], object], ahead: Callable[[], object]) -> Waiting:
+    """Begin a process that does something ``ahead`` of its work, and waits for that.
+
+    It shares what this process holds at that moment. A failure is as that of `begun_beside`.
+    """
+    if sys.platform != "linux":
+        return Waiting()
+    given, giving = os.pipe()
+
+    def wait_and_work(_: None) -> None:
+        os.close(giving)
+        ahead()
+        with os.fdopen(given, "rb") as pipe, contextlib.suppress(EOFError):
+            work(pickle.load(pipe))  # noqa: S301  what this very program wrote
+
+    child = _forked(wait_and_work, [None])
+    os.close(given)
+    return Waiting(Beside((child,)), giving)
 
 
 def begun_beside(work: Callable[[ItemT], object], items: Sequence[ItemT], most: int) -> Beside:

@@ -148,7 +148,9 @@ class _Kept:
     @cached_property
     def again(self) -> Additions:
         """The same, built."""
-        return self.build()
+        built = self.build()
+        built.draw()
+        return built
 
     def _page(self, uri: str) -> bytes:
         return self._read(self.value["pages"][uri], lambda again: again.pages[uri]())
