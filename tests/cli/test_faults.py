@@ -130,15 +130,18 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
     process = begin("--rounds", "2", until="[5/6]")
     process.send_signal(number)
     _, errors = process.communicate(timeout=NOTICE_SECONDS)
-    assert rounds_stored(project) == [1, 1, 2]
+    stored = rounds_stored(project)
+    assert stored in ([1, 1, 2], [1, 2, 2])  # the fifth may have ended before the signal came
+    whole = stored.count(2)
+    kept = f"{whole} of 3 trials are measured and kept, {3 - whole} more in some of their rounds"
     if number == signal.SIGTERM:
         assert process.returncode == 130
-        assert "1 of 3 trials are measured and kept, 2 more in some of their rounds" in errors
+        assert kept in errors
         assert "add --resume to go on" in errors
     resumed = run(project, "--rounds", "2", "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert "[3/3]" in resumed.stderr
-    assert resumed.stderr.count("stored before") == 1
+    assert resumed.stderr.count("stored before") == whole
     assert rounds_stored(project) == [2, 2, 2]
 
 
