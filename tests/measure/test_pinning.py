@@ -13,7 +13,7 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure import pinning
-from epochcost.measure.job import Job, Progress, SessionSettings
+from epochcost.measure.job import Job, Progress, Sampling, SessionSettings
 from epochcost.measure.pinning import (
     Topology,
     children_pinned,
@@ -26,6 +26,8 @@ from epochcost.measure.pinning import (
 from epochcost.measure.trial import run_trial
 from epochcost.results.pinning import Pinning
 
+# Long enough to be looked at while it lasts, by a test that waits for its CPU too.
+_A_WHILE = Sampling(relative_half_width=0.9, minimum_seconds=1.5, budget_seconds=6)
 pins = pytest.mark.skipif(why_not_pinned() is not None, reason="this system pins no process")
 
 
@@ -142,7 +144,7 @@ def test_no_thread_of_a_pinned_worker_runs_elsewhere(
         if progress.phase != "sampling":
             return
         (worker,) = psutil.Process().children()
-        for task in _tasks(worker.pid, at_least=threads):
+        for task in Path(f"/proc/{worker.pid}/task").iterdir():
             status = (task / "status").read_text()
             seen.append(set(_field(status, "Cpus_allowed_list").split(",")))
             names.add(task.name)
@@ -155,17 +157,12 @@ def test_no_thread_of_a_pinned_worker_runs_elsewhere(
         mode="inference",
         pinning=pinned,
         session=SessionSettings(threads=threads),
+        sampling=_A_WHILE,
     )
     measurement = run_trial(job, tmp_path, look)
     assert measurement.pinning == pinned
     assert len(names) >= threads
     assert all(cpus == {str(pinned.cpus[0])} for cpus in seen)
-
-
-def _tasks(process: int, at_least: int) -> list[Path]:
-    """Its threads; the kernel may leave some out of a list in which a thread ends meanwhile."""
-    listed = (list(Path(f"/proc/{process}/task").iterdir()) for _ in range(1000))
-    return next(tasks for tasks in listed if len(tasks) >= at_least)
 
 
 def _field(status: str, name: str) -> str:
