@@ -135,7 +135,7 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
     whole = stored.count(2)
     kept = f"{whole} of 3 trials are measured and kept, {3 - whole} more in some of their rounds"
     if number == signal.SIGTERM:
-        assert process.returncode == 130
+        assert process.returncode == 130, errors
         assert kept in errors
         assert "add --resume to go on" in errors
     resumed = run(project, "--rounds", "2", "--resume")

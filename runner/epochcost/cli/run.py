@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +15,7 @@ from rich.console import Console
 from epochcost.cli.agreement import show_agreements
 from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
 from epochcost.cli.epochs import EpochLimit, ValidateEpochs, epochs_asked, show_epochs
+from epochcost.cli.interruption import interrupted_by_signals
 from epochcost.cli.limits import BatchSize, show_limits
 from epochcost.cli.plan import (
     AsIs,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 RESULTS = Path("docs/data/results")
 _INTERRUPTED = 130
-_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def run(
@@ -113,7 +112,7 @@ def run(
         _show(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
     if ceilings and not quick and _on_the_cpu(planned):
-        with _interrupted_by_signals():
+        with interrupted_by_signals():
             measure_missing_ceilings(catalogue.machine(hardware), results)
     _exit_with_failures(outcomes)
 
@@ -138,12 +137,16 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
 
     kept: dict[str, Event] = {}
     try:
-        with _interrupted_by_signals(), display_for(Console(stderr=True)) as display:
+        with (
+            interrupted_by_signals() as interruption,
+            display_for(Console(stderr=True)) as display,
+        ):
 
             def on_event(event: Event) -> None:
                 _note(event, kept)
                 with contextlib.suppress(OSError):  # a full disk under its log costs no trial
                     display(event)
+                interruption.require_none()
 
             return run_trials(assignment, on_event)
     except KeyboardInterrupt:
@@ -169,27 +172,6 @@ def _kept_words(kept: Mapping[str, Event], total: int) -> str:
     counted = f"{finished} of {total} trials are" if finished <= total else f"{finished} trials are"
     whole = f"{counted} measured and kept{others}"
     return f"{whole}; add --resume to go on"
-
-
-@contextlib.contextmanager
-def _interrupted_by_signals() -> Iterator[None]:
-    """A notice that the machine ends (SIGTERM) or a lost connection (SIGHUP) acts as Ctrl-C does.
-
-    A signal that the caller has switched off (nohup) stays off.
-    """
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.getsignal(number) for number in _ENDINGS}
-    heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
-    for number in heeded:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number in heeded:
-            signal.signal(number, before[number])
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:

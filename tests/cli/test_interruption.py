@@ -1,0 +1,89 @@
+"""Signals that meet a run where an exception goes no further, as in a library's conversion."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from epochcost.cli.app import main
+from epochcost.cli.interruption import interrupted_by_signals
+from epochcost.plan.trial import Trial
+from epochcost.results.records import Result
+from epochcost.results.store import ResultStore, load_all
+from heeded_signals import heeded_signals
+from tiny_project import write_tiny_project
+
+
+class Swallowing:
+    """Sends a signal to this process in a destructor, out of which no exception comes."""
+
+    def __del__(self) -> None:
+        """As if the signal had come at this moment."""
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_lost_signal_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
+    """When it is asked for and at the end; its traceback is nobody's business."""
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted_twice()
+    assert capfd.readouterr().err == ""
+
+
+def _interrupted_twice() -> None:
+    with interrupted_by_signals() as interruption:
+        interruption.require_none()
+        Swallowing()
+        with pytest.raises(KeyboardInterrupt):
+            interruption.require_none()
+
+
+def test_other_errors_of_destructors_are_shown(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the interruption, which is raised again, is passed over in silence."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    monkeypatch.setattr(Swallowing, "__del__", lambda _: 1 / 0)
+    with interrupted_by_signals():
+        Swallowing()
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+def test_signals_do_what_they_did_before() -> None:
+    """Outside nothing is changed, whatever happened inside."""
+    before = signal.getsignal(signal.SIGTERM), sys.unraisablehook
+    with contextlib.suppress(KeyboardInterrupt), interrupted_by_signals():
+        signal.raise_signal(signal.SIGTERM)
+    assert (signal.getsignal(signal.SIGTERM), sys.unraisablehook) == before
+
+
+def test_a_signal_lost_while_a_result_is_read_costs_no_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file seems damaged then: its rounds are not replaced, and the run ends as told."""
+    project = write_tiny_project(tmp_path / "project")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    read: list[Trial] = []
+    real = ResultStore.find
+
+    def find(self: ResultStore, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
+        read.append(trial)
+        if len(read) == 5:  # in the second of two rounds of three trials
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            return None
+        return real(self, trial, hardware, fingerprint)
+
+    monkeypatch.setattr(ResultStore, "find", find)
+    arguments = ["epochcost", "run", "--no-ceilings", "--provider", "cpu", "--rounds", "2"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with heeded_signals(), pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert "1 of 3 trials are measured and kept, 2 more in some" in capsys.readouterr().err
+    stored = load_all(Path("docs/data/results")).require_sound()
+    assert sorted(len(one.measurement.samples_by_round) for one in stored) == [1, 1, 2]
