@@ -5,13 +5,15 @@ Nothing of it is made before it is asked for: together it is larger than all tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from epochcost.report.charts.figure import Figure
 
 ASSETS = "assets"
+# Takes figures and cards, these as SVG, as soon as they are known.
+Draw = Callable[[Iterable[Figure], Iterable[str]], None]
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from epochcost.report.additions import ASSETS, Additions, Content, Site
+from epochcost.report.additions import ASSETS, Additions, Content, Draw, Site
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.drawn_files import begun_drawing, draw, drawn_files
+from epochcost.report.drawn_files import begun_drawing, drawn_files, give_drawings
 from epochcost.report.injection import shown
 from epochcost.report.keeping.processes import begun_beside
 from epochcost.report.sources import Sources
@@ -25,10 +26,11 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     is small.
     """
     drawing = begun_drawing(drawer)
+    draw = partial(give_drawings, drawing, drawer)
     try:
-        site = _made_apart(sources, kept) or _made(sources, kept)
+        site = _made_apart(sources, kept, draw) or _made(sources, kept, draw)
     except BaseException:
-        drawing.dismiss()
+        drawing.finish()
         raise
     return Additions(
         pages={uri: Content(text.__str__) for uri, text in site.pages.items()},
@@ -37,12 +39,12 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
         sections=site.sections,
         figures={name: shown(figure, drawer) for name, figure in site.figures.items()},
         problems=site.problems,
-        draw=lambda: draw(site, drawer, drawing),
+        draw=drawing.finish,
         lasting=site.lasting,
     )
 
 
-def _made_apart(sources: Sources, kept: Path) -> Site | None:
+def _made_apart(sources: Sources, kept: Path, draw: Draw) -> Site | None:
     """The report from another process; None where that failed.
 
     Whoever makes it once more meets the error.
@@ -52,7 +54,7 @@ def _made_apart(sources: Sources, kept: Path) -> Site | None:
         path = Path(folder) / "site"
 
         def make(path: Path) -> None:
-            path.write_bytes(pickle.dumps(_made(sources, kept)))
+            path.write_bytes(pickle.dumps(_made(sources, kept, draw)))
 
         begun_beside(make, [path], 1).wait()
         try:
@@ -63,10 +65,10 @@ def _made_apart(sources: Sources, kept: Path) -> Site | None:
     return site
 
 
-def _made(sources: Sources, kept: Path) -> Site:
+def _made(sources: Sources, kept: Path, draw: Draw) -> Site:
     from epochcost.report.making import made  # noqa: PLC0415  see above
 
-    return made(sources, kept)
+    return made(sources, kept, draw)
 
 
 def _files(site: Site, drawer: Drawer) -> Iterator[tuple[str, Content]]:

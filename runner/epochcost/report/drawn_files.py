@@ -6,7 +6,7 @@ PNG of charts is left to the reader's browser, which has the chart as it is show
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from epochcost.report.charts.drawing import Drawer, load
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.standalone import standalone
 from epochcost.report.injection import inject, shown, stamps
-from epochcost.report.keeping.processes import Waiting, begun_beside, begun_waiting
+from epochcost.report.keeping.processes import Beside, Waiting, begun_beside, begun_waiting
 from epochcost.report.keeping.shelf import digest
 from epochcost.report.tables import Table
 
@@ -45,46 +45,51 @@ def _picture(figure: Figure, drawer: Drawer) -> str:
 
 
 def begun_drawing(drawer: Drawer) -> Waiting:
-    """A process to draw in, which makes at once what every page needs."""
-    return begun_waiting(_draw, partial(_make_library, drawer))
+    """A process to draw in, which makes at once what every page needs; see `give_drawings`."""
+    return begun_waiting(partial(_draw, drawer))
 
 
-def draw(site: Site, drawer: Drawer, drawing: Waiting) -> None:
-    """Have drawn what is not kept yet, and wait for it.
-
-    What a build holds grows with every page that it goes on to.
-    """
-    bare = [replace(figure, table=_UNSEEN) for figure in site.figures.values()]
+def give_drawings(
+    drawing: Waiting, drawer: Drawer, figures: Iterable[Figure], cards: Iterable[str]
+) -> None:
+    """Have figures and cards drawn that are not kept yet; there may be one such call."""
+    bare = [replace(figure, table=_UNSEEN) for figure in figures]
     charts = {drawer.drawing(figure): partial(drawer.draw, figure) for figure in bare}
-    pictures = {drawer.painting(svg): partial(drawer.picture, svg) for svg in site.cards.values()}
+    pictures = {drawer.painting(svg): partial(drawer.picture, svg) for svg in cards}
     stages = [_missing(pictures), _missing(charts)]
     if any(stages):
         drawing.give(stages)
-    else:
-        drawing.dismiss()
 
 
 def _missing(works: Works) -> list[Callable[[], object]]:
     return [work for path, work in works.items() if not path.is_file()]
 
 
-def _make_library(drawer: Drawer) -> None:
-    """In a process that ends with its memory, for the charts will be drawn beside this one."""
-    if not drawer.bundle.is_file():
-        load()
-        begun_beside(_done, [[drawer.library]], 1).wait()
+def _draw(drawer: Drawer, given: Iterator[Sequence[Sequence[Callable[[], object]]]]) -> None:
+    """Draw the charts from both ends, in processes that share what they load.
 
-
-def _draw(stages: Sequence[Sequence[Callable[[], object]]]) -> None:
-    """Draw the charts from both ends, in processes that share what they load."""
-    others, charts = stages
+    From the last on they are drawn when nothing more is given: until then the report is being made,
+    which leaves one core and less memory.
+    """
+    library = _begun_library(drawer)
+    pictures, charts = next(given, ((), ()))
+    library.wait()
     if charts:
         load()
     from_the_first = begun_beside(_done, [charts] if charts else [], 1)
-    begun_beside(_done, [others] if others else [], 1).wait()
+    next(given, None)
+    begun_beside(_done, [pictures] if pictures else [], 1).wait()
     if len(charts) >= _MANY_CHARTS and len(os.sched_getaffinity(0)) > 1:
         _done(charts[::-1])
     from_the_first.wait()
+
+
+def _begun_library(drawer: Drawer) -> Beside:
+    """The making of the library, in a process that ends with its memory."""
+    if drawer.bundle.is_file():
+        return Beside()
+    load()
+    return begun_beside(_done, [[drawer.library]], 1)
 
 
 def _done(works: Sequence[Callable[[], object]]) -> None:

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from epochcost.report.additions import Site
+from epochcost.report.additions import Draw, Site
 from epochcost.report.difference.publication import publication
 from epochcost.report.inputs import read_inputs
 from epochcost.report.keeping.origin import program
@@ -16,17 +16,18 @@ from epochcost.report.sources import Sources
 from epochcost.specs.loader import load_catalogue
 
 
-def made(sources: Sources, kept: Path) -> Site:
+def made(sources: Sources, kept: Path, draw: Draw) -> Site:
     """The report; raises EpochcostError where specs or templates are wrong.
 
-    ``kept`` is a folder for rendered pages. A comparison with what was published that failed may
-    succeed another time.
+    ``kept`` is a folder for rendered pages; ``draw`` is as `build` takes it. A comparison with what
+    was published that failed may succeed another time.
     """
     catalogue = load_catalogue(sources.project)
     inputs = read_inputs(catalogue, sources.results, sources.docs, sources.cache)
     since = publication(sources.project, sources.published)
     rendered = KeptRendering.under(kept, sources.templates)
-    site = build(inputs, sources.templates, since, rendered, _compiled(kept / "compiled"))
+    compiled = _compiled(kept / "compiled")
+    site = build(inputs, sources.templates, since, rendered, compiled, draw)
     rendered.shelf.tidy()
     lasting = not sources.published or since.changes is not None
     return replace(site, problems=inputs.problems, lasting=lasting)

@@ -26,6 +26,7 @@ from epochcost.report.additions import Additions
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.export import write_site
 from epochcost.report.keeping.builds import Kept
+from epochcost.report.keeping.copying import Copying, begun_copying
 from epochcost.report.keeping.frame import Finished, finished
 from epochcost.report.keeping.origin import origin
 from epochcost.report.keeping.report import KeptReport
@@ -64,6 +65,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _origin: str | None
     _scripts: set[str]
     _kept: Kept
+    _copying: Copying | None
     _nav: Navigation
     _policy = DRAFT
 
@@ -105,6 +107,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         env.bytecode_cache = FileSystemBytecodeCache(str(folder))
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
+        self._copying = begun_copying(files, self._report, config, self._kept_in(config))
         pages = (self._nav, files)
         return self._kept.frame(env, config, pages, self._policy, self._added.figures)
 
@@ -127,6 +130,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Let the pages run the inline scripts that they have, and no others."""
+        if self._copying is not None:
+            self._copying.finish()
         complete(Path(config.site_dir), self._scripts)
         # What was edited since the report was read stands in none of its pages.
         if self._origin is not None and self._origin == origin(self._sources(config)):

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from epochcost.report import badges
 from epochcost.report import calculator as calculating
 from epochcost.report import comparison as comparing
-from epochcost.report.additions import ASSETS, Section, Site
+from epochcost.report.additions import ASSETS, Draw, Section, Site
 from epochcost.report.cards import Card, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
@@ -63,11 +63,12 @@ def build(
     published: Publication = _UNKNOWN,
     rendered: Callable[[Environment, Page], str] = render,
     compiled: Path | None = None,
+    draw: Draw = lambda *_: None,
 ) -> Site:
     """The site of the inputs; raises InputError where a template is wrong.
 
     ``rendered`` may know the Markdown of a page from an earlier build, and ``compiled`` is as
-    `environment` takes it.
+    `environment` takes it. ``draw`` is called before pages are rendered.
     """
     report = Report(inputs, published)
     made = environment(templates, compiled)
@@ -78,9 +79,13 @@ def build(
     }
     pages = [page for group in groups.values() for page in group]
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
+    pictures = {card.uri: picture(card) for card in cards.values()}
+    # Before anything is drawn, for both take much memory for a while.
+    table = dict(data_files(report.lines, report.inputs.cache))
+    draw(figures.values(), pictures.values())
     return Site(
         pages={page.uri: rendered(made, page) for page in pages},
-        files={**dict(_assets(templates)), **dict(_data(report, figures))},
+        files={**dict(_assets(templates)), **table, **dict(_data(report, figures))},
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
             **{kept.uri: kept.path for kept in inputs.ceilings},
@@ -91,7 +96,7 @@ def build(
             for title, group in groups.items()
         ),
         embedded=dict(_embedded(made, pages)),
-        cards={card.uri: picture(card) for card in cards.values()},
+        cards=pictures,
     )
 
 
@@ -125,8 +130,7 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
     yield f"{ASSETS}/palette.css", stylesheet().encode()
 
 
-def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str | bytes]]:
-    yield from data_files(report.lines, report.inputs.cache)
+def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
     yield calculating.URI, calculating.script(report.rows)
     yield comparing.URI, comparing.script(report)
     yield publishing.URI, report.publication.file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,14 +34,24 @@ def test_a_failure_stays_in_its_process(tmp_path: Path) -> None:
 
 
 def test_work_may_be_given_later(tmp_path: Path) -> None:
-    """What goes ahead of it is done before it is known, and all of it when giving it returns."""
-    waiting = begun_waiting(Path.touch, (tmp_path / "ahead").touch)
-    waiting.give(tmp_path / "given")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ahead", "given"]
+    """Piece by piece, also by another process, and all of it is done when the giver finishes."""
+
+    def touch(given: Iterator[Path]) -> None:
+        for path in given:
+            path.touch()
+
+    waiting = begun_waiting(touch)
+    begun_beside(waiting.give, [tmp_path / "other"], 1).wait()
+    waiting.give(tmp_path / "own")
+    waiting.finish()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"]
 
 
 def test_a_process_may_wait_in_vain(tmp_path: Path) -> None:
-    """Without work it ends, and so it does where what goes ahead fails."""
-    begun_waiting(Path.touch, lambda: None).dismiss()
-    begun_waiting(Path.touch, lambda: 1 / 0).give([tmp_path / "undone"] * 100_000)
+    """Given nothing it ends; where it failed, what it is given is left undone."""
+    begun_waiting(list).finish()
+    failed = begun_waiting(lambda _: 1 / 0)
+    failed.process.wait()
+    failed.give([tmp_path / "undone"] * 100_000)
+    failed.finish()
     assert list(tmp_path.iterdir()) == []

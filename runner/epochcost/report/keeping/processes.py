@@ -8,9 +8,9 @@ import logging
 import os
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 ItemT = TypeVar("ItemT")
 
@@ -30,27 +30,26 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A process that waits for its work; none where none could be started."""
+    """A process that waits for what it is given; none where none could be started."""
 
     process: Beside = Beside()
     pipe: int | None = None
 
     def give(self, work: object) -> None:
-        """Give it its work, pickled, and wait until that is done."""
+        """Give it something, pickled; any process forked since may do that."""
         if self.pipe is not None:
-            with contextlib.suppress(BrokenPipeError), os.fdopen(self.pipe, "wb") as pipe:
+            with contextlib.suppress(BrokenPipeError), open(self.pipe, "wb", closefd=False) as pipe:
                 pickle.dump(work, pipe)
-        self.process.wait()
 
-    def dismiss(self) -> None:
-        """End it without any work."""
+    def finish(self) -> None:
+        """Give nothing more, and wait until all is done."""
         if self.pipe is not None:
             os.close(self.pipe)
         self.process.wait()
 
 
-def begun_waiting(work: Callable[[ItemT], object], ahead: Callable[[], object]) -> Waiting:
-    """Begin a process that does something ``ahead`` of its work, and waits for that.
+def begun_waiting(work: Callable[[Iterator[Any]], object]) -> Waiting:
+    """Begin a process that does the work on what it will be given, which may come piece by piece.
 
     It shares what this process holds at that moment. A failure is as that of `begun_beside`.
     """
@@ -60,13 +59,19 @@ def begun_waiting(work: Callable[[ItemT], object], ahead: Callable[[], object]) 
 
     def wait_and_work(_: None) -> None:
         os.close(giving)
-        ahead()
-        with os.fdopen(given, "rb") as pipe, contextlib.suppress(EOFError):
-            work(pickle.load(pipe))  # noqa: S301  what this very program wrote
+        with os.fdopen(given, "rb") as pipe:
+            work(_pieces(pipe))
 
     child = _forked(wait_and_work, [None])
     os.close(given)
     return Waiting(Beside((child,)), giving)
+
+
+def _pieces(pipe: BinaryIO) -> Iterator[Any]:
+    """Until the last process that could give more has ended or said so."""
+    with contextlib.suppress(EOFError):
+        while True:
+            yield pickle.load(pipe)  # noqa: S301  what this very program wrote
 
 
 def begun_beside(work: Callable[[ItemT], object], items: Sequence[ItemT], most: int) -> Beside:

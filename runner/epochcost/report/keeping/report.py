@@ -65,6 +65,17 @@ class KeptReport:
         self.index.write(_REPORT, origin, _said(added, self.noted))
         self.index.write(_CAUSES, program(), self.causes)
 
+    @property
+    def noticed(self) -> tuple[dict[str, str], dict[str, str], set[str]]:
+        """What was noted and used so far, for `join` in another process."""
+        return self.noted, self.causes, self.contents.used
+
+    def join(self, noted: Mapping[str, str], causes: Mapping[str, str], used: set[str]) -> None:
+        """Take over what another process of this build noted and used."""
+        self.noted.update(noted)
+        self.causes.update(causes)
+        self.contents.used.update(used)
+
     def tidy(self) -> None:
         """Drop what this build did not use."""
         self.contents.tidy()
