@@ -127,12 +127,8 @@ def pairs(report: Report) -> tuple[Pair, ...]:
         machine: _cheapest(rows)
         for machine, rows in grouped(report.rows, lambda row: row.observed.machine).items()
     }
-    ordered = sorted(best, key=lambda one: one.name)
-    found = [
-        pair
-        for one, other in combinations(ordered, 2)
-        if (pair := _pair(one, other, best[one], best[other]))
-    ]
+    ordered = sorted(best.items(), key=lambda one: one[0].name)
+    found = [pair for one, other in combinations(ordered, 2) if (pair := _pair(one, other))]
     return tuple(sorted(found, key=lambda pair: -pair.jobs))
 
 
@@ -151,7 +147,8 @@ def _cheapest(rows: Iterable[Row]) -> _Choices:
     return found
 
 
-def _pair(first: Machine, second: Machine, one: _Choices, other: _Choices) -> Pair | None:
+def _pair(left: tuple[Machine, _Choices], right: tuple[Machine, _Choices]) -> Pair | None:
+    (first, one), (second, other) = left, right
     common = [job for job in one if job in other and one[job][2] == other[job][2]]
     ratios = [one[job][0] / other[job][0] for job in common if other[job][0]]
     if not ratios:

@@ -7,6 +7,7 @@ that Markdown or HTML could read becomes a numeric entity, which both show as th
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
@@ -37,7 +38,13 @@ def markdown_text(value: Any) -> Any:
     """A string as Markup that shows exactly it, in Markdown and in HTML; other values as given."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    return Markup(_entities(_flat(value)))  # noqa: S704  this is the escaping itself
+    return _escaped(value)
+
+
+@lru_cache(maxsize=4096)
+def _escaped(text: str) -> Markup:
+    """Kept for a while: pages of one kind print the same words and numbers."""
+    return Markup(_entities(_flat(text)))  # noqa: S704  this is the escaping itself
 
 
 def page_title(text: str) -> str:
