@@ -17,61 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.report.charts import axes, palette
-from epochcost.report.charts.batch_size import BatchPoint, BatchSize
-from epochcost.report.charts.cost_time import CostTime, Point
-from epochcost.report.charts.dots import Dot, Dots
+from epochcost.report.charts.batch_size import BatchSize
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.charts.history import HistoryChart, HistoryPoint
-from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
-from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.injection import inject, shown
 from epochcost.report.tables import Column, Table
-
-HOSTILE = '</template><script>alert(1)</script> & "x"'
-COLOURS = ((HOSTILE, 0), ("b", 1))
-CHARTS: dict[str, Chart] = {
-    "cost_time": CostTime(
-        job="full training",
-        currency_symbol="$",
-        points=(
-            Point(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1), True),
-            Point("b", "plan", "published", "x", 32, (20, 20, 20), (3, 3, 3), False),
-        ),
-        colours=COLOURS,
-    ),
-    "batch_size": BatchSize(
-        title="time per example",
-        by="machine",
-        quantity="seconds",
-        currency_symbol="",
-        points=(
-            BatchPoint(HOSTILE, "training", 32, (1e-3, 2e-3, 3e-3)),
-            BatchPoint(HOSTILE, "inference", 64, (1e-4, 2e-4, 3e-4)),
-        ),
-        colours=COLOURS,
-    ),
-    "dots": Dots(
-        title="price of one hour",
-        currency_symbol="$",
-        dots=(Dot(HOSTILE, HOSTILE, "published", (1, 1, 1)), Dot("b", "b", "measured", (2, 3, 4))),
-        colours=COLOURS,
-    ),
-    "rent_or_buy": RentOrBuy(
-        currency_symbol="$",
-        most_hours=730.5,
-        lines=(MonthLine(HOSTILE, "bought", 100, 110), MonthLine("b", "rented", 0, 500)),
-        crossings=(Crossing("b", 150, 102),),
-    ),
-    "scaling": ScalingChart(
-        points=(
-            ScalingPoint(HOSTILE, 1, (1, 1, 1)),
-            ScalingPoint(HOSTILE, 4, (2.5, 2.6, 2.8)),
-            ScalingPoint("b", 1, (1, 1, 1)),
-        ),
-    ),
-}
+from report_charts import CHARTS, HOSTILE
 
 
 def figure(name: str) -> Figure:

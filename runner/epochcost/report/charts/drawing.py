@@ -90,11 +90,11 @@ def load() -> None:
 
 
 def _drawn(figure: Figure) -> Drawing:
-    import vl_convert  # noqa: PLC0415  a kept drawing needs no vl-convert
+    from epochcost.report.charts.compiled import svg  # noqa: PLC0415  it loads vl-convert
 
     with unchecked():
         spec = figure.chart.spec()
-    return Drawing(json.dumps(spec, separators=(",", ":")), vl_convert.vegalite_to_svg(still(spec)))
+    return Drawing(json.dumps(spec, separators=(",", ":")), svg(still(spec)))
 
 
 def _key(text: str) -> str:
