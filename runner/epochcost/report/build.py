@@ -30,7 +30,7 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     try:
         site = _made_apart(sources, kept, draw) or _made(sources, kept, draw)
     except BaseException:
-        drawing.finish()
+        drawing.abandon()
         raise
     return Additions(
         pages={uri: Content(text.__str__) for uri, text in site.pages.items()},

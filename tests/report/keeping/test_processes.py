@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from epochcost.report.keeping.processes import begun_beside, begun_waiting
@@ -13,6 +15,8 @@ from epochcost.report.keeping.processes import begun_beside, begun_waiting
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="processes are forked on Linux only"
 )
+
+_WAIT_SECONDS = 60
 
 
 def test_every_item_is_done(tmp_path: Path) -> None:
@@ -55,3 +59,22 @@ def test_a_process_may_wait_in_vain(tmp_path: Path) -> None:
     failed.give([tmp_path / "undone"] * 100_000)
     failed.finish()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_is_abandoned_with_what_it_began(tmp_path: Path) -> None:
+    """Nobody waits for either, and neither is left."""
+
+    def wait_for_ever(given: Iterator[Path]) -> None:
+        beside = begun_beside(lambda _: time.sleep(600), [None], 1)
+        next(given).write_text(str(beside.children[0]), encoding="utf-8")
+        beside.wait()
+
+    waiting = begun_waiting(wait_for_ever)
+    told = tmp_path / "begun"
+    waiting.give(told)
+    while not (told.exists() and told.read_text(encoding="utf-8")):
+        time.sleep(0.01)
+    begun = psutil.Process(int(told.read_text(encoding="utf-8")))
+    waiting.abandon()
+    assert psutil.wait_procs([begun], timeout=_WAIT_SECONDS)[1] == []
+    assert not psutil.pid_exists(waiting.process.children[0])

@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,27 +43,45 @@ class Waiting:
                 pickle.dump(work, pipe)
 
     def finish(self) -> None:
-        """Give nothing more, and wait until all is done."""
+        """Give nothing more, and wait until all is done; who is interrupted waits for nothing."""
         if self.pipe is not None:
             os.close(self.pipe)
-        self.process.wait()
+        try:
+            self.process.wait()
+        except BaseException:
+            self._end()
+            raise
+
+    def abandon(self) -> None:
+        """End it and what it has begun, whatever is undone."""
+        self._end()
+        self.finish()
+
+    def _end(self) -> None:
+        for leader in self.process.children:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(leader, signal.SIGTERM)
 
 
 def begun_waiting(work: Callable[[Iterator[Any]], object]) -> Waiting:
     """Begin a process that does the work on what it will be given, which may come piece by piece.
 
-    It shares what this process holds at that moment. A failure is as that of `begun_beside`.
+    It shares what this process holds at that moment, and leads a group of processes of its own. A
+    failure is as that of `begun_beside`.
     """
     if sys.platform != "linux":
         return Waiting()
     given, giving = os.pipe()
 
     def wait_and_work(_: None) -> None:
+        os.setpgid(0, 0)
         os.close(giving)
         with os.fdopen(given, "rb") as pipe:
             work(_pieces(pipe))
 
     child = _forked(wait_and_work, [None])
+    with contextlib.suppress(OSError):  # it may have come first, or have ended
+        os.setpgid(child, child)
     os.close(given)
     return Waiting(Beside((child,)), giving)
 
