@@ -1,6 +1,6 @@
 """How long a build of the site takes at several numbers of pages, and whether that is linear.
 
-    python benchmarks/site_build.py [--pages 10 100 500]
+    python benchmarks/site_build.py [--pages 10 100 500] [--rounds 3]
 
 For each number a project is made in a temporary folder: nine in ten of its pages are of machines,
 the others of models. Every machine has a price and was measured with one model: seven of nine at
@@ -12,9 +12,11 @@ with the charts of the first page and of the prices.
 The first build draws all charts and keeps what it made ("cold"), the second finds it kept ("warm"),
 and before the third the amount of one price is edited ("changed"). Seconds are of the wall clock
 and of the CPU, each build in a process of its own; megabytes are the most that any of the builds
-held with all its processes, what they share counted once. Beside the seconds stands how many times
-as long a page takes as a page of the smallest project: 1 where the time is linear, less where a
-build has a share that does not depend on the pages.
+held with all its processes, what they share counted once. Of several rounds the median is printed;
+what is kept is removed before each. Beside the seconds stands how many times as long a page takes
+as a page of the smallest project: 1 where the time is linear, less where a build has a share that
+does not depend on the pages. Last stand the fastest and the slowest cold build: a machine whose
+CPUs are shared has faster and slower minutes.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from statistics import median
 from threading import Event
 
 from made_trials import made_trial
@@ -48,7 +51,7 @@ _ONE_BATCH = (0, 4)
 _CELL = "{:>7}"
 _HEADS = (
     *("pages", "charts", "cold s", "CPU s", "a page", "warm s", "CPU s", "a page"),
-    *("changed", "CPU s", "a page", "MB"),
+    *("changed", "CPU s", "a page", "MB", "fastest", "slowest"),
 )
 _ROW = " ".join([_CELL] * len(_HEADS))
 _MODEL = """\
@@ -202,27 +205,49 @@ def _held(process: int) -> float:
 
 
 def edited(project: Path) -> None:
-    """Give the first machine another price."""
+    """Give the first machine another price than before."""
     price = project / "specs/prices/h0000.toml"
     text = price.read_text(encoding="utf-8")
-    assert "amount = 0.5" in text
-    price.write_text(text.replace("amount = 0.5", "amount = 0.7", 1), encoding="utf-8")
+    here, there = ("amount = 0.5", "amount = 0.7")[:: 1 if "amount = 0.5" in text else -1]
+    assert here in text
+    price.write_text(text.replace(here, there, 1), encoding="utf-8")
 
 
-def measured(pages: int, smallest: tuple[int, Sequence[Build]] | None) -> tuple[int, list[Build]]:
-    """Make a project, build it three times and print a line."""
+def round_of(project: Path) -> list[Build]:
+    """A cold build, a warm one, and one after a price was edited."""
+    for kept in (".cache", "site"):
+        shutil.rmtree(project / kept, ignore_errors=True)
+    builds = [built(project), built(project)]
+    edited(project)
+    return [*builds, built(project)]
+
+
+def middle(builds: Sequence[Build]) -> Build:
+    """The medians of builds, and the most that any of them held."""
+    return Build(
+        median(build.wall for build in builds),
+        median(build.cpu for build in builds),
+        max(build.megabytes for build in builds),
+    )
+
+
+def measured(
+    pages: int, rounds: int, smallest: tuple[int, Sequence[Build]] | None
+) -> tuple[int, list[Build]]:
+    """Make a project, build it in rounds and print a line."""
     with tempfile.TemporaryDirectory() as scratch:
         project = written(Path(scratch), pages)
-        builds = [built(project), built(project)]
-        charts = len(list((project / ".cache/epochcost/charts").glob("[0-9a-f]*.json")))
-        edited(project)
-        builds.append(built(project))
+        every = [round_of(project) for _ in range(rounds)]
+        charts = len(list((project / "site/data/figures").glob("*.svg")))
+    builds = [middle(same) for same in zip(*every, strict=True)]
     fewest, first = smallest or (pages, builds)
     cells = [str(pages), str(charts)]
     for build, one in zip(builds, first, strict=True):
         linear = build.wall / pages / (one.wall / fewest)
         cells += [f"{build.wall:.1f}", f"{build.cpu:.1f}", f"{linear:.2f}"]
-    print(_ROW.format(*cells, f"{max(build.megabytes for build in builds):.0f}"), flush=True)
+    cold = sorted(builds[0].wall for builds in every)
+    cells += [f"{middle(builds).megabytes:.0f}", f"{cold[0]:.1f}", f"{cold[-1]:.1f}"]
+    print(_ROW.format(*cells), flush=True)
     return pages, builds
 
 
@@ -230,10 +255,12 @@ def main() -> None:
     """Print a line for each number of pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, nargs="+", default=[10, 100, 500])
+    parser.add_argument("--rounds", type=int, default=1)
+    asked = parser.parse_args()
     print(_ROW.format(*_HEADS))
     smallest = None
-    for pages in parser.parse_args().pages:
-        found = measured(pages, smallest)
+    for pages in asked.pages:
+        found = measured(pages, asked.rounds, smallest)
         smallest = smallest or found
 
 

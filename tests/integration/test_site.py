@@ -96,10 +96,11 @@ def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -
     """Static SVG stands in the page; the search index knows neither SVG nor spec."""
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
     assert page.count('class="ec-static"') == page.count("<template>") > 3
+    assert "role-axis" in page
     index = json.loads((built / "site/search/search_index.json").read_text(encoding="utf-8"))
     text = json.dumps(index)
     assert "vega.github.io" not in text
-    assert "aria-roledescription" not in text
+    assert "role-axis" not in text
     assert "Machine without a price" in text
 
 

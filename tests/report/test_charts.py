@@ -59,7 +59,7 @@ def test_a_static_drawing_is_that_of_the_whole_spec(name: str, drawer: Drawer) -
 
 def _seen(svg: str) -> str:
     """The drawing without names, words and listeners."""
-    return re.sub(r' (?:aria-label|class|pointer-events)="[^"]*"', "", svg)
+    return re.sub(r' (?:aria-[a-z]+|role|class|pointer-events)="[^"]*"', "", svg)
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -100,16 +100,29 @@ def test_a_paired_chart_is_half_as_wide() -> None:
 def test_error_bars_and_the_frontier_are_drawn(drawer: Drawer) -> None:
     """A rule for each interval, and one dashed line."""
     svg = drawer.draw(figure("cost_time")).svg
-    assert svg.count('aria-roledescription="rule mark"') >= 2
+    assert len(_marks(svg, "rule", "line")) >= 2
     assert 'stroke-dasharray="5,4"' in svg
 
 
 def test_kinds_differ_by_shape(drawer: Drawer) -> None:
     """Measured and published points have different outlines, not only different colours."""
     svg = drawer.draw(figure("cost_time")).svg
-    points = re.findall(r'aria-roledescription="point"[^>]* d="([^"]*)"', svg)
-    assert len(points) == 2
-    assert points[0] != points[1]
+    first, second = (re.findall(r' d="([^"]*)"', mark) for mark in _marks(svg, "symbol", "path"))
+    assert first != second
+
+
+def _marks(svg: str, kind: str, tag: str) -> list[str]:
+    """The elements of the data's marks of a kind."""
+    groups = re.findall(rf'<g class="mark-{kind} role-mark[^"]*"[^>]*>(.*?)</g>', svg)
+    return re.findall(rf"<{tag} [^>]*>", "".join(groups))
+
+
+def test_only_the_whole_drawing_speaks(drawer: Drawer) -> None:
+    """It has one label where it is shown; what no reader hears is not sent to any."""
+    assert "aria-label" not in drawer.draw(figure("dots")).svg
+    place = '<div class="ec-plot" data-ec-figure="dots"></div>'
+    page = inject(place, {"dots": shown(figure("dots"), drawer)})
+    assert 'role="img" aria-label="Title. Description"' in page
 
 
 def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) -> None:

@@ -1,6 +1,8 @@
 """A spec as its static drawing needs it: nothing that answers a reader's pointer.
 
-Vega measures each label again where it could be cut; labels that are too short for that are not.
+Nor do its parts speak for themselves: where it is shown it has one label as a whole, and the table
+of its data beside it. Vega measures each label again where it could be cut; labels that are too
+short for that are not.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ def _unpicked(encoding: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unlimited(config: Mapping[str, Any], characters: int) -> dict[str, Any]:
-    """The config without limits that texts of so many characters do not reach."""
+    """The config without what speaks, and limits that texts of so many characters do not reach."""
     numbers = {**config["axis"], "labelLimit": 0}
     named = {
         part: {**config[part], "labelLimit": 0}
         for part in ("axisY", "legend")
         if characters * _WIDEST <= config[part]["labelLimit"]
     }
-    return {**config, "axis": numbers, **named}
+    return {**config, "aria": False, "axis": numbers, **named}
 
 
 def _longest(spec: Mapping[str, Any]) -> int:
