@@ -5,6 +5,7 @@ Thin: reading and building happen in the library. Importing it loads neither onn
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -27,7 +28,7 @@ from epochcost.report.charts.drawing import Drawer
 from epochcost.report.export import write_site
 from epochcost.report.keeping.builds import Kept
 from epochcost.report.keeping.copying import Copying, begun_copying
-from epochcost.report.keeping.frame import Finished, finished
+from epochcost.report.keeping.frame import Finished, finished, frame_from_the_last
 from epochcost.report.keeping.origin import origin
 from epochcost.report.keeping.report import KeptReport
 from epochcost.report.late_file import LateFile
@@ -107,9 +108,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         env.bytecode_cache = FileSystemBytecodeCache(str(folder))
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
-        self._copying = begun_copying(files, self._report, config, self._kept_in(config))
         pages = (self._nav, files)
-        return self._kept.frame(env, config, pages, self._policy, self._added.figures)
+        kept = self._kept.frame(env, config, pages, self._policy, self._added.figures)
+        then = partial(frame_from_the_last, kept, *pages, config)
+        self._copying = begun_copying(files, self._report, config, self._kept_in(config), then)
+        return kept
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Put the figures into a page that was not kept with them."""

@@ -107,6 +107,17 @@ def test_what_follows_from_a_change_is_made_anew(
     assert kept.files["prices.html"] != first.files["prices.html"]
 
 
+def test_what_is_done_beside_is_as_one_process_does_it(
+    project: Path, first: Built, tmp_path: Path
+) -> None:
+    """With a hook, which may look at anything, one process copies and frames all, to the same."""
+    alone = shutil.copytree(project, tmp_path / project.name)  # pages say its name
+    shutil.rmtree(alone / _KEPT)
+    (alone / "hook.py").write_text("", encoding="utf-8")
+    _replaced(alone / "mkdocs.yml", r"\Z", "\nhooks: [hook.py]\n")
+    assert _built(alone) == first
+
+
 def test_the_frame_is_known_by_templates_and_configuration(tmp_path: Path) -> None:
     """A template of the site's own, an option of the theme, the policy: each is another frame."""
     folder = write_project(tmp_path)

@@ -55,10 +55,14 @@ def _files(config: MkDocsConfig, added: Additions) -> Files:
 
 
 def _begun(
-    config: MkDocsConfig, report: KeptReport, make: Callable[[], str]
+    config: MkDocsConfig,
+    report: KeptReport,
+    make: Callable[[], str],
+    then: Callable[[], object] = lambda: None,
 ) -> tuple[Files, Copying]:
     files = _files(config, _noting(report, make))
-    copied = begun_copying(files, report, config, Path(config.config_file_path).parent / "pages")
+    pages = Path(config.config_file_path).parent / "pages"
+    copied = begun_copying(files, report, config, pages, then)
     assert copied is not None
     files.copy_static_files()
     return files, copied
@@ -80,6 +84,23 @@ def test_files_are_copied_elsewhere_and_known_here(
     assert len(set(written)) == 1
     assert len(report.noted) == COUNT
     assert set(report.noted.values()) <= report.contents.used
+
+
+def test_the_process_goes_on_with_other_work(
+    config: MkDocsConfig, report: KeptReport, tmp_path: Path
+) -> None:
+    """After the files, and what becomes of it is nothing to them."""
+    done = tmp_path / "done"
+
+    def then() -> None:
+        done.write_text(str(len(_written(config))), encoding="utf-8")
+        raise ValueError
+
+    _, copied = _begun(config, report, lambda: str(os.getpid()), then)
+    copied.finish()
+    assert done.read_text(encoding="utf-8") == str(COUNT)
+    assert str(os.getpid()) not in _written(config)
+    assert len(report.noted) == COUNT
 
 
 def test_what_the_process_cannot_make_is_made_here(

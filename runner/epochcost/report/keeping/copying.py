@@ -1,4 +1,4 @@
-"""Files of the report copied into the site by a process beside the build, which frames the pages.
+"""Files of the report copied into the site by a process beside the build, which frames pages.
 
 What that process kept of them it tells in a file at its end.
 """
@@ -6,7 +6,7 @@ What that process kept of them it tells in a file at its end.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ from epochcost.report.keeping.report import KeptReport
 from epochcost.report.late_file import LateFile
 
 # Starting a process takes as long as copying so many files.
-_FEW_FILES = 100
+_FEW_FILES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,16 @@ class Copying:
 
 
 def begun_copying(
-    files: Iterable[File], report: KeptReport, config: MkDocsConfig, kept: Path
+    files: Iterable[File],
+    report: KeptReport,
+    config: MkDocsConfig,
+    kept: Path,
+    then: Callable[[], object] = lambda: None,
 ) -> Copying | None:
     """Begin to copy what MkDocs then passes over; None where it is to copy all by itself.
 
     That is where there are few files, or plugins that may look at them. ``kept`` is a folder that
-    takes a file for a while.
+    takes a file for a while. ``then`` is done in the same process with the time that is left.
     """
     late = tuple(file for file in files if isinstance(file, LateFile) and _is_copied(file))
     if len(late) < _FEW_FILES or config.hooks or not KNOWN.issuperset(config.plugins):
@@ -62,7 +66,10 @@ def begun_copying(
     def copy(files: Iterable[LateFile]) -> None:
         for file in files:
             file.copy_here()
-        _word(folder).write_bytes(pickle.dumps(report.noticed))
+        try:
+            then()
+        finally:
+            _word(folder).write_bytes(pickle.dumps(report.noticed))
 
     process = begun_beside(copy, [late], 1)
     for file in late:

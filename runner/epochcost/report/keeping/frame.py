@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, Template
+from mkdocs.commands.build import get_context
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation, Section
@@ -173,16 +174,54 @@ class KeptTemplate:
         page = context.get("page")
         if not isinstance(page, Page):
             return self.template.render(context)
-        key = digest(self.shape, self.template.name, _shown(page), self._figures(page))
+        key = self._key(page)
         kept = self.shelf.read(page.file.src_uri, key)
         if kept is not None:
             return Finished.of(*kept)
+        return self._made(context, page, key)
+
+    def is_kept(self, context: Mapping[str, Any]) -> bool:
+        """Whether the page of a context is kept; it is from now on."""
+        page = context["page"]
+        key = self._key(page)
+        if self.shelf.has(page.file.src_uri, key):
+            return True
+        self._made(context, page, key)
+        return False
+
+    def _made(self, context: Mapping[str, Any], page: Page, key: str) -> Finished:
         made = finished(self.template.render(context), self.figures)
         self.shelf.write(page.file.src_uri, key, [made, sorted(made.scripts)])
         return made
 
+    def _key(self, page: Page) -> str:
+        return digest(self.shape, self.template.name, _shown(page), self._figures(page))
+
     def _figures(self, page: Page) -> list[str]:
         return stamps(page.content or "", self.figures)
+
+
+def frame_from_the_last(
+    env: Environment | KeptEnvironment, nav: Navigation, files: Files, config: MkDocsConfig
+) -> None:
+    """Keep finished pages, the last first, until one is kept: the build comes from the first.
+
+    Nothing is done where the environment keeps none.
+    """
+    if not isinstance(env, KeptEnvironment):
+        return
+    pages = files.documentation_pages()
+    for file in reversed(pages):
+        page = file.page
+        assert page is not None
+        page.active = True
+        context = config.plugins.on_page_context(
+            get_context(nav, pages, config, page), page=page, config=config, nav=nav
+        )
+        kept = env.get_template(page.meta.get("template", "main.html")).is_kept(context)
+        page.active = False
+        if kept:
+            return
 
 
 def _shown(page: Page) -> Any:
