@@ -14,10 +14,11 @@ line raise these and nothing else on purpose; the command line prints them witho
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "CapabilityError",
@@ -35,6 +36,10 @@ class EpochcostError(Exception):
     """Base of every error that a command reports in its own words."""
 
     exit_code: ClassVar[int] = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its parts, so that another process gets it whole: some make their message of them."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InputError(EpochcostError):

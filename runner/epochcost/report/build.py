@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from epochcost.errors import EpochcostError
 from epochcost.report.additions import ASSETS, Additions, Content, Draw, Site
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.drawn_files import begun_drawing, drawn_files, give_drawings
@@ -28,7 +29,7 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     drawing = begun_drawing(drawer)
     draw = partial(give_drawings, drawing, drawer)
     try:
-        site = _made_apart(sources, kept, draw) or _made(sources, kept, draw)
+        site = _made_apart(sources, kept, draw)
     except BaseException:
         drawing.abandon()
         raise
@@ -44,25 +45,32 @@ def additions(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     )
 
 
-def _made_apart(sources: Sources, kept: Path, draw: Draw) -> Site | None:
-    """The report from another process; None where that failed.
-
-    Whoever makes it once more meets the error.
-    """
+def _made_apart(sources: Sources, kept: Path, draw: Draw) -> Site:
+    """The report from another process; where that failed it is made here."""
     kept.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=kept) as folder:
         path = Path(folder) / "site"
 
         def make(path: Path) -> None:
-            path.write_bytes(pickle.dumps(_made(sources, kept, draw)))
+            path.write_bytes(pickle.dumps(_made_or_wrong(sources, kept, draw)))
 
         begun_beside(make, [path], 1).wait()
         try:
             with path.open("rb") as file:
-                site: Site = pickle.load(file)  # noqa: S301  what this very program wrote
+                made: Site | EpochcostError = pickle.load(file)  # noqa: S301  our own word
         except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-    return site
+            return _made(sources, kept, draw)
+    if isinstance(made, EpochcostError):
+        raise made
+    return made
+
+
+def _made_or_wrong(sources: Sources, kept: Path, draw: Draw) -> Site | EpochcostError:
+    """The report, or what is wrong with its sources."""
+    try:
+        return _made(sources, kept, draw)
+    except EpochcostError as error:
+        return error
 
 
 def _made(sources: Sources, kept: Path, draw: Draw) -> Site:

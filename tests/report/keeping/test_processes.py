@@ -61,6 +61,16 @@ def test_a_process_may_wait_in_vain(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_process_may_be_finished_twice(tmp_path: Path) -> None:
+    """The second time nothing is left to do, and no file that was opened since is closed."""
+    waiting = begun_waiting(list)
+    waiting.finish()
+    with (tmp_path / "later").open("w", encoding="utf-8") as later:
+        waiting.finish()
+        later.write("still open")
+    assert (tmp_path / "later").read_text(encoding="utf-8") == "still open"
+
+
 def test_a_process_is_abandoned_with_what_it_began(tmp_path: Path) -> None:
     """Nobody waits for either, and neither is left."""
 

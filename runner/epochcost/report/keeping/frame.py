@@ -180,14 +180,14 @@ class KeptTemplate:
             return Finished.of(*kept)
         return self._made(context, page, key)
 
-    def is_kept(self, context: Mapping[str, Any]) -> bool:
-        """Whether the page of a context is kept; it is from now on."""
+    def keep(self, context: Mapping[str, Any]) -> bool:
+        """Keep the page of a context; False where it was kept already."""
         page = context["page"]
         key = self._key(page)
         if self.shelf.has(page.file.src_uri, key):
-            return True
+            return False
         self._made(context, page, key)
-        return False
+        return True
 
     def _made(self, context: Mapping[str, Any], page: Page, key: str) -> Finished:
         made = finished(self.template.render(context), self.figures)
@@ -218,9 +218,9 @@ def frame_from_the_last(
         context = config.plugins.on_page_context(
             get_context(nav, pages, config, page), page=page, config=config, nav=nav
         )
-        kept = env.get_template(page.meta.get("template", "main.html")).is_kept(context)
+        new = env.get_template(page.meta.get("template", "main.html")).keep(context)
         page.active = False
-        if kept:
+        if not new:
             return
 
 

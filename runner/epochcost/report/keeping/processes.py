@@ -34,18 +34,19 @@ class Waiting:
     """A process that waits for what it is given; none where none could be started."""
 
     process: Beside = Beside()
-    pipe: int | None = None
+    pipe: BinaryIO | None = None
 
     def give(self, work: object) -> None:
         """Give it something, pickled; any process forked since may do that."""
         if self.pipe is not None:
-            with contextlib.suppress(BrokenPipeError), open(self.pipe, "wb", closefd=False) as pipe:
-                pickle.dump(work, pipe)
+            given = os.fdopen(self.pipe.fileno(), "wb", closefd=False)
+            with contextlib.suppress(BrokenPipeError), given:
+                pickle.dump(work, given)
 
     def finish(self) -> None:
         """Give nothing more, and wait until all is done; who is interrupted waits for nothing."""
         if self.pipe is not None:
-            os.close(self.pipe)
+            self.pipe.close()
         try:
             self.process.wait()
         except BaseException:
@@ -83,7 +84,7 @@ def begun_waiting(work: Callable[[Iterator[Any]], object]) -> Waiting:
     with contextlib.suppress(OSError):  # it may have come first, or have ended
         os.setpgid(child, child)
     os.close(given)
-    return Waiting(Beside((child,)), giving)
+    return Waiting(Beside((child,)), os.fdopen(giving, "wb", buffering=0))
 
 
 def _pieces(pipe: BinaryIO) -> Iterator[Any]:
