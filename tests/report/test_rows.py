@@ -12,7 +12,7 @@ from epochcost.report.observations import Observation, observe
 from epochcost.report.pages.page import Report
 from epochcost.report.ratios import StepRatio
 from epochcost.report.rows import Row, join
-from epochcost.results.records import Result
+from epochcost.results.records import Result, Round
 from report_project import inputs_of, make_result, write_project
 
 
@@ -104,6 +104,48 @@ def test_only_the_newest_result_of_a_configuration_counts(tmp_path: Path) -> Non
     """An older version's result of the same work on the same host gives way."""
     old = make_result(producer="0.0.1", day=10, samples=(0.5, 0.6))
     found = measured(tmp_path, old, make_result(day=20))
+    assert [one.date.day for one in found] == [20]
+
+
+def in_rounds(result: Result) -> Result:
+    """The result, each of its samples a round, the first warmed up."""
+    taken = result.measurement
+    rounds = tuple(
+        Round(
+            started_at=taken.started_at,
+            wall_seconds=1,
+            warmup_steps=int(at == 0),
+            samples=1,
+            stop_reason="budget",
+            steps_taken=1,
+        )
+        for at in range(len(taken.samples_seconds))
+    )
+    measurement = taken.model_copy(update={"rounds": rounds})
+    return result.model_copy(update={"measurement": measurement})
+
+
+def of_another_study(result: Result, revision: str | None = None) -> Result:
+    """The same work by a study that takes other samples, perhaps at another revision."""
+    trial = result.trial.model_copy(update={"budget_seconds": Decimal(5)})
+    environment = result.environment.model_copy(update={"revision": revision})
+    changed = {"trial": trial, "trial_id": trial.id, "environment": environment}
+    return result.model_copy(update=changed)
+
+
+def test_of_one_version_more_rounds_speak(tmp_path: Path) -> None:
+    """Not the latest, unless it was taken in as many rounds."""
+    thorough, brief = in_rounds(make_result(day=10)), of_another_study(make_result(day=20))
+    found = measured(tmp_path / "fewer", thorough, brief)
+    assert [one.date.day for one in found] == [10]
+    found = measured(tmp_path / "as many", thorough, in_rounds(brief))
+    assert [one.date.day for one in found] == [20]
+
+
+def test_another_revision_speaks_however_brief(tmp_path: Path) -> None:
+    """What changed since may be the very step that is timed."""
+    brief = of_another_study(make_result(day=20), revision="c" * 40)
+    found = measured(tmp_path, in_rounds(make_result(day=10)), brief)
     assert [one.date.day for one in found] == [20]
 
 

@@ -154,18 +154,36 @@ def _host(result: Result) -> tuple[str, str]:
 
 
 def newest_configurations(stored: Sequence[Stored]) -> tuple[Stored, ...]:
-    """The latest result of each configuration on each host.
+    """The result that speaks for each configuration on each host: the latest.
 
     A trial's id changes with the runtime, the spec and this package, so an older version's result
     of the same model, mode, provider, batch size, threads, load and variant gives way to the newer
-    one.
+    one. Studies may ask the same of one version with other samples: then the more rounds speak.
     """
-    latest: dict[tuple[object, ...], Stored] = {}
+    speaking: dict[tuple[object, ...], Stored] = {}
     for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
         trial = one.result.trial
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
-        latest[(*_host(one.result), *work, trial.threads, trial.load)] = one
-    return tuple(sorted(latest.values(), key=lambda one: one.uri))
+        key = (*_host(one.result), *work, trial.threads, trial.load)
+        earlier = speaking.get(key)
+        if earlier is None or _gives_way(earlier.result, one.result):
+            speaking[key] = one
+    return tuple(sorted(speaking.values(), key=lambda one: one.uri))
+
+
+def _gives_way(earlier: Result, later: Result) -> bool:
+    """Whether a result is of another version than the later one, or was taken in no more rounds.
+
+    Precision does not decide: of two intervals the narrower would hold the truth less often.
+    """
+    rounds, more = (len(one.measurement.samples_by_round) for one in (earlier, later))
+    return _version(earlier) != _version(later) or rounds <= more
+
+
+def _version(result: Result) -> tuple[str | None, ...]:
+    trial = result.trial
+    of_trial = (trial.runtime, trial.producer, trial.graph_sha256, trial.spec_sha256)
+    return *of_trial, result.environment.revision
 
 
 def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool) -> Observation:

@@ -18,7 +18,10 @@ _NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
 
 @dataclass(frozen=True)
 class Host:
-    """One host and device with what was measured there; ``again`` more often than once."""
+    """One host and device with what was measured there.
+
+    ``again`` was measured more often than once, what moved most first.
+    """
 
     machine: Machine
     again: tuple[Series, ...]
@@ -42,7 +45,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
-    again = tuple(one for one in series if len(one.taken) > 1)
+    again = sorted((one for one in series if len(one.taken) > 1), key=lambda one: -one.farthest)
     name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
     figure = moved(series, identifier=f"history-{name}")
-    return Host(machine, again, len(series) - len(again), figure)
+    return Host(machine, tuple(again), len(series) - len(again), figure)
