@@ -87,3 +87,21 @@ def test_a_signal_lost_while_a_result_is_read_costs_no_round(
     assert "1 of 3 trials are measured and kept, 2 more in some" in capsys.readouterr().err
     stored = load_all(Path("docs/data/results")).require_sound()
     assert sorted(len(one.measurement.samples_by_round) for one in stored) == [1, 1, 2]
+
+
+def test_a_sweep_says_of_how_many_trials_only_what_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It finds them while it goes: interrupted at once it kept none, of nobody knows how many."""
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
+    monkeypatch.setattr("epochcost.execute.run.run_trials", interrupted)
+    arguments = ["epochcost", "run", "--no-ceilings", "--provider", "cpu", "--batch-size", "auto"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with heeded_signals(), pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert "interrupted: 0 trials are measured and kept; add" in capsys.readouterr().err

@@ -169,9 +169,8 @@ def _kept_words(kept: Mapping[str, Event], total: int) -> str:
     others = f", {parts} more in some of their rounds" if parts else ""
     finished = len(kept) - parts
     # A sweep finds its trials while it goes, so their number is not known.
-    counted = f"{finished} of {total} trials are" if finished <= total else f"{finished} trials are"
-    whole = f"{counted} measured and kept{others}"
-    return f"{whole}; add --resume to go on"
+    of_all = f" of {total}" if total and len(kept) <= total else ""
+    return f"{finished}{of_all} trials are measured and kept{others}; add --resume to go on"
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:

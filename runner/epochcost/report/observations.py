@@ -141,7 +141,7 @@ def observe_variants(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, .
 
 def _measured(inputs: Inputs, see: See, *, variants: bool) -> Iterator[Observation]:
     steps = [one for one in inputs.stored if one.result.measurement.served is None]
-    stored = newest_configurations(steps)
+    stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
     for one in stored:
         if bool(one.result.trial.variant) == variants:
@@ -153,22 +153,22 @@ def _host(result: Result) -> tuple[str, str]:
     return result.hardware, result.environment.fingerprint
 
 
-def newest_configurations(stored: Sequence[Stored]) -> tuple[Stored, ...]:
-    """The result that speaks for each configuration on each host: the latest.
+def representatives(stored: Sequence[Stored]) -> tuple[Stored, ...]:
+    """The result that stands for each configuration on each host: the latest.
 
     A trial's id changes with the runtime, the spec and this package, so an older version's result
     of the same model, mode, provider, batch size, threads, load and variant gives way to the newer
-    one. Studies may ask the same of one version with other samples: then the more rounds speak.
+    one. Studies may ask the same of one version with other samples: then that of more rounds does.
     """
-    speaking: dict[tuple[object, ...], Stored] = {}
+    latest: dict[tuple[object, ...], Stored] = {}
     for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
         trial = one.result.trial
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
         key = (*_host(one.result), *work, trial.threads, trial.load)
-        earlier = speaking.get(key)
+        earlier = latest.get(key)
         if earlier is None or _gives_way(earlier.result, one.result):
-            speaking[key] = one
-    return tuple(sorted(speaking.values(), key=lambda one: one.uri))
+            latest[key] = one
+    return tuple(sorted(latest.values(), key=lambda one: one.uri))
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:

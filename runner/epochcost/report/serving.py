@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from epochcost.cost import Cost, Time, Unpriced, million_inferences
 from epochcost.report.inputs import Inputs, Stored
-from epochcost.report.observations import Evidence, doubts_of, newest_configurations
+from epochcost.report.observations import Evidence, doubts_of, representatives
 from epochcost.report.rows import Mark
 from epochcost.report.subjects import Machine, measured_machine
 from epochcost.results.served import LoadGenRun
@@ -75,7 +75,7 @@ def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
     return tuple(
         row
-        for one in newest_configurations(served)
+        for one in representatives(served)
         for row in _rows(
             inputs, one, only_host=[h for h, _ in hosts].count(one.result.hardware) == 1
         )

@@ -15,9 +15,9 @@ from epochcost.report.observations import (
     Observation,
     See,
     Seen,
-    newest_configurations,
     observe,
     observe_variants,
+    representatives,
 )
 from epochcost.report.priced_jobs import PricedWork, priced_work, served_work, sources_of
 from epochcost.report.ratios import StepRatios
@@ -169,7 +169,7 @@ def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _F
             problems.append(f"{snapshot.label}: {problem} (left out)")
         else:
             stored[path] = Stored(result, Path(path), path.removeprefix("docs/"))
-    newest = {one.uri: one for one in _newest(stored.values())}
+    newest = {one.uri: one for one in _representatives(stored.values())}
     return _Found(snapshot.catalogue, stored, newest, tuple(problems))
 
 
@@ -188,8 +188,8 @@ def _misplaced(result: Result, path: str, snapshot: Snapshot) -> str | None:
     return None if reason is None else f"{path}: {reason}"
 
 
-def _newest(stored: Iterable[Stored]) -> tuple[Stored, ...]:
-    return newest_configurations([one for one in stored if one.result.measurement.served is None])
+def _representatives(stored: Iterable[Stored]) -> tuple[Stored, ...]:
+    return representatives([one for one in stored if one.result.measurement.served is None])
 
 
 def _same_specs(one: Catalogue, other: Catalogue, result: Result) -> bool:
