@@ -8,6 +8,8 @@
   var MARGIN = "200px";
   var NARROW = 480;
   var PAIRED = 600;
+  /* What stands left of a legend's labels: the axis of most charts, and the symbols. */
+  var BESIDE = 100;
 
   function loadLibrary() {
     if (library === null) {
@@ -27,7 +29,7 @@
   function fitted(spec, width) {
     spec.width = width;
     if (width < PAIRED) {
-      spec.config.legend = Object.assign({}, spec.config.legend, { columns: 1, labelLimit: width - 40 });
+      spec.config.legend = Object.assign({}, spec.config.legend, { columns: 1, labelLimit: width - BESIDE });
     }
     if (width < NARROW) {
       spec.config.axisY = { labelFontSize: 10, labelLimit: Math.round(width * 0.5) };
