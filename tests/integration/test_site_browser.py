@@ -23,6 +23,12 @@ from browsed_site import (
 )
 
 _INTERACTIVE = "document.querySelectorAll('.ec-plot[data-state=interactive]').length"
+# Names in legends that reach beyond their chart, where they would be cut.
+_CUT = """[...document.querySelectorAll(".ec-live svg")].flatMap(svg => {
+  const end = svg.getBoundingClientRect().right;
+  const names = [...svg.querySelectorAll(".role-legend-label text")];
+  return names.filter(name => name.getBoundingClientRect().right > end).map(x => x.textContent);
+})"""
 # One page of each kind, with what shows that its scripts are done.
 _KINDS = {
     "index.html": "main h1",
@@ -141,7 +147,10 @@ def test_print_is_light_even_for_readers_of_dark_pages(site: Site) -> None:
 
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
 def test_charts_become_interactive_in_view_only(site: Site, look: Look) -> None:
-    """The library is loaded when the first chart comes into view, once; each chart then lives."""
+    """The library is loaded when the first chart comes into view, once; each chart then lives.
+
+    Names in its legend that are too long for it end in an ellipsis, not at its edge.
+    """
     page = site.tab(look)
     libraries: list[str] = []
     page.on("request", lambda r: libraries.append(r.url) if r.url.endswith("vega.js") else None)
@@ -156,6 +165,7 @@ def test_charts_become_interactive_in_view_only(site: Site, look: Look) -> None:
         assert plots.nth(at).locator("svg").count() == 1
     assert len(libraries) == 1
     assert overflow(page) <= 0
+    assert page.evaluate(_CUT) == []
 
 
 def test_an_interactive_chart_answers_the_pointer(site: Site) -> None:
