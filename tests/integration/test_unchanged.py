@@ -1,0 +1,120 @@
+"""What a redesign must not change: graphs, published figures, printed answers and ids of results.
+
+Held to digests in ``tests/golden/unchanged``; `make unchanged` renews them, with the reason in the
+commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from epochcost.autodiff import Precision, vjp_graph
+from epochcost.errors import EpochcostError
+from epochcost.execute.binding import bound
+from epochcost.execute.step import step_of
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import parameters
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.study import Provider
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "unchanged"
+_RENEWED = bool(os.environ.get("EPOCHCOST_RENEW_UNCHANGED"))
+_PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
+_PRECISIONS: tuple[Precision, ...] = ("fp32", "fp16", "bf16")
+_BATCH = 4
+_MODELS = {id_: m for id_, m in load_catalogue(ROOT).models.items() if m.graph is not None}
+# Those whose answer does not depend on the machine, from README and docs.
+_COMMANDS = {
+    "quote": "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",
+    "quote-whole-hour": "quote --rate 0.90 --billing whole-hour --duration 428s --format json",
+    "cheapest": "cheapest --model mnist-cnn --deadline 2h --budget 5USD",
+    "break-even": "break-even --own assumed-server-8x-a100-80gb",
+    "estimate": "estimate --model t5-11b --price p4de.24xlarge-on-demand-2026-07 --utilisation 0.3-0.5",
+    "train-graph": "train-graph models/mnist_mlp.onnx --dim batch=32 --optimizer rmsprop -o {folder}/step.onnx",
+}
+
+
+def _held(name: str, got: str) -> None:
+    """Compare with the golden of that name, or write it where the flag asks for that."""
+    path = GOLDEN / name
+    if _RENEWED:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(got, "utf-8")
+    assert got == path.read_text("utf-8")
+
+
+def _digest(built: Callable[[], bytes]) -> str:
+    """SHA-256 of a graph, or what refused it."""
+    try:
+        return hashlib.sha256(built()).hexdigest()
+    except EpochcostError as error:
+        return str(error).replace(str(ROOT), "")
+
+
+def _graphs(model: Model) -> dict[str, str]:
+    graph = bound(load_model(ROOT / "models" / str(model.graph)), model, _BATCH)
+    wrt = [parameter.name for parameter in parameters(graph)]
+    found = {"vjp": _digest(lambda: vjp_graph(graph, wrt).SerializeToString(deterministic=True))}
+    training = model.training
+    if training is None:
+        return found
+    for provider in _PROVIDERS:
+        for precision in _PRECISIONS:
+
+            def step(provider: Provider = provider, precision: Precision = precision) -> bytes:
+                built = step_of(graph, model, training, provider, 0, precision)
+                return built.model.SerializeToString(deterministic=True)
+
+            found[f"step {provider} {precision}"] = _digest(step)
+    return found
+
+
+@pytest.mark.parametrize("model", _MODELS)
+def test_graphs(model: str) -> None:
+    """The gradient graph and the step of every provider and precision are the same to the byte."""
+    _held(f"graphs/{model}.json", json.dumps(_graphs(_MODELS[model]), indent=1) + "\n")
+
+
+def test_figures(tmp_path: Path) -> None:
+    """Every published figure comes out of the committed results as it did."""
+    _run(["build", "--site-dir", str(tmp_path)])
+    digests = {
+        name: hashlib.sha256((tmp_path / "data" / name).read_bytes()).hexdigest()
+        for name in ("figures.csv", "figures.json", "figures.parquet")
+    }
+    _held("figures.json", json.dumps(digests, indent=1) + "\n")
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_printed(name: str, tmp_path: Path) -> None:
+    """A command of README and docs prints what it printed."""
+    said = _run(_COMMANDS[name].format(folder=tmp_path).split())
+    _held(f"printed/{name}.txt", said.replace(str(tmp_path), "FOLDER"))
+
+
+def test_ids_of_results() -> None:
+    """The committed results have the ids of the trials that they name."""
+    results = sorted((ROOT / "docs/data/results").glob("*/*.json"))
+    _held("results.txt", "".join(f"{path.parent.name}/{path.name}\n" for path in results))
+
+
+def _run(arguments: list[str]) -> str:
+    environment = {**os.environ, "COLUMNS": "200", "TZ": "UTC"}
+    done = subprocess.run(
+        [sys.executable, "-m", "epochcost", *arguments],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
