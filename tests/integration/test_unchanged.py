@@ -41,8 +41,8 @@ _COMMANDS = {
     "quote-whole-hour": "quote --rate 0.90 --billing whole-hour --duration 428s --format json",
     "cheapest": "cheapest --model mnist-cnn --deadline 2h --budget 5USD",
     "break-even": "break-even --own assumed-server-8x-a100-80gb",
-    "estimate": "estimate --model t5-11b --price p4de.24xlarge-on-demand-2026-07 --utilisation 0.3-0.5",
-    "train-graph": "train-graph models/mnist_mlp.onnx --dim batch=32 --optimizer rmsprop -o {folder}/step.onnx",
+    "estimate": "estimate --model t5-11b --price p4de.24xlarge-on-demand-2026-07",
+    "train-graph": "train-graph models/mnist_mlp.onnx --dim batch=32 -o {folder}/step.onnx",
 }
 
 
