@@ -22,6 +22,7 @@ from epochcost.results.records import (
     Measurement,
     Placement,
     Result,
+    Round,
 )
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
@@ -229,6 +230,7 @@ def make_result(
     model: str = "net",
     producer: str = "0.1.0",
     hardware: str = "local",
+    rounds: int = 1,
     **variant: Any,
 ) -> Result:
     """A consistent result of the local machine; ``variant`` are further fields of its trial."""
@@ -256,6 +258,7 @@ def make_result(
         stop_reason="precise",
         placement=Placement(provider=EXECUTION_PROVIDERS["cpu"], nodes_by_provider={}),
         steps_taken=len(samples),
+        rounds=_rounds(samples, day, rounds) if rounds > 1 else (),
     )
     environment = Environment(
         fingerprint=fingerprint,
@@ -274,6 +277,22 @@ def make_result(
         hardware=hardware,
         measurement=measurement,
         environment=environment,
+    )
+
+
+def _rounds(samples: Sequence[float], day: int, count: int) -> tuple[Round, ...]:
+    """So many turns a minute apart, the samples shared out; the first has the warm-up."""
+    each = len(samples) // count
+    return tuple(
+        Round(
+            started_at=dt.datetime(2026, 11, day, 12, number, tzinfo=dt.UTC),
+            wall_seconds=1.5 / count,
+            warmup_steps=int(number == 0),
+            samples=each if number < count - 1 else len(samples) - each * (count - 1),
+            stop_reason="precise",
+            steps_taken=each,
+        )
+        for number in range(count)
     )
 
 

@@ -85,7 +85,7 @@ def write_repository(folder: Path, results: Sequence[Result] = ()) -> Path:
         write_spec(folder, name, text)
     (folder / "models").mkdir()
     shutil.copyfile(REPOSITORY / "models/mnist_mlp.onnx", folder / "models/mnist_mlp.onnx")
-    store_results(folder, results or [make_result(samples=STEPS)])
+    store_results(folder, results or [make_result(samples=STEPS, rounds=3)])
     git(folder, "init", "--quiet", "--initial-branch", "main")
     commit(folder)
     return folder

@@ -16,7 +16,7 @@ STEADY = (0.0100, 0.0101) * 30
 def series_fixture(tmp_path_factory: pytest.TempPathFactory) -> Series:
     """Three versions on one host: the second by chance another, the third surely slower."""
     results = [
-        make_result(day=day, producer=producer, samples=samples)
+        make_result(day=day, producer=producer, samples=samples, rounds=3)
         for day, producer, samples in (
             (1, "0.1.0", STEADY),
             (2, "0.2.0", (0.0101, 0.0102) * 30),

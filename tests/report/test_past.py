@@ -27,12 +27,14 @@ def results_of(project: Path) -> Path:
 @pytest.fixture(scope="module", name="replaced")
 def replaced_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trial committed, measured again and committed, and once more without a commit."""
-    folder = write_project(tmp_path_factory.mktemp("past"), [make_result(day=1, samples=STEADY)])
+    folder = write_project(
+        tmp_path_factory.mktemp("past"), [make_result(day=1, samples=STEADY, rounds=3)]
+    )
     git(folder, "init", "--quiet", "--initial-branch", "main")
     commit(folder)
-    store_results(folder, [make_result(day=2, samples=SLOWER)])
+    store_results(folder, [make_result(day=2, samples=SLOWER, rounds=3)])
     commit(folder)
-    store_results(folder, [make_result(day=3, samples=SLOWEST)])
+    store_results(folder, [make_result(day=3, samples=SLOWEST, rounds=3)])
     return folder
 
 

@@ -21,6 +21,7 @@ from epochcost.report.pages.page import grouped
 from epochcost.report.past import PastResult
 from epochcost.report.subjects import Machine, Subject, measured_machine
 from epochcost.results.records import Environment
+from epochcost.results.rounds import rounds_in
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
@@ -40,6 +41,7 @@ class Taken:
     environment: Environment
     at: dt.datetime
     evidence: Evidence
+    rounds: int
     step: Callable[[], Time]
 
 
@@ -120,6 +122,7 @@ def _stored(stored: Stored) -> Taken:
         result.environment,
         result.measurement.started_at,
         Evidence("result file", stored.uri),
+        rounds_in(result.measurement),
         lambda: _step(stored),
     )
 
@@ -127,7 +130,15 @@ def _stored(stored: Stored) -> Taken:
 def _replaced(one: PastResult) -> Taken:
     evidence = Evidence(f"git show {one.blob[:_DIGITS]}", "")
     step = Time.measured(one.low, one.mean, one.high)
-    return Taken(one.hardware, one.trial, one.environment, one.started_at, evidence, lambda: step)
+    return Taken(
+        one.hardware,
+        one.trial,
+        one.environment,
+        one.started_at,
+        evidence,
+        one.rounds,
+        lambda: step,
+    )
 
 
 def _work(taken: Taken) -> tuple[object, ...]:
@@ -162,7 +173,8 @@ def _points(ordered: Sequence[Taken]) -> Iterator[Measured]:
     steps = [one.step() for one in ordered]
     yield _measured(ordered[0], steps[0], Bounded(1, 1, 1))
     for (before, after), (one, other) in zip(pairwise(ordered), pairwise(steps), strict=True):
-        change = time_change(_bounded(one), _bounded(other))
+        rounds = min(before.rounds, after.rounds)
+        change = time_change(_bounded(one), _bounded(other), rounds=rounds)
         method = changed_keys(before.trial, after.trial)
         relative = ratio(_bounded(other), _bounded(steps[0]))
         yield _measured(after, other, relative, change, method)

@@ -23,7 +23,8 @@ from epochcost.report.collection import without_collection
 from epochcost.report.repository import blob_contents, git, replaced
 from epochcost.results.atomic import write_atomically
 from epochcost.results.format import DamagedResultError, parse_result
-from epochcost.results.records import Environment, NotNegative, Positive, Record, Result
+from epochcost.results.records import Count, Environment, NotNegative, Positive, Record, Result
+from epochcost.results.rounds import rounds_in
 from epochcost.results.store import MAX_FILE_BYTES
 from epochcost.results.summary import summary_of
 
@@ -40,6 +41,7 @@ class PastResult(Record):
     trial: Trial
     environment: Environment
     started_at: AwareDatetime
+    rounds: Count
     low: NotNegative
     mean: Positive
     high: Positive
@@ -138,6 +140,7 @@ def _shown(blob: str, result: Result) -> PastResult | None:
         trial=result.trial,
         environment=result.environment,
         started_at=result.measurement.started_at,
+        rounds=rounds_in(result.measurement),
         low=summary.interval.low,
         mean=summary.mean,
         high=summary.interval.high,

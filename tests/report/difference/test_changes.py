@@ -135,7 +135,7 @@ def test_a_longer_training(project: Path, compare: Compare) -> None:
 
 def test_a_slower_measurement(project: Path, compare: Compare) -> None:
     """A step that is surely slower changes the cost by time, with the interval of the factor."""
-    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21)
+    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)
     store_results(project, [slower])
     found = compare()
     change = of_goal(found, "full")
@@ -145,9 +145,17 @@ def test_a_slower_measurement(project: Path, compare: Compare) -> None:
     assert [one.title for one in found.results.measured_again] == ["net training cpu batch 32"]
 
 
+def test_a_slower_process(project: Path, compare: Compare) -> None:
+    """A step that one process took longer for is counted and called no change."""
+    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21)
+    store_results(project, [slower])
+    found = compare()
+    assert (found.costs, found.unsure) == ((), 1)
+
+
 def test_a_measurement_within_its_interval(project: Path, compare: Compare) -> None:
     """A step that is another by chance changes no cost that is shown; it is counted."""
-    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21)])
+    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21, rounds=3)])
     found = compare()
     assert (found.costs, found.unsure) == ((), 1)
 
@@ -162,7 +170,7 @@ def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
 
 def test_causes_add_up(project: Path, compare: Compare) -> None:
     """With a new time, more epochs and a new price, the parts sum to the change exactly."""
-    store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21)])
+    store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)])
     edit(project, "models/net", "epochs = 10", "epochs = 12")
     edit(project, "prices/local-2025", "0.90", "0.45")
     change = of_goal(compare(), "full")
@@ -175,7 +183,7 @@ def test_causes_add_up(project: Path, compare: Compare) -> None:
 
 def test_chance_beside_a_cause(project: Path, compare: Compare) -> None:
     """Beside a new price, a time that differs by chance is said to, so that parts add up."""
-    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21)])
+    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21, rounds=3)])
     edit(project, "prices/local-2025", "0.90", "0.45")
     change = of_goal(compare(), "full")
     assert [one.cause for one in change.reasons] == ["time", "price"]
@@ -216,7 +224,7 @@ _TABLE = """
 
 def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:
     """A trial under a newer producer is the same job, measured by another method."""
-    newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, producer="0.2.0")
+    newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3, producer="0.2.0")
     store_results(project, [newer])
     change = of_goal(compare(), "full")
     assert [one.cause for one in change.reasons] == ["method"]

@@ -27,6 +27,7 @@ from epochcost.report.difference.revision import Snapshot
 from epochcost.report.difference.sides import Side, both_sides
 from epochcost.report.priced_jobs import Job, PricedWork
 from epochcost.report.rows import Goal, Row
+from epochcost.results.rounds import rounds_in
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.current import supersedes
 from epochcost.specs.price import Price
@@ -228,8 +229,13 @@ def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
         return None
     if before.basis.step is None or after.basis.step is None:
         return None
-    steps = (before.basis.step, after.basis.step)
-    return time_change(*(Bounded(float(s.low), float(s.mean), float(s.high)) for s in steps))
+    one, other = (
+        Bounded(float(s.low), float(s.mean), float(s.high))
+        for s in (before.basis.step, after.basis.step)
+    )
+    sides = (before.stored, after.stored)
+    rounds = min(rounds_in(side.result.measurement) for side in sides if side)
+    return time_change(one, other, rounds=rounds)
 
 
 def _timed(before: PricedWork, after: PricedWork, time: TimeChange | None) -> tuple[Cause, str]:

@@ -32,7 +32,8 @@ def moved(series: Sequence[Series], *, identifier: str) -> Figure | None:
         title="Step time over the first measurement",
         description=(
             "Above 1 is slower than at first; bars are 95 % intervals. A ring marks a step that is "
-            "significant: its interval leaves out 1 and it is at least 5 %."
+            "significant: its interval leaves out 1, it is at least 5 %, and both sides were "
+            "measured in several rounds."
             + (f" Drawn are the {_MOST_LINES} works that moved most of {len(again)}." * bool(left))
         ),
         chart=HistoryChart(points),
