@@ -252,6 +252,13 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
         assert words in row
 
 
+def test_a_host_that_is_a_declared_machine_is_named(tmp_path: Path) -> None:
+    """The page of the machine at hand says where the figures of such a host stand."""
+    project = write_project(tmp_path, [make_result(hardware="bare"), make_result()])
+    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["machines/local.md"]
+    assert "| [Machine without a price](../machines/bare.md): the same host |" in page
+
+
 def test_the_first_page_answers_each_kind_of_job_in_few_words(site: Site) -> None:
     """A row for each kind, one chart, no list of workloads; what is assumed or missing is said."""
     page = html.unescape(site.pages["index.md"])

@@ -156,6 +156,26 @@ def test_hosts_are_never_pooled(tmp_path: Path) -> None:
     assert len({one.machine.name for one in found}) == 2
 
 
+def test_one_host_is_one_row(tmp_path: Path) -> None:
+    """What a declared machine measured as the one at hand is its own, and no rival of it."""
+    older = make_result(hardware="box", day=19)
+    newer = make_result(day=20)
+    (one,) = measured(tmp_path / "same", older, newer)
+    assert (one.machine.hardware, one.date.day) == ("box", 20)
+    assert one.evidence.uri.startswith("data/results/local/")
+    elsewhere = make_result(day=20, fingerprint="beef" * 4)
+    found = measured(tmp_path / "apart", older, elsewhere)
+    assert {one.machine.hardware for one in found} == {"box", "local"}
+
+
+def test_a_host_of_two_names_keeps_its_own(tmp_path: Path) -> None:
+    """Where two declared machines are alike, nobody knows which of them is at hand."""
+    found = measured(
+        tmp_path, make_result(hardware="box"), make_result(hardware="bare"), make_result()
+    )
+    assert {one.machine.hardware for one in found} == {"bare", "box", "local"}
+
+
 def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
     """Its file and the unknown model are named, and the rest stands."""
     project = write_project(tmp_path, [make_result(), make_result(model="gone")])

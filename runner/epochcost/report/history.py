@@ -15,7 +15,7 @@ from itertools import pairwise
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.report.difference.keys import changed_keys
-from epochcost.report.inputs import Inputs, Stored
+from epochcost.report.inputs import Inputs, Stored, home
 from epochcost.report.observations import Evidence
 from epochcost.report.pages.page import grouped
 from epochcost.report.past import PastResult
@@ -103,7 +103,9 @@ def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, 
     more are left out, and a measurement that is stored as well counts once.
     """
     stored = [one for one in inputs.stored if one.result.measurement.served is None]
-    replaced = [one for one in past if _is_known(inputs.catalogue, one)]
+    catalogue = inputs.catalogue
+    known = (one for one in past if _is_known(catalogue, one))
+    replaced = [home(one, catalogue, inputs.homes) for one in known]
     every = [*map(_stored, stored), *map(_replaced, replaced)]
     once = {(_work(one), one.at): one for one in reversed(every)}
     found = [_series(inputs, group) for group in grouped(once.values(), _work).values()]

@@ -6,14 +6,15 @@ the builder to warn about; the rest of the report stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from epochcost.errors import InputError
 from epochcost.report.collection import without_collection
 from epochcost.report.graph_facts import GraphFacts, read_graph_facts
+from epochcost.report.past import PastResult
 from epochcost.report.ratios import StepRatios, read_ratios
 from epochcost.report.sources import RATIOS_FILE
 from epochcost.results.ceilings import FOLDER as CEILINGS
@@ -25,6 +26,7 @@ from epochcost.specs.catalogue import Catalogue
 
 RESULTS_URI = "data/results"
 ReadT = TypeVar("ReadT")
+HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings, PastResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class StoredCeilings:
 class Inputs:
     """Everything that a build reads; ``problems`` are sentences that each name a file.
 
+    What was measured on a host as the machine at hand stands here under ``homes``' name of it.
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
     ``folders`` are those of the results, whose earlier files git may have.
     """
@@ -62,6 +65,40 @@ class Inputs:
     cache: Path | None = None
     ceilings: tuple[StoredCeilings, ...] = ()
     folders: tuple[Path, ...] = ()
+    homes: Mapping[str, str] = field(default_factory=dict)
+
+
+def homes(catalogue: Catalogue, stored: Iterable[Stored]) -> Mapping[str, str]:
+    """The declared machine of each host's fingerprint, where results name exactly one.
+
+    One host is one competitor: what was measured there as the machine at hand is that machine's.
+    """
+    declared: dict[str, set[str]] = {}
+    for result in (one.result for one in stored):
+        if not catalogue.hardware[result.hardware].detected:
+            declared.setdefault(result.environment.fingerprint, set()).add(result.hardware)
+    return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
+
+
+def home(kept: HostedT, catalogue: Catalogue, homes: Mapping[str, str]) -> HostedT:
+    """The record of a host, under the name of its declared machine where it has one."""
+    declared = homes.get(kept.environment.fingerprint)
+    spec = catalogue.hardware.get(kept.hardware)
+    if declared is None or spec is None or not spec.detected:
+        return kept
+    return kept.model_copy(update={"hardware": declared})
+
+
+def at_home(
+    catalogue: Catalogue, stored: Iterable[Stored], homes: Mapping[str, str]
+) -> tuple[Stored, ...]:
+    """The results, those of ``home``'s hosts under its name; each keeps its file and address."""
+    return tuple(
+        replace(one, result=renamed)
+        if (renamed := home(one.result, catalogue, homes)) is not one.result
+        else one
+        for one in stored
+    )
 
 
 def read_inputs(
@@ -77,16 +114,18 @@ def read_inputs(
     )
     limits = [one for folder in results for one in _limits(folder, problems)]
     ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
+    at = homes(catalogue, stored)
     return Inputs(
         catalogue,
-        tuple(stored),
+        at_home(catalogue, stored, at),
         ratios,
         graphs,
         tuple(problems),
-        tuple(limits),
+        tuple(home(one, catalogue, at) for one in limits),
         cache,
-        tuple(ceilings),
+        tuple(replace(one, ceilings=home(one.ceilings, catalogue, at)) for one in ceilings),
         tuple(results),
+        at,
     )
 
 

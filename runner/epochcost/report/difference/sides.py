@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epochcost.report.difference.revision import Snapshot
-from epochcost.report.inputs import Inputs, Stored, unknown
+from epochcost.report.inputs import Inputs, Stored, at_home, homes, unknown
 from epochcost.report.observations import (
     Observation,
     See,
@@ -169,8 +169,10 @@ def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _F
             problems.append(f"{snapshot.label}: {problem} (left out)")
         else:
             stored[path] = Stored(result, Path(path), path.removeprefix("docs/"))
-    newest = {one.uri: one for one in _representatives(stored.values())}
-    return _Found(snapshot.catalogue, stored, newest, tuple(problems))
+    catalogue = snapshot.catalogue
+    housed = at_home(catalogue, stored.values(), homes(catalogue, stored.values()))
+    newest = {one.uri: one for one in _representatives(housed)}
+    return _Found(catalogue, dict(zip(stored, housed, strict=True)), newest, tuple(problems))
 
 
 def _parsed(data: bytes, path: Path) -> Result | str:

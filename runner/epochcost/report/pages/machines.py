@@ -11,6 +11,7 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.figures.batch import time_by_batch_on_machine
 from epochcost.report.figures.dots import workloads_compared
 from epochcost.report.figures.roofline import roofline
+from epochcost.report.inputs import RESULTS_URI
 from epochcost.report.pages.page import Page, Report, grouped, machine_uri
 from epochcost.report.roofline import Achieved, MeasuredRoof, achieved, measured_roofs
 from epochcost.report.rows import Goal, Row
@@ -107,6 +108,7 @@ def _page(report: Report, hardware: Hardware) -> Page:
             "achieved": reached,
             "roofs": roofs["cpu"],
             "hosts": _hosts(report, hardware),
+            "elsewhere": _elsewhere(report, hardware),
         },
         figures={
             **{
@@ -138,6 +140,14 @@ def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
             mine, best = answer(here.get(subject, ()), goal), among_all.cheapest
             if mine and mine.cheapest and best:
                 yield Standing(subject, goal, mine.cheapest.row, best.row, among_all.machines)
+
+
+def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
+    """The machines that hosts measured as this one are declared as, where results stand."""
+    folder = f"{RESULTS_URI}/{hardware.id}/"
+    stored = (one for one in report.inputs.stored if one.uri.startswith(folder))
+    declared = dict.fromkeys(one.result.hardware for one in stored)
+    return [report.catalogue.hardware[one] for one in declared if one != hardware.id]
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
