@@ -138,9 +138,8 @@ class Campaign:
                 continue
 
     def begin_anew(self) -> None:
-        """Remove all results once all is measured; nothing temporary may stand beside them."""
-        if sum(map(len, self.rounds().values())) < _VISITS:
-            return
+        """Remove all results after a run that found its end; nothing temporary may be left."""
+        assert sum(map(len, self.rounds().values())) == _VISITS
         assert list(self.results.glob("*/.*.partial")) == []
         assert list(self.scratch.iterdir()) == []
         shutil.rmtree(self.results)
@@ -160,7 +159,8 @@ def main() -> None:
         number = len(lines)
         try:
             end, ending = campaign.life(number)
-            campaign.begin_anew()
+            if end == "ended before":
+                campaign.begin_anew()
         except BaseException:
             print(f"run {number} of {campaign.folder}", file=sys.stderr)
             raise

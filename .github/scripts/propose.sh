@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Proposes a run's results as a pull request of their own.
 #
-# GH_TOKEN, REPOSITORY, RUN_ID and HARDWARE say which. Only result files are taken.
+# GH_TOKEN, REPOSITORY, RUN_ID and HARDWARE say which. Only what a run keeps of that machine is taken:
+# results, and beside them its ceilings and the limits of sweeps.
 set -euo pipefail
 
 case $HARDWARE in
@@ -16,7 +17,13 @@ trap 'rm -rf "$folder"' EXIT
 gh run download "$RUN_ID" --repo "$REPOSITORY" --name results --dir "$folder/results"
 target="docs/data/results/$HARDWARE"
 mkdir -p "$target"
-find "$folder/results" -type f -name '*.json' -exec cp {} "$target/" \;
+for kind in . ceilings limits; do
+    brought="$folder/results/$HARDWARE/$kind"
+    if [ -d "$brought" ]; then
+        mkdir -p "$target/$kind"
+        find "$brought" -maxdepth 1 -type f -name '*.json' -exec cp {} "$target/$kind/" \;
+    fi
+done
 if [ -z "$(git status --porcelain -- "$target")" ]; then
     echo "the run brought no new result: nothing to propose"
     exit 0

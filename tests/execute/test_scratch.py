@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
+from epochcost.execute.run import Assignment, run_trials
 from epochcost.execute.scratch import scratch_folder
+from epochcost.results.store import ResultStore
+from epochcost.specs.loader import load_catalogue
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +55,14 @@ def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) ->
     (temporary_root / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CapabilityError, match="demanded a fresh folder"), scratch_folder(tmp_path):
         pass
+
+
+def test_a_run_with_nothing_left_to_do_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    """Killed after its last result was stored, it left files that no later trial would find."""
+    assignment = Assignment(load_catalogue(tmp_path), [], "local", ResultStore(tmp_path))
+    with scratch_folder(tmp_path / "local") as folder:
+        pass
+    folder.mkdir()
+    (folder / "left.npz").write_bytes(b"x")
+    assert run_trials(assignment, lambda _: None) == ()
+    assert not folder.exists()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from epochcost.execute.assignment import Assignment, Run
 from epochcost.execute.events import OnEvent, Outcome, RoundKept, Scheduled, Started
+from epochcost.execute.scratch import remove_scratch
 from epochcost.execute.sweeping import swept
 from epochcost.execute.visit import visited
 from epochcost.measure.environment import detect
@@ -32,6 +33,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     require_writable(folder)
     with exclusive(folder):
         remove_leftovers(folder)
+        remove_scratch(folder)
         outcomes = _outcomes(Run(assignment, on_event, detect().fingerprint))
     return tuple(outcomes.values())
 

@@ -20,9 +20,7 @@ from epochcost.errors import CapabilityError
 @contextlib.contextmanager
 def scratch_folder(results: Path) -> Iterator[Path]:
     """Give an empty folder, private to this user, while the lock on ``results`` is held."""
-    name = hashlib.sha256(str(results.resolve()).encode()).hexdigest()[:12]
-    folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = remove_scratch(results)
     try:
         # Fails where another user holds the name or it is a link: nothing foreign is written to.
         folder.mkdir(mode=0o700)
@@ -35,3 +33,11 @@ def scratch_folder(results: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_scratch(results: Path) -> Path:
+    """Remove what a killed run left, while the lock on ``results`` is held; returns its path."""
+    name = hashlib.sha256(str(results.resolve()).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
