@@ -141,7 +141,7 @@ class Campaign:
         """Remove all results after a run that found its end; nothing temporary may be left."""
         assert sum(map(len, self.rounds().values())) == _VISITS
         assert list(self.results.glob("*/.*.partial")) == []
-        assert list(self.scratch.iterdir()) == []
+        assert list(self.scratch.glob("epochcost-*")) == []
         shutil.rmtree(self.results)
 
 

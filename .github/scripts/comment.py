@@ -1,21 +1,45 @@
 """Puts the text that compare.sh left onto its pull request: one comment, renewed in place.
 
 REPOSITORY, RUN_ID, HEAD_OWNER, HEAD_BRANCH and HEAD_SHA say what for; GitHub's `gh` does the
-talking with GH_TOKEN. The text comes from code that nobody has reviewed: it is shortened, it cannot
-call for anybody's attention, and the request that it goes to is looked up here, not read from it.
+talking with GH_TOKEN. The text comes from code that nobody has reviewed, so that nothing of it is
+taken as it is: no more is read than a comment holds, its lines are taken apart and written anew,
+with no mark-up but that of the lines, and the request that it goes to is looked up here.
 """
 
+import html
+import io
+import itertools
 import json
 import os
+import re
 import subprocess
+import sys
 import tempfile
-from pathlib import Path
+import zipfile
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 MARKER = "<!-- epochcost diff -->"
 # GitHub takes 65,536 characters; the rest is room for what is put between them.
 MOST_CHARACTERS = 60_000
+# Of a file, and of the archive that brings it; compare.sh leaves 80,000 characters at most.
+MOST_BYTES = 200_000
 OVER = f"{MARKER}\nNo cost changes any more."
+SHORTENED = "\n\n… shortened; the whole is in the run's artifact."
+# A line's own mark-up, which stays, around the text in it.
+SUMMARY = re.compile(r"(<details(?: open)?><summary>)(.*)(</summary>)")
+LINE = re.compile(r"(### |- |\*\*)?(.*?)(\*\*(?:  )?)?")
+RULE = re.compile(r"\|(?: -{3}:? \|)+")
+CELLS = re.compile(r"(?<!\\)\|")
+FENCE = re.compile(r"`{3,}")
+BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")
+# GitHub looks for people, issues, addresses, pictures of words and formulas where Markdown is done
+# already, and so sees through entities and backslashes. What has no width keeps them apart.
+FOUND_LATER = re.compile(r"[@#]|(?<=GH)-|:(?=//|[\w+-]+:)|(?<=www)(?=\.)", re.IGNORECASE)
+APART = "\u200b"
+MARKUP = re.compile(r"[\\`*_{}\[\]()!|~]|^[-+=]|(?<=\d)\.(?= |$)")
+DOLLAR = "<span>$</span>"  # GitHub's own way to write one that begins no formula
 
 
 def main() -> None:
@@ -52,20 +76,73 @@ def is_ours(comment: dict[str, Any]) -> bool:
 
 
 def artifact(repository: str) -> str:
-    """The text of the run, or nothing where it left none."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = ("run", "download", os.environ["RUN_ID"], "--repo", repository)
-        gh(*run, "--name", "comment", "--dir", folder)
-        path = Path(folder) / "comment.md"
-        return path.read_text("utf-8", "replace") if path.is_file() else ""
+    """The text of the run, or nothing where it left none.
+
+    Raises SystemExit for what compare.sh cannot have left; the comment then stays as it is.
+    """
+    path = f"repos/{repository}/actions/runs/{os.environ['RUN_ID']}/artifacts"
+    pages = json.loads(gh("api", "--method", "GET", "--paginate", "--slurp", path))
+    named = [one for page in pages for one in page["artifacts"] if one["name"] == "comment"]
+    newest = max(named, key=lambda one: int(one["id"]), default=None)
+    if newest is None:
+        return ""
+    if newest["size_in_bytes"] > MOST_BYTES:
+        sys.exit(f"demanded an artifact of {MOST_BYTES:,} bytes; got {newest['size_in_bytes']:,}")
+    packed = gh("api", f"repos/{repository}/actions/artifacts/{newest['id']}/zip")
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as files:
+            if "comment.md" not in files.namelist():
+                return ""
+            with files.open("comment.md") as file:
+                return file.read(MOST_BYTES).decode("utf-8", "replace")
+    except (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        sys.exit(f"demanded an archive with a comment; got {error}")
 
 
 def harmless(text: str) -> str:
-    """The text short enough for a comment, marked as ours, and without anybody's name called."""
-    words = text.strip().removeprefix(MARKER).strip().replace("@", "@\u200b")
-    if len(words) > MOST_CHARACTERS:
-        words = words[:MOST_CHARACTERS] + "\n\n… shortened; the whole is in the run's artifact."
-    return f"{MARKER}\n{words}" if words else ""
+    """The text's lines written anew, short enough for a comment, and marked as ours."""
+    words = text.strip().removeprefix(MARKER).strip()
+    if not words:
+        return ""
+    written, room = MARKER, MOST_CHARACTERS
+    for block in blocks(words.splitlines()):
+        room -= len(block) + 1
+        if room < 0:
+            return written + SHORTENED
+        written += f"\n{block}"
+    return written
+
+
+def blocks(lines: list[str]) -> Iterator[str]:
+    """Each line, and what stands in a fence as one; an open fence ends where the text does."""
+    rest = iter(lines)
+    for line in rest:
+        if not FENCE.fullmatch(line):
+            yield shown(line)
+            continue
+        inside = "\n".join(itertools.takewhile(lambda one, end=line: one != end, rest))
+        fence = max(("```", *(f"{run}`" for run in FENCE.findall(inside))), key=len)
+        yield f"{fence}\n{inside}\n{fence}"
+
+
+def shown(line: str) -> str:
+    """A line with its own mark-up, and the text in it as text."""
+    if not line or line == "</details>" or RULE.fullmatch(line):
+        return line
+    if line.startswith("| ") and line.endswith(" |"):
+        return f"|{'|'.join(f' {plain(cell)} ' for cell in CELLS.split(line)[1:-1])}|"
+    found = SUMMARY.fullmatch(line) or LINE.fullmatch(line)
+    assert found is not None
+    head, words, tail = found.groups(default="")
+    return f"{head}{plain(words)}{tail}"
+
+
+def plain(text: str) -> str:
+    """What the text says, after its own escapes, so that nothing in it means anything."""
+    said = html.unescape(BACKSLASHED.sub(r"\1", text.replace(DOLLAR, "$")))
+    said = "".join(one for one in " ".join(said.split()) if one.isprintable())
+    said = MARKUP.sub(r"\\\g<0>", FOUND_LATER.sub(rf"\g<0>{APART}", said))
+    return html.escape(said, quote=False).replace("$", DOLLAR)
 
 
 def listed(path: str, *options: str) -> list[dict[str, Any]]:
@@ -82,10 +159,9 @@ def send(method: str, path: str, text: str) -> None:
         gh("api", "--method", method, path, "-F", f"body=@{file.name}", "--silent")
 
 
-def gh(*words: str) -> str:
+def gh(*words: str) -> bytes:
     """What GitHub's command line answers."""
-    done = subprocess.run(("gh", *words), check=True, stdout=subprocess.PIPE, encoding="utf-8")
-    return done.stdout
+    return subprocess.run(("gh", *words), check=True, stdout=subprocess.PIPE).stdout
 
 
 if __name__ == "__main__":

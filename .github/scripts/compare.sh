@@ -10,15 +10,15 @@ set -euo pipefail
 base=$1
 folder=$2
 epochcost=${EPOCHCOST:-.venv/bin/epochcost}
-marker='<!-- epochcost diff -->' # what comment.sh finds its own comment by
-fence='``````````'
+marker='<!-- epochcost diff -->' # what comment.py finds its own comment by
 faults=0
 mkdir -p "$folder"
 : >"$folder/comment.md"
 
-# What a command says goes to the log, and where it fails into the comment too.
+# What a command says goes to the log, and where it fails into the comment too, between two fences
+# that are longer than any in it. The files that a command is about are named in what it says.
 demand() {
-    local said
+    local said fence='```'
     if said=$("$epochcost" "$@" 2>&1); then
         printf '%s\n' "$said"
         return
@@ -26,8 +26,9 @@ demand() {
     printf '%s\n' "$said"
     if [ "$faults" -eq 0 ]; then printf '%s\n' "$marker" >"$folder/comment.md"; fi
     faults=1
-    printf '**`epochcost %s` found faults:**\n\n%s\n%s\n%s\n\n' \
-        "$*" "$fence" "${said:0:20000}" "$fence" >>"$folder/comment.md"
+    while [[ $said == *"$fence"* ]]; do fence+='`'; done
+    printf '**epochcost %s found faults:**\n\n%s\n%s\n%s\n\n' \
+        "${*:1:2}" "$fence" "${said:0:20000}" "$fence" >>"$folder/comment.md"
 }
 
 # Each check after those that it relies on, so that one fault is told once.

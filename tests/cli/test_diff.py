@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from epochcost.cli.app import app
 from epochcost.cli.diff_markdown import MARKER, MOST_BYTES, as_markdown, escaped
 from revisions import compared, edit, git, write_repository
+from shown_comment import shown
 
 
 @pytest.fixture
@@ -104,19 +105,23 @@ def test_a_comment_that_would_be_too_long(project: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    "text",
     [
-        ("a|b", "a\\|b"),
-        ("@someone #1 $x$", "&#64;someone &#35;1 &#36;x&#36;"),
-        ("<script>", "&#60;script&#62;"),
-        ("[x](javascript:y)", "\\[x\\](javascript:y)"),
-        ("https://example.org www.x.org", "https&#58;//example.org www&#46;x.org"),
-        ("line\n# end", "line &#35; end"),
+        "a|b *c* _d_ ~~e~~ `f` \\g",
+        "@someone #1 us/costs#1 GH-1 $x$ :smile:",
+        "<script>1</script><!-- &#64;all &amp;",
+        "[x](javascript:y) ![x](y)",
+        "https://example.org www.x.org someone@example.org",
     ],
 )
-def test_text_stays_text(text: str, shown: str) -> None:
-    """Nothing that a spec or a file's name says is mark-up, a link or a mention."""
-    assert escaped(text) == shown
+def test_text_stays_text(text: str) -> None:
+    """Nothing that a spec or a file's name says is mark-up, a link or a mention on GitHub."""
+    assert shown(f"a {escaped(text)}\n") == (f"a {text}\n", [])
+
+
+def test_a_text_is_one_line() -> None:
+    """No text begins a heading or a list."""
+    assert shown("a " + escaped("line\n# end")) == ("a line # end\n", [])
 
 
 @pytest.mark.usefixtures("project")

@@ -7,90 +7,15 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from fake_github import MARKER, SCRIPTS, GitHub
+from shown_comment import shown
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-SCRIPTS = ROOT / ".github/scripts"
-MARKER = "<!-- epochcost diff -->"
-# Answers as `gh` does to the calls of the scripts; requests, comments and artifacts are files.
-_GH = """#!{python}
-import json, pathlib, shutil, sys
-state = pathlib.Path({state!r})
-words = sys.argv[1:]
-def field(name):
-    return next(w.split("=", 1)[1] for w in words if w.startswith(name + "="))
-if words[:2] == ["run", "download"]:
-    name, folder = (words[words.index(o) + 1] for o in ("--name", "--dir"))
-    shutil.copytree(state / name, folder, dirs_exist_ok=True)
-elif words[0] == "api":
-    method = words[words.index("--method") + 1]
-    path = next(w for w in words if w.startswith("repos/"))
-    comments = json.loads((state / "comments.json").read_text())
-    if method == "GET" and path.endswith("/pulls"):
-        pulls = json.loads((state / "pulls.json").read_text())
-        print(json.dumps([[p for p in pulls if p["head"]["label"] == field("head")]]))
-    elif method == "GET":
-        print(json.dumps([comments[:1], comments[1:]]))
-    else:
-        body = pathlib.Path(field("body").removeprefix("@")).read_text()
-        if method == "POST":
-            comments.append({{"id": len(comments) + 1, "user": {{"type": "Bot"}}, "body": body}})
-        else:
-            comments[int(path.rsplit("/", 1)[1]) - 1]["body"] = body
-        (state / "comments.json").write_text(json.dumps(comments))
-else:
-    with (state / "calls.txt").open("a") as calls:
-        calls.write(json.dumps(words) + "\\n")
-"""
-
-
-class GitHub:
-    """A repository on GitHub as its command line shows it, kept in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.state = folder / "github"
-        self.artifact = self.state / "comment"
-        self.artifact.mkdir(parents=True)
-        self._bin = folder / "bin"
-        self._bin.mkdir()
-        gh = self._bin / "gh"
-        gh.write_text(_GH.format(python=sys.executable, state=str(self.state)), "utf-8")
-        gh.chmod(0o755)
-        head = {"sha": "abc", "label": "someone:cheaper"}
-        self._write("pulls", [{"number": 7, "head": head}])
-        self._write("comments", [{"id": 1, "user": {"type": "User"}, "body": f"{MARKER}\nquoted"}])
-
-    def _write(self, name: str, value: object) -> None:
-        (self.state / f"{name}.json").write_text(json.dumps(value), "utf-8")
-
-    @property
-    def comments(self) -> list[str]:
-        """The texts of the request's comments; the first is a person's."""
-        return [one["body"] for one in json.loads((self.state / "comments.json").read_text())]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a workflow gives its scripts, with this `gh` first on the path."""
-        asked = {"REPOSITORY": "us/costs", "RUN_ID": "12", "GH_TOKEN": "none", "HARDWARE": "box"}
-        head = {"HEAD_OWNER": "someone", "HEAD_BRANCH": "cheaper", "HEAD_SHA": "abc"}
-        return {**os.environ, **asked, **head, "PATH": f"{self._bin}:{os.environ['PATH']}"}
-
-    def comment(self, text: str, **changes: str) -> str:
-        """What the comment's script says when a run has left the text."""
-        (self.artifact / "comment.md").write_text(text, "utf-8")
-        environment = self.environment | changes
-        done = subprocess.run(
-            [sys.executable, SCRIPTS / "comment.py"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
 
 
 @pytest.fixture
@@ -118,14 +43,25 @@ def test_nothing_is_said_where_nothing_changes(github: GitHub) -> None:
 def test_a_run_that_left_no_text_says_nothing(github: GitHub) -> None:
     """A run that failed before its comparison leaves an artifact without the file."""
     github.comment(f"{MARKER}\nA costs less.\n")
-    (github.artifact / "comment.md").unlink()
-    subprocess.run(
-        [sys.executable, SCRIPTS / "comment.py"],
-        env=github.environment,
-        capture_output=True,
-        check=True,
-    )
+    github.leave({"other.md": "text"})
+    github.renew()
     assert "No cost changes any more." in github.comments[1]
+
+
+@pytest.mark.parametrize("what", ["too large", "no archive", "a bomb"])
+def test_no_more_is_read_than_a_comment_holds(github: GitHub, what: str) -> None:
+    """An archive that compare.sh cannot have made changes no comment; a bomb is cut."""
+    github.comment(f"{MARKER}\nA costs less.\n")
+    archive = github.state / "comment.zip"
+    if what == "a bomb":
+        github.leave({"comment.md": "a\n" * 50_000_000})
+        assert archive.stat().st_size < 150_000
+        assert "renewed" in github.renew()
+        assert len(github.comments[1]) < 65_536
+        return
+    archive.write_bytes(os.urandom(300_000 if what == "too large" else 100))
+    assert "; got " in github.renew()
+    assert github.comments[1] == f"{MARKER}\nA costs less."
 
 
 def test_a_later_push_keeps_an_older_run_from_commenting(github: GitHub) -> None:
@@ -134,12 +70,56 @@ def test_a_later_push_keeps_an_older_run_from_commenting(github: GitHub) -> None
     assert len(github.comments) == 1
 
 
-def test_hostile_text_stays_text(github: GitHub) -> None:
-    """Text from a fork calls for nobody, is marked as ours and fits into a comment."""
-    github.comment("@everyone look\n" + "x" * 70_000)
+# Ways to be heard that a fork may try: each with what a reader should see of it.
+_HOSTILE = [
+    ("@everyone #1 GH-1 us/costs#1 https://example.org www.example.org a@example.org", None),
+    (
+        "&#64;everyone &#35;1 &commat;all &num;1 https&#58;//example.org",
+        "@everyone #1 @all #1 https",
+    ),
+    ("&amp;#64;everyone \\&#64;all", "&#64;everyone"),
+    ("<img src=x onerror=y> <script>1</script> <!-- <details>", None),
+    ("![x](https://example.org/x.png) [x](javascript:y) [x][y]", None),
+    ("[y]: https://example.org", None),
+    ("`a` ``@b`` **c** _d_ ~~e~~ $f$ :smile:", None),
+    ("```python\n@everyone\n```", "@everyone"),
+    ("~~~\n</details>\n~~~\n@everyone", "@everyone"),
+    ("```\n````\n@everyone\n```\n@all", "@all"),
+    ("- @all\n# @all\n> @all\n1. @all\n===\n* * *\n+ a", "@all"),
+    ("| @all | `@b \\| &#64;c` |\n| --- | ---: |\n| <b>1</b> | #2 |", "@all"),
+    ("<details><summary>@all</summary></details>", "@all"),
+    ("**@all** [x](y)**  ", "@all"),
+    ("\u202e@all \x1b[1m\x00", "@all"),
+]
+
+
+@pytest.mark.parametrize(("text", "seen"), _HOSTILE)
+def test_hostile_text_stays_text(github: GitHub, text: str, seen: str | None) -> None:
+    """Whatever a fork leaves is shown, calls for nobody and refers to nothing."""
+    github.comment(text)
+    read, live = shown(github.comments[1])
+    assert live == []
+    assert (seen or text) in read
+
+
+def test_what_compare_leaves_stays_as_it_is(github: GitHub) -> None:
+    """Tables, folds and fences are as they were meant, their own escapes resolved once."""
+    text = (
+        "### What this changes in cost\n\n**1 cost changes (1 down)**  \nBetween a\\_b and c.\n\n"
+        "| What | Change |\n| --- | ---: |\n| a\\|b @&#8203;x | <span>$</span>1 |\n\n"
+        "<details open><summary>Results added: 1</summary>\n\n- one on box\n\n</details>\n\n"
+        "```\nspecs/a.toml:1:1: `x`\n```"
+    )
+    github.comment(f"{MARKER}\n{text}\n")
+    written = github.comments[1].replace("\u200b", "").replace("\\(", "(").replace("\\)", ")")
+    assert written == f"{MARKER}\n{text}".replace("&#8203;", "")
+
+
+def test_a_comment_fits(github: GitHub) -> None:
+    """GitHub takes 65,536 characters."""
+    github.comment("one\n" + "x" * 70_000)
     body = github.comments[1]
-    assert body.startswith(MARKER)
-    assert "@everyone" not in body
+    assert body.startswith(f"{MARKER}\none")
     assert len(body) < 65_536
     assert "shortened" in body
 
@@ -176,6 +156,21 @@ def test_results_of_a_run_are_proposed_on_a_branch(github: GitHub, tmp_path: Pat
     assert files.split() == ["README.md", "docs/data/results/box/one.json"]
     calls = (github.state / "calls.txt").read_text("utf-8")
     assert '"pr", "create"' in calls
+
+
+def test_what_stands_beside_results_is_proposed_where_it_stood(
+    github: GitHub, tmp_path: Path
+) -> None:
+    """Ceilings and limits keep their folders; another machine's and what no run keeps stay out."""
+    clone = _clone(tmp_path)
+    names = ("box/one.json", "box/ceilings/cpu.json", "box/limits/two.json")
+    for name in (*names, "other/three.json", "box/page/four.json", "five.json"):
+        path = github.state / "results" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}", "utf-8")
+    subprocess.run([SCRIPTS / "propose.sh"], cwd=clone, env=github.environment, check=True)
+    files = _git(tmp_path / "remote.git", "ls-tree", "-r", "--name-only", "results-box-12")
+    assert set(files.split()) == {"README.md", *(f"docs/data/results/{name}" for name in names)}
 
 
 def test_a_run_without_results_proposes_nothing(github: GitHub, tmp_path: Path) -> None:

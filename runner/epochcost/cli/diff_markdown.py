@@ -30,8 +30,12 @@ MOST_BYTES = 60_000
 # The rows that a reader sees before unfolding the others.
 _ROWS_ABOVE = 20
 _MARKUP = "\\`*_[]|~"
-# These marks, what begins a link by itself, and what refers to people, issues and formulas.
-_SPECIAL = re.compile(r"[\\`*_\[\]|~<>&@#$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+# These marks, tags, and what GitHub finds when Markdown is done, so that entities do not hide it:
+# links by themselves, people, issues, pictures of words, formulas.
+_SPECIAL = re.compile(
+    r"[\\`*_\[\]|~<>&@#$]|:(?=//|[\w+-]+:)|(?<=www)(?=\.)|(?<=GH)-", re.IGNORECASE
+)
+_NO_WIDTH = "&#8203;"
 
 
 def as_markdown(difference: Difference) -> str:
@@ -127,6 +131,13 @@ def escaped(text: str) -> str:
 
 
 def _as_text(found: re.Match[str]) -> str:
-    """Behind a backslash GitHub would still see a tag, a link, a mention or a formula."""
+    """Behind a backslash GitHub would still see a tag, a link, a mention or a formula.
+
+    What has no width keeps apart what it looks for; a dollar in a tag is its own way.
+    """
     character = found[0]
-    return f"\\{character}" if character in _MARKUP else f"&#{ord(character)};"
+    if character and character in _MARKUP:
+        return f"\\{character}"
+    if character in ("<", ">", "&"):
+        return f"&#{ord(character)};"
+    return "<span>$</span>" if character == "$" else f"{character}{_NO_WIDTH}"

@@ -1,0 +1,93 @@
+"""A measurement from a machine to the published page, by the workflows that `init` copies."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from epochcost.cli.app import app
+from fake_github import GitHub
+from shown_comment import shown
+from tiny_project import write_tiny_project
+
+_IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+
+
+class Project:
+    """A new project of one tiny model and one machine, `box`, pushed to a remote."""
+
+    def __init__(self, folder: Path, github: GitHub) -> None:
+        self.folder, self._github = folder / "costs", github
+        assert CliRunner().invoke(app, ["init", str(self.folder)]).exit_code == 0
+        shutil.rmtree(self.folder / "specs")
+        shutil.rmtree(self.folder / "models")
+        write_tiny_project(self.folder)
+        specs = self.folder / "specs"
+        machine = (specs / "hardware/local.toml").read_text("utf-8")
+        (specs / "hardware/box.toml").write_text(machine.replace("local", "box"), "utf-8")
+        study = (specs / "studies/brief.toml").read_text("utf-8")
+        brief = 'hardware = ["box"]\nmodes = ["training"]\ntraining_batch_sizes = "auto"\n'
+        study = study.replace('["tiny"]\n', f'["tiny"]\n{brief}')
+        (specs / "studies/brief.toml").write_text(study.replace("0.5\n", "0.05\n"), "utf-8")
+        self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "Begin")
+        self.git("remote", "add", "origin", str(folder / "remote.git"))
+        self.git("push", "--quiet", "--set-upstream", "origin", "main")
+
+    def git(self, *words: str) -> str:
+        """What git answers in the project."""
+        done = subprocess.run(
+            ["git", *_IDENTITY, *words], cwd=self.folder, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def script(self, name: str, *words: str) -> str:
+        """What a script of the project's workflows says, which has to end well."""
+        program = self.folder.parent / "epochcost"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
+        program.chmod(0o755)
+        chosen = {"EPOCHCOST": str(program), "PROVIDER": "cpu", "NO_MKDOCS_2_WARNING": "1"}
+        done = subprocess.run(
+            [self.folder / ".github/scripts" / name, *words],
+            cwd=self.folder,
+            env=self._github.environment | chosen,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.mark.timeout(600)
+def test_a_measurement_goes_from_a_machine_to_the_published_site(tmp_path: Path) -> None:
+    """Measured, proposed with its ceilings and limits, compared, commented on and published."""
+    github = GitHub(tmp_path)
+    project = Project(tmp_path, github)
+    project.script("measure.sh", "results")
+    kept = {
+        path.relative_to(project.folder) for path in project.folder.glob("results/box/**/*.json")
+    }
+    assert {path.parent.name for path in kept} == {"box", "ceilings", "limits"}
+    shutil.move(project.folder / "results", github.state / "results")
+    project.script("propose.sh")
+    brought = project.git("diff", "--name-only", "main").split()
+    assert {Path(name) for name in brought} == {Path("docs/data") / path for path in kept}
+    project.script("compare.sh", "origin/main", "comment")
+    text = (project.folder / "comment/comment.md").read_text("utf-8")
+    assert "commented on pull request 7" in github.comment(text)
+    read, live = shown(github.comments[1])
+    assert "Results added" in read
+    assert live == []
+    project.git("switch", "--quiet", "main")
+    project.git("merge", "--quiet", "--no-ff", "--message", "Merge", "results-box-12")
+    project.script("publish.sh", "site")
+    page = (project.folder / "site/machines/box.html").read_text("utf-8")
+    assert "tiny" in page.lower()
