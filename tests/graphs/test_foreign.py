@@ -1,13 +1,15 @@
-"""Files as other exporters write them: open dimensions as -1, weights as Constant nodes."""
+"""Files as others write them: dimensions of -1, weights in Constant nodes or among the inputs."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx
+import pytest
 
-from epochcost.graphs.binding import symbolic_dimensions
+from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.loading import load_model_bytes
 from epochcost.graphs.parameters import materialise, parameters
+from epochcost.graphs.precision import in_half_precision
 from graph_text import model_of_text
 
 WEIGHTS = (
@@ -46,3 +48,20 @@ def test_minus_one_is_an_open_dimension() -> None:
     for value in [*model.graph.input, *model.graph.output]:
         value.type.tensor_type.shape.dim[0].dim_value = -1
     assert symbolic_dimensions(loaded(model)) == ("x[0]",)
+
+
+@pytest.mark.parametrize("ir_version", [3, 8])
+def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
+    """What an old file lists as input and stores too is stored, in half precision as well."""
+    model = model_of_text(
+        "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
+        "{ a = Mul(x, w) y = Mul(a, v) }"
+    )
+    model.graph.initializer[0].name = "w"
+    model.graph.node[1].input[1] = "w"
+    model.ir_version = ir_version
+    kept = loaded(model)
+    assert [parameter.name for parameter in parameters(kept)] == ["w"]
+    half = in_half_precision(bind_dimensions(kept, {}), onnx.TensorProto.FLOAT16)
+    assert [value.name for value in half.graph.input] == ["x"]
+    assert [tensor.name for tensor in half.graph.initializer] == ["w"]

@@ -7,6 +7,7 @@ from onnx import helper, version_converter
 
 from epochcost.autodiff.sequences import without_split_sequences
 from epochcost.errors import ModelError
+from epochcost.graphs.foreign import initializers_apart
 from epochcost.graphs.functions import inlined
 from epochcost.graphs.unfused import unfused
 
@@ -19,12 +20,13 @@ _ALIAS = "ai.onnx"
 def respelled(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy with local functions inlined, the default domain called "", and opset 13 or newer.
 
-    Operators that ONNX Runtime fused come apart; tensors that are split into a sequence and read
-    from it are split plainly.
+    Initializers are no inputs. Operators that ONNX Runtime fused come apart; tensors that are split
+    into a sequence and read from it are split plainly.
 
     Raises ModelError where onnx cannot convert an older opset.
     """
     plain = inlined(unfused(model))
+    initializers_apart(plain)
     for node in plain.graph.node:
         node.domain = "" if node.domain == _ALIAS else node.domain
     versions = {

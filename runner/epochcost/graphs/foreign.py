@@ -1,7 +1,7 @@
 """Habits of exporters that ONNX allows or overlooks, brought to the form that the rest reads.
 
 Some (Paddle's among them) write an open dimension as -1, and weights as Constant nodes instead of
-initializers.
+initializers. Old ones list every initializer among the inputs, as IR version 3 demands.
 """
 
 from __future__ import annotations
@@ -21,6 +21,19 @@ _FLOATS = frozenset(
         onnx.TensorProto.BFLOAT16,
     }
 )
+
+# From this IR version on, an initializer need not be an input; one that is can be overridden.
+_INITIALIZERS_APART = 4
+
+
+def initializers_apart(model: onnx.ModelProto) -> None:
+    """Inputs that the file gives a value are initializers only, in place: nobody feeds them."""
+    model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
+    held = {tensor.name for tensor in model.graph.initializer}
+    fed = [value for value in model.graph.input if value.name not in held]
+    if len(fed) < len(model.graph.input):
+        del model.graph.input[:]
+        model.graph.input.extend(fed)
 
 
 def open_dimensions(model: onnx.ModelProto) -> None:

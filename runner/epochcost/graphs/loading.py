@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 
 from epochcost.errors import ModelError
 from epochcost.graphs.external import load_external_data
-from epochcost.graphs.foreign import open_dimensions, weights_to_initializers
+from epochcost.graphs.foreign import initializers_apart, open_dimensions, weights_to_initializers
 from epochcost.graphs.tensors import check_tensors, one_line
 from epochcost.graphs.unfused import unfused
 
@@ -88,6 +88,7 @@ def _check(model: onnx.ModelProto) -> None:
     except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
         raise ModelError(f"demanded a valid ONNX model; {one_line(error)}") from None
     check_tensors(model)
+    initializers_apart(model)
     weights_to_initializers(model)
 
 
