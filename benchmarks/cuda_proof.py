@@ -37,11 +37,12 @@ from epochcost.execute.planning import Request, plan_here
 from epochcost.graphs.loading import load_model
 from epochcost.measure.environment import runtime_name, shown_gpus
 from epochcost.measure.exhaustion import tells_of_memory
-from epochcost.measure.job import Job, Sampling, SessionSettings
+from epochcost.measure.job import Job, Sampling
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.trial import run_trial
 from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Measurement
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
@@ -79,9 +80,10 @@ class Proof:
         """A training step of a model of the catalogue; ``plain``: its update is its gradient."""
         plan = plan_here(self.catalogue, Request(models=(name,), providers=("cpu",), quick=True))
         drawn = next(trial for trial in plan.trials if trial.mode == "training")
-        changes = {"batch_size": batch_size, "provider": self.provider, "device": self.device}
-        changes["precision"] = precision
-        trial, model = drawn.model_copy(update=changes), self.catalogue.model(name)
+        session = SessionSettings(device=self.device, tf32=precision == "tf32")
+        changes = {"batch_size": batch_size, "provider": self.provider, "session": session}
+        trial = drawn.model_copy(update={**changes, "precision": precision})
+        model = self.catalogue.model(name)
         if plain:
             changed = {"optimizer": Sgd(name="sgd", learning_rate=Decimal(1)), "clip_norm": None}
             training = model.training.model_copy(update=changed)

@@ -93,7 +93,6 @@ def measure(
         mode=mode,
         provider="cpu",
         batch_size=batch_size,
-        threads=0,
         seed=SEED,
         runtime=runtime_name(),
         producer=__version__,

@@ -14,7 +14,6 @@ def made_trial(model: str, batch_size: int, runtime: str) -> Trial:
         mode="training",
         provider="cpu",
         batch_size=batch_size,
-        threads=0,
         seed=0,
         runtime=runtime,
         producer="0.1.0",

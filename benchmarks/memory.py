@@ -48,7 +48,7 @@ from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.size import Footprint
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
@@ -120,7 +120,7 @@ def measured(
         mode="training",
         provider="cpu",
         batch_size=footprint.batch_size,
-        threads=THREADS,
+        session=SessionSettings(threads=THREADS),
         seed=1,
         runtime=runtime_name(),
         producer=__version__,

@@ -17,7 +17,7 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
 from graph_text import model_of_text
@@ -62,7 +62,7 @@ class Declared:
             mode=mode,
             provider="cpu",
             batch_size=batch_size,
-            threads=1,
+            session=SessionSettings(threads=1),
             seed=4,
             runtime=runtime_name(),
             producer="epochcost",

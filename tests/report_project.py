@@ -239,7 +239,6 @@ def make_result(
         mode=mode,
         provider="cpu",
         batch_size=batch_size,
-        threads=0,
         seed=0,
         runtime="onnxruntime==1.31.1",
         producer=producer,

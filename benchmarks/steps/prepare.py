@@ -22,7 +22,7 @@ from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, materialise, parameters
 from epochcost.measure.environment import runtime_name
 from epochcost.measure.job import Job
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.schedule import Constant
@@ -74,7 +74,7 @@ def _trial(model: Model, graph: Path, case: Case) -> Trial:
         mode="training",
         provider="cpu",
         batch_size=case.batch_size,
-        threads=case.threads,
+        session=SessionSettings(threads=case.threads),
         seed=0,
         runtime=runtime_name(),
         producer=__version__,

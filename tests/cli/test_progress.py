@@ -40,7 +40,6 @@ def trial(batch_size: int) -> Trial:
         mode="training",
         provider="cpu",
         batch_size=batch_size,
-        threads=0,
         seed=0,
         runtime="onnxruntime==1.31.1",
         producer="0.1.0",

@@ -65,12 +65,12 @@ def test_the_number_of_the_run_goes_before_the_studies(tmp_path: Path) -> None:
     """All CUDA trials are on that GPU and say so; those of the CPU are the same trials as ever."""
     catalogue = load_catalogue(write_tiny_project(tmp_path))
     planned = plan_here(catalogue, Request(device=1))
-    assert {trial.device for trial in planned.trials if trial.provider == "cuda"} == {1}
+    assert {trial.session.device for trial in planned.trials if trial.provider == "cuda"} == {1}
     assert {trial.variant for trial in planned.trials if trial.provider == "cuda"} == {"GPU 1"}
     plain = plan_here(catalogue, Request())
     ids = [{t.id for t in plan.trials if t.provider == "cpu"} for plan in (planned, plain)]
     assert ids[0] == ids[1]
-    assert {trial.device for trial in plain.trials} == {0}
+    assert {trial.session.device for trial in plain.trials} == {0}
     assert on_device(catalogue.studies.values(), None) == tuple(catalogue.studies.values())
 
 

@@ -81,8 +81,10 @@ def test_two_levels_are_two_results_with_their_settings(tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "results")
     run_trials(Assignment(catalogue, trials, "local", store), ignore)
     stored = [one.trial for one in load_all(store.folder).results]
-    assert {one.graph_optimization for one in stored} == {"disabled", "all"}
-    assert {(one.spinning, one.denormals_as_zero) for one in stored} == {(False, True)}
+    assert {one.session.graph_optimization for one in stored} == {"disabled", "all"}
+    assert {(one.session.spinning, one.session.denormals_as_zero) for one in stored} == {
+        (False, True)
+    }
 
 
 def test_the_plan_shows_the_settings(

@@ -22,7 +22,7 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def training_job(name: str, folder: Path) -> Job:
         mode="training",
         provider="cpu",
         batch_size=4,
-        threads=1,
+        session=SessionSettings(threads=1),
         seed=1,
         runtime=runtime_name(),
         producer=__version__,

@@ -24,13 +24,14 @@ from epochcost.measure import worker
 from epochcost.measure.environment import shown_gpus
 from epochcost.measure.exhaustion import tells_of_memory
 from epochcost.measure.failures import OutOfMemory, PlacementError
-from epochcost.measure.job import Job, Sampling, SessionSettings
+from epochcost.measure.job import Job, Sampling
 from epochcost.measure.providers import usable_providers
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper
 from epochcost.measure.trial import run_trial
 from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.measure.watching.watch import Watch
+from epochcost.plan.trial import SessionSettings
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure import pinning
-from epochcost.measure.job import Job, Progress, Sampling, SessionSettings
+from epochcost.measure.job import Job, Progress, Sampling
 from epochcost.measure.pinning import (
     Topology,
     children_pinned,
@@ -24,6 +24,7 @@ from epochcost.measure.pinning import (
     why_not_pinned,
 )
 from epochcost.measure.trial import run_trial
+from epochcost.plan.trial import SessionSettings
 from epochcost.results.pinning import Pinning
 
 # Long enough to be looked at while it lasts, by a test that waits for its CPU too.

@@ -11,7 +11,6 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.failures import JobError
-from epochcost.measure.job import SessionSettings
 from epochcost.measure.session import (
     input_devices,
     load_cuda_libraries,
@@ -19,6 +18,7 @@ from epochcost.measure.session import (
     require_provider,
     usable_providers,
 )
+from epochcost.plan.trial import SessionSettings
 
 without_cuda = pytest.mark.skipif(
     "cuda" in usable_providers(), reason="this machine has a usable GPU"

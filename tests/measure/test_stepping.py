@@ -12,10 +12,11 @@ import pytest
 
 from epochcost.measure import stepping
 from epochcost.measure.failures import JobError, PlacementError
-from epochcost.measure.job import Carried, Job, SessionSettings
+from epochcost.measure.job import Carried, Job
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Inputs, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.plan.trial import SessionSettings
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 

@@ -12,8 +12,9 @@ from onnx import TensorProto, helper
 
 from epochcost.measure import worker
 from epochcost.measure.failures import PlacementError
-from epochcost.measure.job import Job, Message, Sampling, SessionSettings
+from epochcost.measure.job import Job, Message, Sampling
 from epochcost.measure.stepping import Stepper
+from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Measurement
 
 COPY_SECONDS, RUN_SECONDS = 100.0, 1.0

@@ -342,6 +342,14 @@ def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str
     assert {left.reason.find(reason) >= 0 for left in planned.left_out} == {True}
 
 
+def test_quantization_is_of_int8_alone() -> None:
+    """The key sets int8 apart and leaves the other precisions' trials what they are."""
+    asked = study(modes=["inference"], quantization="static", precisions=["fp32", "int8"])
+    trials = plan_study(BOTH, asked, CPU_ONLY, graphs=GRAPHS).trials
+    found = {(trial.precision, trial.quantization) for trial in trials}
+    assert found == {("fp32", None), ("int8", "static")}
+
+
 def test_a_sweep_is_planned_from_the_smallest_size() -> None:
     """One line, however many sizes it will be; no batch is larger than an epoch or than any."""
     swept = study(

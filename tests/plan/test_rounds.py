@@ -23,7 +23,6 @@ def trial(batch_size: int, seed: int = 0, load: Load | None = None) -> Trial:
         mode="training" if load is None else "inference",
         provider="cpu",
         batch_size=batch_size,
-        threads=0,
         seed=seed,
         runtime="onnxruntime==1.31.1",
         producer="0.1.0",

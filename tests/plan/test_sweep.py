@@ -17,7 +17,6 @@ TRIAL = Trial(
     mode="training",
     provider="cpu",
     batch_size=1,
-    threads=0,
     seed=0,
     runtime="onnxruntime==1.31.1",
     producer="0.1.0",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from epochcost.plan.variant import Variant, impossible, trial_fields, variants
+from epochcost.plan.trial import SessionSettings
+from epochcost.plan.variant import Variant, impossible, session_settings, variants
 from epochcost.specs.study import Study
 
 
@@ -71,22 +72,15 @@ def test_what_no_machine_does(variant: Variant, mode: Any, provider: Any, reason
 
 def test_threads_follow_the_pinned_cpus() -> None:
     """Threads are as many as the CPUs, unless the study says how many."""
-    assert trial_fields(study(), Variant(vcpus=4), "cpu")["threads"] == 4
-    assert trial_fields(study(threads=2), Variant(vcpus=4), "cpu")["threads"] == 2
-    assert trial_fields(study(), Variant(), "cpu")["threads"] == 0
+    assert session_settings(study(), Variant(vcpus=4), "cpu").threads == 4
+    assert session_settings(study(threads=2), Variant(vcpus=4), "cpu").threads == 2
+    assert session_settings(study(), Variant(), "cpu").threads == 0
 
 
 def test_cuda_settings_are_of_cuda_alone() -> None:
     """A CPU trial is the same work whatever the study says of GPUs."""
     asked = study(cuda={"device": 1, "graphs": True, "memory_limit_gib": Decimal("1.5")})
-    said = trial_fields(asked, Variant(), "cuda")
-    assert (said["device"], said["cuda_graph"]) == (1, True)
-    assert said["device_memory_limit_bytes"] == 3 * 2**29
-    assert "device" not in trial_fields(asked, Variant(), "cpu")
-
-
-def test_quantization_is_of_int8_alone() -> None:
-    """The key sets int8 apart and leaves the other precisions' trials what they are."""
-    asked = study(quantization="static", precisions=("fp32", "int8"))
-    fields = [trial_fields(asked, each, "cpu") for each in variants(asked, "cpu", None)]
-    assert [each["quantization"] for each in fields] == [None, "static"]
+    said = session_settings(asked, Variant(), "cuda")
+    assert (said.device, said.cuda_graph) == (1, True)
+    assert said.device_memory_limit_bytes == 3 * 2**29
+    assert session_settings(asked, Variant(), "cpu") == SessionSettings()

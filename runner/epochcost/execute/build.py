@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -27,11 +26,11 @@ from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.losses import loss_terms
 from epochcost.execute.precision import (
     graph_in_precision,
-    precision_fields,
+    reference_of,
     require_half,
     step_precision,
 )
-from epochcost.execute.running import running
+from epochcost.execute.running import Built, job_of
 from epochcost.execute.runtimes import require_read
 from epochcost.execute.serving import serving_job
 from epochcost.execute.step import in_place, step_of
@@ -88,8 +87,8 @@ def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes:
     )
     work = _Work(trial, model, graph, carried, folder, room_bytes)
     if trial.mode == "training" and model.training is not None:
-        return _training_job(work, model.training)
-    return _inference_job(work)
+        return job_of(trial, _training(work, model.training))
+    return job_of(trial, _inference(work))
 
 
 def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
@@ -100,25 +99,23 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
     return graph
 
 
-def _inference_job(work: _Work) -> Job:
+def _inference(work: _Work) -> Built:
     trial, folder = work.trial, work.folder
     teacher = Teacher(example_fields(work.graph, work.model, trial.batch_size), (), trial.seed)
     state = {carried.output for carried in work.carried}
     plain = save_graph(work.graph, folder / "inference.onnx")
     pool = training_batches(teacher, trial.batch_size, work.room_bytes)
     batches = save_batches(pool, folder / "batches.npz")
-    return Job(
-        mode="inference",
-        **running(trial),
-        **precision_fields(trial, work.graph, plain, batches),
+    return Built(
         graph=graph_in_precision(trial, work.graph, plain, batches),
         batches=batches,
+        reference=reference_of(trial, work.graph, plain, batches),
         carried=work.carried,
         outputs=tuple(o.name for o in work.graph.graph.output if o.name not in state),
     )
 
 
-def _training_job(work: _Work, training: Training) -> Job:
+def _training(work: _Work, training: Training) -> Built:
     trial, folder = work.trial, work.folder
     fields = example_fields(work.graph, work.model, trial.batch_size)
     step = _step(work, training, step_precision(trial))
@@ -128,17 +125,17 @@ def _training_job(work: _Work, training: Training) -> Job:
     graph = save_graph(step.model, folder / "step.onnx")
     pool = training_batches(teacher, trial.batch_size, work.room_bytes)
     batches = save_batches(pool, folder / "batches.npz")
-    return Job(
-        mode="training",
-        **running(trial),
-        **precision_fields(trial, step.model, _plain_step(work, training, graph), batches),
+    scalars, series = _rates(work, training, step)
+    return Built(
         graph=graph,
         batches=batches,
+        reference=reference_of(trial, step.model, _plain_step(work, training, graph), batches),
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
         carried=_carried(step, trial.provider),
         outputs=(step.loss,),
         evaluation=_evaluation(work, training, teacher),
-        **_rates(work, training, step),
+        scalars=scalars,
+        series=series,
     )
 
 
@@ -162,7 +159,9 @@ def _plain_step(work: _Work, training: Training, graph: Path) -> Path:
     return save_graph(_step(work, training, "fp32").model, work.folder / "step-fp32.onnx")
 
 
-def _rates(work: _Work, training: Training, step: TrainingStep) -> dict[str, Any]:
+def _rates(
+    work: _Work, training: Training, step: TrainingStep
+) -> tuple[dict[str, float], Path | None]:
     """The learning rate: one number where it stays the same, else a file with each step's."""
     epoch_steps = max(1, training.examples_per_epoch // work.trial.batch_size)
     rates = learning_rates(
@@ -173,8 +172,8 @@ def _rates(work: _Work, training: Training, step: TrainingStep) -> dict[str, Any
         MOST_SAMPLES,
     )
     if np.all(rates == rates[0]):
-        return {"scalars": {step.learning_rate: float(training.optimizer.learning_rate)}}
-    return {"series": save_arrays({step.learning_rate: rates}, work.folder / "series.npz")}
+        return {step.learning_rate: float(training.optimizer.learning_rate)}, None
+    return {}, save_arrays({step.learning_rate: rates}, work.folder / "series.npz")
 
 
 def _evaluation(work: _Work, training: Training, teacher: Teacher) -> Evaluation:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import onnx
 from onnx import TensorProto
@@ -85,15 +84,16 @@ def require_half(step: onnx.ModelProto, trial: Trial) -> None:
         )
 
 
-def precision_fields(
+def reference_of(
     trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
-) -> dict[str, Any]:
-    """What a ``Job`` says of precision, by its field names; nothing where the trial is in fp32."""
+) -> Reference | None:
+    """The same work in fp32, to compare the trial with; None where the trial is in fp32."""
     if trial.precision == "fp32":
-        return {}
+        return None
     int8 = trial.precision == "int8"
-    return {
-        "precision": trial.precision,
-        "quantization": (trial.quantization or suggested(graph)) if int8 else None,
-        "reference": Reference(graph=plain, batches=batches, examples=trial.batch_size),
-    }
+    return Reference(
+        graph=plain,
+        batches=batches,
+        examples=trial.batch_size,
+        quantization=(trial.quantization or suggested(graph)) if int8 else None,
+    )

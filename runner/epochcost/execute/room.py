@@ -42,7 +42,7 @@ def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
 
 def with_room(catalogue: Catalogue, plan: Plan) -> Plan:
     """The plan without the trials that need more memory than there is."""
-    room = room_bytes({trial.device for trial in plan.trials if trial.provider == "cuda"})
+    room = room_bytes({trial.session.device for trial in plan.trials if trial.provider == "cuda"})
     return leave_out_oversized(plan, dict(_needed_bytes(catalogue, plan.trials, room)), room)
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from epochcost.execute.arrays import save_arrays, save_graph
 from epochcost.execute.binding import bound, carried_state
-from epochcost.execute.precision import graph_in_precision, precision_fields
-from epochcost.execute.running import running
+from epochcost.execute.precision import graph_in_precision, reference_of
+from epochcost.execute.running import Built, job_of
 from epochcost.measure.job import Carried, Job, Serving
 from epochcost.plan.load import Load
 from epochcost.plan.trial import Trial
@@ -51,11 +51,9 @@ def serving_job(
         size: graph_in_precision(trial, graphs[size], plain[size], firsts[size]) for size in sizes
     }
     largest = trial.batch_size
-    return Job(
-        mode="inference",
-        **running(trial),
-        **precision_fields(trial, graphs[largest], plain[largest], firsts[largest]),
-        graph=files[trial.batch_size],
+    built = Built(
+        graph=files[largest],
+        reference=reference_of(trial, graphs[largest], plain[largest], firsts[largest]),
         batches=save_arrays(examples, folder / "examples.npz"),
         carried=tuple(
             Carried(input=state.input, output=state.output)
@@ -63,6 +61,7 @@ def serving_job(
         ),
         serving=Serving(load=load, graphs=files),
     )
+    return job_of(trial, built)
 
 
 def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:

@@ -68,8 +68,8 @@ def trial_room_bytes(trial: Trial) -> int | None:
     if trial.provider == "cpu":
         return available_memory_bytes()
     gpus = shown_gpus()
-    whole = gpus[trial.device].memory_bytes if trial.device < len(gpus) else None
-    limits = [size for size in (whole, trial.device_memory_limit_bytes) if size is not None]
+    whole = gpus[trial.session.device].memory_bytes if trial.session.device < len(gpus) else None
+    limits = [size for size in (whole, trial.session.device_memory_limit_bytes) if size is not None]
     return min(limits, default=None)
 
 

@@ -148,7 +148,7 @@ def _timed(run: Run, visit: Visit, folder: Path) -> Measurement:
             host_bytes = run.memory_bytes
             job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
             job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
-            with Watch(trial.provider, pinning=job.pinning, device=trial.device) as watch:
+            with Watch(trial.provider, pinning=job.pinning, device=trial.session.device) as watch:
                 heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
                 return watch.completed(worker.measure(job, heard))
     except OSError as error:

@@ -32,7 +32,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     if not compared:
         raise JobError(f"{job.graph}: demanded an output of floats to compare with fp32; got none")
     return Agreement(
-        examples=job.reference.examples, outputs=compared, quantization=job.quantization
+        examples=job.reference.examples, outputs=compared, quantization=job.reference.quantization
     )
 
 

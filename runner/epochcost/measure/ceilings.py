@@ -18,10 +18,10 @@ from onnx import TensorProto, helper
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.job import SessionSettings
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array
 from epochcost.measure.trial import command_here
+from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import Ceiling
 
 # Larger sides multiply no faster on the CPUs tried; 17 GFLOP take 0.1 to 0.3 s of one core.

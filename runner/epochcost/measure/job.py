@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from epochcost.plan.load import Load
+from epochcost.plan.trial import SessionSettings
 from epochcost.results.pinning import Pinning
 from epochcost.specs.study import (
     MOST_SAMPLES,
-    GraphOptimization,
     InputCopy,
     Mode,
     Precision,
@@ -117,27 +117,13 @@ class Reference(_Frozen):
     """The same work in fp32, with whose first step that of the trial is compared.
 
     ``batches`` is an .npz as a job's; of its pool the first batch counts, of ``examples``.
+    ``quantization`` is how the int8 of the trial was made.
     """
 
     graph: Path
     batches: Path
     examples: Annotated[int, Field(ge=1)]
-
-
-class SessionSettings(_Frozen):
-    """How ONNX Runtime is set up, see ``specs.study.Session`` and ``Cuda``; 0 threads: all cores.
-
-    ``tf32`` lets CUDA round the factors of fp32 products.
-    """
-
-    threads: Annotated[int, Field(ge=0)] = 0
-    graph_optimization: GraphOptimization = "all"
-    spinning: bool = True
-    denormals_as_zero: bool = False
-    tf32: bool = False
-    cuda_graph: bool = False
-    device: Annotated[int, Field(ge=0)] = 0
-    device_memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
+    quantization: Quantization | None = None
 
 
 class Job(_Frozen):
@@ -161,8 +147,7 @@ class Job(_Frozen):
     environment it is, None for that of this program.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
     ``graph`` is that of the largest batch.
-    ``precision`` is what ``graph`` computes in, and ``quantization`` how its int8 was made;
-    ``reference`` is there in every precision but fp32.
+    ``precision`` is what ``graph`` computes in; ``reference`` is there in every precision but fp32.
     """
 
     mode: Mode
@@ -185,7 +170,6 @@ class Job(_Frozen):
     evaluation: Evaluation | None = None
     serving: Serving | None = None
     precision: Precision = "fp32"
-    quantization: Quantization | None = None
     reference: Reference | None = None
     epochs: EpochFiles | None = None
     sampling: Sampling = Sampling()

@@ -15,8 +15,8 @@ import onnxruntime as ort
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.failures import JobError
-from epochcost.measure.job import SessionSettings
 from epochcost.measure.providers import require_provider, usable_providers
+from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import GraphOptimization, Provider
 

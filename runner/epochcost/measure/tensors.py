@@ -15,8 +15,8 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from epochcost.measure.job import SessionSettings
 from epochcost.measure.session import open_session
+from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Provider
 
 BFLOAT16 = np.dtype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))

@@ -16,7 +16,7 @@ from epochcost.plan.digests import work_sha256
 from epochcost.plan.load import Load, loads
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import Variant, impossible, trial_fields, variants
+from epochcost.plan.variant import Variant, impossible, session_settings, variants
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, AskedBatchSizes, Mode, Provider, Sampling, Study
@@ -263,20 +263,27 @@ def _trial_or_reason(
     if reason := unmet(study, work.provider, work.load, host.gpus):
         return LeftOut(work.title, reason)
     sampling = _quick(study.sampling) if quick else study.sampling
+    variant = work.variant
     return Trial(
         model=work.model.id,
         mode=work.mode,
         provider=work.provider,
+        precision=variant.precision,
+        quantization=study.quantization if variant.precision == "int8" else None,
         batch_size=work.batch_size,
+        vcpus=variant.vcpus,
+        session=session_settings(study, variant, work.provider),
+        input_copy=study.input_copy,
         seed=study.seed,
-        runtime=work.variant.runtime or host.runtime,
-        other_runtime=work.variant.runtime not in (None, host.runtime),
+        runtime=variant.runtime or host.runtime,
+        other_runtime=variant.runtime not in (None, host.runtime),
         producer=host.producer,
         graph_sha256=graphs[work.model.id],
         spec_sha256=work_sha256(work.model, work.mode),
         load=work.load,
-        **trial_fields(study, work.variant, work.provider),
-        **sampling.model_dump(),
+        relative_half_width=sampling.relative_half_width,
+        minimum_samples=sampling.minimum_samples,
+        budget_seconds=sampling.budget_seconds,
     )
 
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from epochcost.plan.load import COMPLIANT_SECONDS, Load
 from epochcost.specs.study import (
@@ -21,22 +31,62 @@ from epochcost.specs.study import (
 )
 from epochcost.units import plain
 
-# Named here once a field is added: left out of the identity where it says what was always so.
-_ADDED = (
-    "load",
-    "vcpus",
-    "quantization",
-    "graph_optimization",
-    "spinning",
-    "denormals_as_zero",
-    "input_copy",
-    "cuda_graph",
-    "device",
-    "device_memory_limit_bytes",
-    "other_runtime",
+# What a trial's JSON says, in this order, of which its identity is a digest.
+_ALWAYS = (
+    "model",
+    "mode",
+    "provider",
+    "precision",
+    "batch_size",
+    "threads",
+    "seed",
+    "runtime",
+    "producer",
+    "graph_sha256",
+    "spec_sha256",
+    "relative_half_width",
+    "minimum_samples",
+    "budget_seconds",
 )
+# Named here once a field is added: left out of the identity where it says what was always so.
+_ADDED: Mapping[str, object] = {
+    "load": None,
+    "vcpus": None,
+    "quantization": None,
+    "graph_optimization": "all",
+    "spinning": True,
+    "denormals_as_zero": False,
+    "input_copy": "included",
+    "cuda_graph": False,
+    "device": 0,
+    "device_memory_limit_bytes": None,
+    "other_runtime": False,
+}
 # 12 and 12.0 are the same budget and give the same id.
 Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
+
+
+class SessionSettings(BaseModel):
+    """How ONNX Runtime is set up, see ``specs.study.Session`` and ``Cuda``; 0 threads: all cores.
+
+    ``tf32`` lets CUDA round the factors of fp32 products. ``cuda_graph``, ``device`` and
+    ``device_memory_limit_bytes`` are of the CUDA provider.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    threads: Annotated[int, Field(ge=0)] = 0
+    graph_optimization: GraphOptimization = "all"
+    spinning: bool = True
+    denormals_as_zero: bool = False
+    tf32: bool = False
+    cuda_graph: bool = False
+    device: Annotated[int, Field(ge=0)] = 0
+    device_memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
+
+
+# A trial's JSON has them beside its own fields; of TF32 its precision tells.
+_OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf32")
 
 
 class Trial(BaseModel):
@@ -44,12 +94,12 @@ class Trial(BaseModel):
 
     ``graph_sha256`` is of the ONNX file, ``spec_sha256`` of what the model's spec says about the
     work (``plan.digests.work_sha256``), ``runtime`` the package and version that executes it,
-    ``producer`` the version of epochcost (its gradients are part of the work). ``threads`` 0 means
-    all cores. ``load`` is what LoadGen is asked for, None for full batches one after the other;
-    ``batch_size`` is then the most that one run of the model takes. ``vcpus`` is how many CPUs the
-    worker is pinned to, None for all. ``quantization`` is of int8, None as the graph suggests.
-    ``device``, ``cuda_graph`` and ``device_memory_limit_bytes`` are of the CUDA provider.
-    ``other_runtime``: the study asked for a runtime that is not the installed one.
+    ``producer`` the version of epochcost (its gradients are part of the work). ``load`` is what
+    LoadGen is asked for, None for full batches one after the other; ``batch_size`` is then the most
+    that one run of the model takes. ``vcpus`` is how many CPUs the worker is pinned to, None for
+    all. ``quantization`` is of int8, None as the graph suggests. ``other_runtime``: the study asked
+    for a runtime that is not the installed one. As JSON it is flat: the settings of the ``session``
+    stand beside the rest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,7 +109,7 @@ class Trial(BaseModel):
     provider: Provider
     precision: Precision = "fp32"
     batch_size: int
-    threads: int
+    session: SessionSettings = SessionSettings()
     seed: int
     runtime: str
     producer: str
@@ -71,14 +121,23 @@ class Trial(BaseModel):
     load: Load | None = None
     vcpus: int | None = None
     quantization: Quantization | None = None
-    graph_optimization: GraphOptimization = "all"
-    spinning: bool = True
-    denormals_as_zero: bool = False
     input_copy: InputCopy = "included"
-    cuda_graph: bool = False
-    device: int = 0
-    device_memory_limit_bytes: int | None = None
     other_runtime: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_session(cls, said: Any) -> Any:
+        if not isinstance(said, Mapping) or "session" in said:
+            return said
+        session = {name: said[name] for name in _OF_SESSION if name in said}
+        own = {name: value for name, value in said.items() if name not in session}
+        return {**own, "session": {**session, "tf32": said.get("precision") == "tf32"}}
+
+    @model_serializer(mode="wrap")
+    def _flat(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        said: dict[str, Any] = handler(self)
+        flat = {**said, **said["session"]}
+        return {name: flat[name] for name in (*_ALWAYS, *_ADDED)}
 
     @property
     def scenario(self) -> Scenario:
@@ -95,9 +154,11 @@ class Trial(BaseModel):
     @property
     def id(self) -> str:
         """Sixteen hexadecimal digits: the same for the same work on any machine, on any day."""
-        fields = type(self).model_fields
-        unsaid = {name for name in _ADDED if getattr(self, name) == fields[name].default}
-        return hashlib.sha256(self.model_dump_json(exclude=unsaid).encode()).hexdigest()[:16]
+        said = self.model_dump(mode="json")
+        usual = {name for name, default in _ADDED.items() if said[name] == default}
+        counted = {name: value for name, value in said.items() if name not in usual}
+        text = json.dumps(counted, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def variant(self) -> str:
@@ -105,17 +166,18 @@ class Trial(BaseModel):
 
         The installed runtime is plain whatever its version: a newer one replaces it.
         """
+        session = self.session
         said = {
             self.precision: self.precision != "fp32",
             f"{self.quantization} quantisation": self.quantization is not None,
             f"{self.vcpus} vCPU": self.vcpus is not None,
-            f"optimisation {self.graph_optimization}": self.graph_optimization != "all",
-            "no spinning": not self.spinning,
-            "denormals as zero": self.denormals_as_zero,
+            f"optimisation {session.graph_optimization}": session.graph_optimization != "all",
+            "no spinning": not session.spinning,
+            "denormals as zero": session.denormals_as_zero,
             "copy excluded": self.input_copy == "excluded",
-            "CUDA graph": self.cuda_graph,
-            f"GPU {self.device}": self.device != 0,
-            "memory limit": self.device_memory_limit_bytes is not None,
+            "CUDA graph": session.cuda_graph,
+            f"GPU {session.device}": session.device != 0,
+            "memory limit": session.device_memory_limit_bytes is not None,
             self.runtime.replace("==", " "): self.other_runtime,
         }
         return ", ".join(words for words, holds in said.items() if holds)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from epochcost.specs.study import GraphOptimization, Mode, Precision, Provider, Study
+from epochcost.plan.trial import SessionSettings
+from epochcost.specs.study import Cuda, GraphOptimization, Mode, Precision, Provider, Study
 
 _BYTES_A_GIB = 2**30
 _TRAINED_IN: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
@@ -69,29 +69,20 @@ def _knows_cuda(runtime: str) -> bool:
     return runtime.startswith("onnxruntime-gpu==")
 
 
-def trial_fields(study: Study, variant: Variant, provider: Provider) -> dict[str, Any]:
-    """What the study and the variant say of a trial, by the trial's field names.
+def session_settings(study: Study, variant: Variant, provider: Provider) -> SessionSettings:
+    """How the study has ONNX Runtime set up for a variant; on a CPU nothing is said of GPUs.
 
     Threads that the study leaves open are as many as the CPUs that a trial is pinned to.
     """
-    cuda = study.cuda
-    return {
-        "precision": variant.precision,
-        "quantization": study.quantization if variant.precision == "int8" else None,
-        "vcpus": variant.vcpus,
-        "threads": study.threads or variant.vcpus or 0,
-        "graph_optimization": variant.graph_optimization,
-        "spinning": study.session.spinning,
-        "denormals_as_zero": study.session.denormals_as_zero,
-        "input_copy": study.input_copy,
-    } | (
-        {}
-        if provider == "cpu"
-        else {
-            "cuda_graph": cuda.graphs,
-            "device": cuda.device,
-            "device_memory_limit_bytes": None
-            if cuda.memory_limit_gib is None
-            else int(cuda.memory_limit_gib * _BYTES_A_GIB),
-        }
+    cuda = study.cuda if provider == "cuda" else Cuda()
+    limit = cuda.memory_limit_gib
+    return SessionSettings(
+        threads=study.threads or variant.vcpus or 0,
+        graph_optimization=variant.graph_optimization,
+        spinning=study.session.spinning,
+        denormals_as_zero=study.session.denormals_as_zero,
+        tf32=variant.precision == "tf32",
+        cuda_graph=cuda.graphs,
+        device=cuda.device,
+        device_memory_limit_bytes=None if limit is None else int(limit * _BYTES_A_GIB),
     )

@@ -147,7 +147,7 @@ def _work(taken: Taken) -> tuple[object, ...]:
     trial = taken.trial
     host = (taken.hardware, taken.environment.fingerprint)
     return (*host, trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size,
-            trial.threads, trial.device)  # fmt: skip
+            trial.session.threads, trial.session.device)  # fmt: skip
 
 
 def _series(inputs: Inputs, taken: Sequence[Taken]) -> Series:
@@ -159,7 +159,7 @@ def _series(inputs: Inputs, taken: Sequence[Taken]) -> Series:
         last.environment,
         trial.provider,
         only_host=False,
-        gpu=trial.device,
+        gpu=trial.session.device,
     )
     return Series(
         Subject.of_model(catalogue.models[trial.model]),

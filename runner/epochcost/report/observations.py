@@ -164,7 +164,7 @@ def representatives(stored: Sequence[Stored]) -> tuple[Stored, ...]:
     for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
         trial = one.result.trial
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
-        key = (*_host(one.result), *work, trial.threads, trial.load)
+        key = (*_host(one.result), *work, trial.session.threads, trial.load)
         earlier = latest.get(key)
         if earlier is None or _gives_way(earlier.result, one.result):
             latest[key] = one
@@ -199,7 +199,11 @@ def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool)
     return Observation(
         subject=Subject.of_model(model),
         machine=measured_machine(
-            hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.device
+            hardware,
+            result.environment,
+            trial.provider,
+            only_host=only_host,
+            gpu=trial.session.device,
         ),
         kind="measured",
         mode=trial.mode,
@@ -227,7 +231,7 @@ def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool)
 
 
 def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:
-    return inputs.ratios.of(trial.model, trial.batch_size, trial.threads)
+    return inputs.ratios.of(trial.model, trial.batch_size, trial.session.threads)
 
 
 def _peak_memory_bytes(result: Result) -> int | None:

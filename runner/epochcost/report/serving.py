@@ -88,7 +88,7 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
     assert served is not None, "only results of LoadGen have rows here"
     hardware = inputs.catalogue.hardware[result.hardware]
     machine = measured_machine(
-        hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.device
+        hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.session.device
     )
     plans = current_prices(inputs.catalogue.prices_of(result.hardware))
     for price in plans or (None,):

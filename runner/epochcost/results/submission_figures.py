@@ -92,9 +92,9 @@ def _machine(result: Result) -> Iterator[str]:
     logical = environment.logical_cpus
     if trial.vcpus is not None and trial.vcpus > logical:
         yield f"vcpus: demanded at most the {logical} CPUs of the machine; got {trial.vcpus}"
-    if trial.provider == "cuda" and trial.device >= len(environment.gpus):
+    if trial.provider == "cuda" and trial.session.device >= len(environment.gpus):
         found = f"got {len(environment.gpus)} GPUs"
-        yield f"gpus: demanded the GPU {trial.device} that the trial used; {found}"
+        yield f"gpus: demanded the GPU {trial.session.device} that the trial used; {found}"
     if not any(result.measurement.placement.nodes_by_provider.values()):
         yield "placement: demanded the nodes that ran; got none"
 
