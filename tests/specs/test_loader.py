@@ -132,6 +132,14 @@ def test_fault_line(project: Project, name: str, old: str, new: str, line: str) 
     assert project.faults() == [f"{name}:{line}"]
 
 
+def test_many_faults_beside_other_specs_are_cut(project: Project) -> None:
+    """Of references that lead nowhere the first hundred are named: each is compared with all ids."""
+    project.edit(STUDY, '["mlp"]', str([f"m{i}" for i in range(5000)]))
+    found = project.faults()
+    assert len(found) == 101
+    assert found[0].endswith(":1:1: more faults beside the other specs: correct these first")
+
+
 def test_right_and_wrong_spelling_together(project: Project) -> None:
     """A misspelt key hides only the absence of the right one, not what is wrong with it."""
     project.edit(PRICE, "amount = 0.90", "amount = 0\namuont = 0.90")

@@ -65,6 +65,13 @@ def test_place(path: KeyPath, place: tuple[int, int]) -> None:
     assert key_positions(TEXT)[path] == place
 
 
+def test_a_long_line_is_not_read_again_for_each_item() -> None:
+    """The items of an array as long as a spec may be have their columns, in characters."""
+    items = 190_000
+    places = key_positions("x = [" + '"é",' * items + "]\n")
+    assert places["x", items - 1] == Position(1, 6 + 4 * (items - 1))
+
+
 def test_every_key_of_tomli_has_a_place() -> None:
     """The scanner and the parser agree about which keys and items there are."""
     assert set(_paths(tomli.loads(TEXT))) == {(), *key_positions(TEXT)}

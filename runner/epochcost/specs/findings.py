@@ -19,7 +19,7 @@ from epochcost.specs.kinds import keys_of
 from epochcost.specs.wording import KeyPath, closest, dotted, listed, nearest, shown, suggestion
 
 # Nobody reads more of one file, whose faults then mostly have one cause.
-_MOST_FINDINGS = 100
+MOST_FINDINGS = 100
 
 
 class Finding(NamedTuple):
@@ -38,7 +38,7 @@ def judge(kind: type[NamedSpec], table: Mapping[str, Any]) -> NamedSpec | tuple[
         return kind.model_validate(table)
     except ValidationError as error:
         every = error.errors(include_url=False)
-    details, more = every[:_MOST_FINDINGS], len(every) - _MOST_FINDINGS
+    details, more = every[:MOST_FINDINGS], len(every) - MOST_FINDINGS
     meant = {_meant(kind, table, detail) for detail in details if _is(detail, "extra_forbidden")}
     found = tuple(
         _finding(kind, table, detail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from epochcost.specs.catalogue import Catalogue, SpecT
 from epochcost.specs.currency import ExchangeRate
 from epochcost.specs.dataset import Dataset
 from epochcost.specs.document import Document, displayed, presumed_ids, read
-from epochcost.specs.findings import Finding, judge
+from epochcost.specs.findings import MOST_FINDINGS, Finding, judge
 from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.kinds import KINDS
@@ -134,7 +135,10 @@ def _judged(document: Document, others: Neighbours) -> tuple[NamedSpec | None, t
     alone = judged if isinstance(judged, tuple) else ()
     wrong = {finding.key for finding in alone}
     beside = (finding for finding in between(document, others) if finding.key not in wrong)
-    return None if isinstance(judged, tuple) else judged, (*alone, *beside)
+    found = (*alone, *islice(beside, MOST_FINDINGS))
+    if next(beside, None) is not None:
+        found = (*found, Finding((), "more faults beside the other specs: correct these first"))
+    return None if isinstance(judged, tuple) else judged, found
 
 
 def _graphs_beside(tree: Path) -> Path | None:

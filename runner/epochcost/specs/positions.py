@@ -6,8 +6,9 @@ tree-sitter and gives positions only.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from types import MappingProxyType
@@ -83,6 +84,7 @@ class _Scanner:
         self.found: dict[KeyPath, Position] = {}
         self._lines = lines
         self._items: Counter[KeyPath] = Counter()
+        self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
         """The nodes within a node that may hold keys, each with the path that leads to it."""
@@ -114,9 +116,17 @@ class _Scanner:
 
     def _place(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
         row, column = node.start_point
-        characters = len(self._lines[row][:column].decode(errors="replace"))
+        characters = column - bisect_left(self._inner_bytes(row), column)
         self.found.setdefault(path, Position(row + 1, characters + 1))
         return node, path
+
+    def _inner_bytes(self, row: int) -> Sequence[int]:
+        """Where a line has bytes that begin no character; found once, for lines may be long."""
+        if row not in self._inner:
+            line = self._lines[row]
+            found = () if line.isascii() else [i for i, byte in enumerate(line) if byte >> 6 == 0b10]
+            self._inner[row] = found
+        return self._inner[row]
 
 
 def _parts(key: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
