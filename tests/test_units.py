@@ -16,6 +16,7 @@ from epochcost.units import (
     money_range,
     parse_decimal,
     parse_duration_seconds,
+    parse_share,
     plain,
     scientific,
     seconds,
@@ -34,6 +35,12 @@ from epochcost.units import (
         ("1h30m", "5400"),
         ("1h 30m", "5400"),
         ("1d", "86400"),
+        ("7min", "420"),
+        ("7 min", "420"),
+        ("2hours", "7200"),
+        ("1 hour 5 minutes", "3900"),
+        ("3 days", "259200"),
+        ("20 milliseconds", "0.02"),
     ],
 )
 def test_durations(text: str, expected: str) -> None:
@@ -58,6 +65,11 @@ def test_durations(text: str, expected: str) -> None:
         "101d x",
         "40000d",
         "1h1h",
+        "1h 2 hours",
+        "1 0s",
+        "7 mi",
+        "7 months",
+        "2hourss",
         "٣s",
     ],
 )
@@ -65,6 +77,19 @@ def test_durations_that_are_none(text: str) -> None:
     """No unit, an unknown one, signs, exponents, nothing, and more than a century."""
     with pytest.raises(InputError, match=r"^duration: demanded"):
         parse_duration_seconds(text)
+
+
+@pytest.mark.parametrize("text", ["0.3", "30%", "30 %", " 30.0% "])
+def test_shares(text: str) -> None:
+    """As a number of one, or in percent."""
+    assert parse_share(text, "share") == Decimal("0.3")
+
+
+@pytest.mark.parametrize("text", ["", "%", "30%%", "30% off", "a%", "nan%"])
+def test_shares_that_are_none(text: str) -> None:
+    """Neither number nor percentage is named with the option."""
+    with pytest.raises(InputError, match=r"^share: demanded"):
+        parse_share(text, "share")
 
 
 def test_the_callers_context_does_not_round() -> None:

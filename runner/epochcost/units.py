@@ -21,7 +21,19 @@ _SECONDS_PER_UNIT = {
     "h": Decimal(SECONDS_PER_HOUR),
     "d": Decimal(86_400),
 }
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+# The ways of writing each of these, longest first.
+_WORDS = {
+    "ms": "milliseconds?|ms",
+    "s": "seconds?|secs?|s",
+    "m": "minutes?|mins?|m",
+    "h": "hours?|hrs?|h",
+    "d": "days?|d",
+}
+_PART = re.compile(
+    r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:"
+    + "|".join(f"(?P<{unit}>{words})" for unit, words in _WORDS.items())
+    + r")(?![a-z])\s*"
+)
 _MILLIONTH = Decimal("1e-6")
 _HUNDRED = 100
 _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
@@ -37,15 +49,13 @@ MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
 
 
 def parse_duration_seconds(text: str) -> Decimal:
-    """Seconds in a duration such as ``428s``, ``2h``, ``1h30m`` or ``250ms``.
+    """Seconds in a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min`` or ``2hours``.
 
     Raises InputError on anything else, on zero and on more than a century.
     """
-    compact = text.replace(" ", "")
-    parts = _PART.findall(compact)
+    parts = [(found[1], str(found.lastgroup)) for found in _PART.finditer(text)]
     units = [unit for _, unit in parts]
-    whole = "".join(number + unit for number, unit in parts) == compact
-    if not (parts and whole and len(set(units)) == len(units)):
+    if not (parts and not _PART.sub("", text) and len(set(units)) == len(units)):
         raise InputError(
             "duration: demanded numbers with a unit each, such as 428s, 90m, 2h or 1h30m; "
             f"got {text!r:.80}"
@@ -68,6 +78,14 @@ def parse_decimal(text: str, name: str) -> Decimal:
     if not value.is_finite():
         raise InputError(f"{name}: demanded a finite number; got {text!r}")
     return value
+
+
+def parse_share(text: str, name: str) -> Decimal:
+    """A share of one from text such as ``0.3`` or ``30%``; raises as `parse_decimal` does."""
+    number, percent, rest = text.partition("%")
+    if not percent or rest.strip():
+        return parse_decimal(text, name)
+    return parse_decimal(number.strip(), name).scaleb(-2, _CONTEXT)
 
 
 def plain(value: Decimal) -> str:

@@ -133,7 +133,7 @@ def test_fault_line(project: Project, name: str, old: str, new: str, line: str) 
 
 
 def test_many_faults_beside_other_specs_are_cut(project: Project) -> None:
-    """Of references that lead nowhere the first hundred are named: each is compared with all ids."""
+    """Of references that lead nowhere a hundred are named: each is compared with all ids."""
     project.edit(STUDY, '["mlp"]', str([f"m{i}" for i in range(5000)]))
     found = project.faults()
     assert len(found) == 101

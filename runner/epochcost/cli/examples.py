@@ -9,7 +9,7 @@ import typer
 
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
-        "break-even": "epochcost break-even --own assumed-workstation-rtx-4090",
+        "break-even": "epochcost break-even --own assumed-workstation-1x-a6000",
         "build": "epochcost build --strict",
         "ceilings": "epochcost ceilings --hardware local",
         "cheapest": "epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcost.errors import InputError, UsageError
-from epochcost.units import money, parse_decimal, plain, seconds
+from epochcost.units import money, parse_decimal, parse_share, plain, seconds
 
 if TYPE_CHECKING:
     from epochcost.cost import Quote, Usage
@@ -45,7 +45,7 @@ class ProjectOptions:
         """The project; raises InputError on impossible numbers, UsageError on a preset and own."""
         from epochcost.cost.project import PROJECTS, Project
 
-        share = parse_decimal(self.failed_share or "0", "failed-share")
+        share = parse_share(self.failed_share or "0", "failed-share")
         if self.preset is None:
             numbers = self.configurations, self.repeats, self.machines
             configurations, repeats, at_once = (1 if n is None else n for n in numbers)
@@ -106,7 +106,7 @@ class EnergyOptions:
     ) -> Declared | UnknownEnergy:
         from epochcost.cost.energy import Declared, declared_power, owned_power
 
-        load = parse_decimal(self.load or "1", "load")
+        load = parse_share(self.load or "1", "load")
         if self.watts is not None:
             return Declared(parse_decimal(self.watts, "watts"), load)
         if price is None:

@@ -17,11 +17,11 @@ from epochcost.cost.money import CONTEXT, exact_arithmetic
 from epochcost.errors import InputError
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
-from epochcost.units import MAX_DURATION_SECONDS, parse_decimal, plain
+from epochcost.units import MAX_DURATION_SECONDS, parse_share, plain
 
 Precision = Literal["fp16", "fp32"]
 _OPERATIONS_PER_TERA = Decimal(10) ** 12
-_RANGE = re.compile(r"([0-9.]+)-([0-9.]+)")
+_RANGE = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Utilisation:
 
     @classmethod
     def declared(cls, text: str) -> Utilisation:
-        """From text such as ``0.3-0.5``; raises InputError on a bare number: nobody knows it."""
+        """From ``0.3-0.5`` or ``30-50%``; raises InputError on a bare number: nobody knows it."""
         found = _RANGE.fullmatch(text.replace(" ", ""))
-        if found is None:
+        if found is None or (found[2] and not found[4]):
             raise InputError(
                 f"utilisation: demanded a range of shares, such as 0.3-0.5; got {text!r:.40}"
             )
-        low, high = (parse_decimal(end, "utilisation") for end in found.groups())
+        low, high = (parse_share(found[end] + found[4], "utilisation") for end in (1, 3))
         return cls(low, high, "declared")
 
     @property

@@ -124,7 +124,9 @@ class _Scanner:
         """Where a line has bytes that begin no character; found once, for lines may be long."""
         if row not in self._inner:
             line = self._lines[row]
-            found = () if line.isascii() else [i for i, byte in enumerate(line) if byte >> 6 == 0b10]
+            found = (
+                () if line.isascii() else [i for i, byte in enumerate(line) if byte >> 6 == 0b10]
+            )
             self._inner[row] = found
         return self._inner[row]
 

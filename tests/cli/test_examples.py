@@ -1,0 +1,96 @@
+"""The example that ends each command's help, run as it stands in a project like ours."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import pytest
+
+from epochcost.cli.examples import EXAMPLES
+from fake_runtimes import use_index, write_index
+from revisions import commit, git
+from tiny_project import linear_model
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl")
+# It serves until it is stopped; that it has these options is tested with all others.
+ENDLESS = {"serve"}
+# What takes long by its nature; each has quick tests of its own.
+LONG = {"build", "ceilings", "plan", "run", "runtimes install"}
+LISTED = "InstanceType,Region,Price,SpotPrice\ng4dn.xlarge,us-east-1,0.526,0.2104\n"
+# What has a default is left at it, for all else an answer follows.
+ANSWERS = b"\nmade up for a test\n" * 9
+
+
+@pytest.fixture(scope="module", name="project")
+def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Our machines and prices with three of our models, in a repository, and a brief study."""
+    folder = tmp_path_factory.mktemp("examples")
+    project = folder / "project"
+    for kind in ("hardware", "prices", "grids", "currencies", "datasets"):
+        shutil.copytree(ROOT / "specs" / kind, project / "specs" / kind)
+    for name in ("site_templates", "models"):
+        shutil.copytree(ROOT / name, project / name)
+    shutil.copytree(
+        ROOT / "docs", project / "docs", ignore=shutil.ignore_patterns("data", "images")
+    )
+    shutil.copyfile(ROOT / "mkdocs.yml", project / "mkdocs.yml")
+    for model in MODELS:
+        _copy(project, f"specs/models/{model}.toml")
+    for result in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*.json"):
+        _copy(project, str(result.relative_to(ROOT)))
+    study = (ROOT / "specs/studies/starter.toml").read_text("utf-8")
+    brief = study.partition("[sampling]")[0].replace("rounds = 3", "rounds = 1")
+    path = project / "specs/studies/starter.toml"
+    path.parent.mkdir()
+    path.write_text(
+        brief.replace('"mnist-mlp", "mnist-cnn"', '"mnist-mlp"').replace('"cpu", "cuda"', '"cpu"')
+        + "[sampling]\nrelative_half_width = 0.5\nminimum_samples = 10\nbudget_seconds = 0.5\n"
+    )
+    onnx.save(linear_model(), project / "model.onnx")
+    (project / "vms.csv").write_text(LISTED)
+    git(project, "init", "--quiet", "--initial-branch", "main")
+    commit(project)
+    with pytest.MonkeyPatch.context() as patch:
+        use_index(patch, write_index(folder / "index"), folder / "cache")
+        patch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
+        yield project
+
+
+def _copy(project: Path, name: str) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(ROOT / name, project / name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LONG else [])
+        for name in sorted(set(EXAMPLES) - ENDLESS)
+    ],
+)
+def test_example_runs(project: Path, name: str) -> None:
+    """At a terminal, where what a spec still needs is asked for and answered."""
+    ours, terminal = os.openpty()
+    os.write(ours, ANSWERS)
+    try:
+        done = subprocess.run(
+            shlex.split(EXAMPLES[name]),
+            cwd=project,
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    assert done.returncode == 0, done.stdout + done.stderr
