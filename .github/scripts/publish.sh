@@ -4,8 +4,8 @@
 #   publish.sh FOLDER
 #
 # The page of changes counts from the commit that was published last. The published site says which
-# that was, where EPOCHCOST_SITE_URL names it; else EPOCHCOST_PUBLISHED does. A commit that is not in
-# this clone counts as unknown, and the page says so.
+# that was, where EPOCHCOST_SITE_URL names it; else EPOCHCOST_PUBLISHED does. Where neither is a commit
+# of this clone, the build takes the last tag or the parent commit.
 set -euo pipefail
 
 folder=$1

@@ -34,6 +34,7 @@ from epochcost.report.keeping.report import KeptReport
 from epochcost.report.late_file import LateFile
 from epochcost.report.navigation import navigation
 from epochcost.report.policy import DRAFT, complete, script_hashes
+from epochcost.report.repository import earlier_revision
 from epochcost.report.sources import PACKAGED, Sources
 
 NAME = "epochcost"
@@ -188,12 +189,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         ]
 
     def _sources(self, config: MkDocsConfig) -> Sources:
+        project = self._path(config, self.config.root)
         return Sources(
-            project=self._path(config, self.config.root),
+            project=project,
             results=tuple(self._path(config, folder) for folder in self.config.results),
             docs=Path(config.docs_dir),
             templates=self._templates(config),
-            published=self.config.published,
+            published=self.config.published or earlier_revision(project),
             cache=self._path(config, self.config.cache),
         )
 

@@ -5,12 +5,13 @@ Which revisions and files are read, and what they mean, is left to others.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from epochcost.errors import CapabilityError, InputError
+from epochcost.errors import CapabilityError, EpochcostError, InputError
 
 
 def git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
@@ -29,6 +30,14 @@ def git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
         said = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
         raise InputError(f"{folder.resolve().name}: demanded a git repository; got: {said:.300}")
     return done.stdout
+
+
+def earlier_revision(folder: Path) -> str:
+    """The last tag before the commit that is checked out, else its parent; empty without either."""
+    for asked in (("describe", "--tags", "--abbrev=0"), ("rev-parse", "--verify", "--quiet")):
+        with contextlib.suppress(EpochcostError):
+            return git(folder, *asked, "HEAD^").decode(errors="replace").strip()
+    return ""
 
 
 def blob_contents(folder: Path, blobs: Sequence[str]) -> Iterator[bytes | None]:

@@ -17,8 +17,8 @@ RATIOS_FILE = "data/step-ratio.json"
 class Sources:
     """``project`` holds ``specs/``, ``models/`` and perhaps a CHANGELOG.md.
 
-    ``published`` is the revision that was published last, empty where nobody said it; ``cache`` a
-    folder for what is computed once for many builds.
+    ``published`` is the revision that the page of changes compares with, empty where there is none;
+    ``cache`` a folder for what is computed once for many builds.
     """
 
     project: Path

@@ -1,7 +1,7 @@
 """What changed since the site was last published: the project at hand beside an earlier revision.
 
-Whoever publishes says which revision that was; the site names its own in ``data/publication.json``,
-where the next publication finds it.
+Whoever publishes says which revision that was, else it is the last tag or the parent commit; the
+site names its own in ``data/publication.json``, where the next publication finds it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ URI = "data/publication.json"
 class Publication:
     """``revision`` is the commit that the site is built from, None where that is not known.
 
-    ``since`` is the revision last published, empty where nobody said it. ``changes`` None:
+    ``since`` is the revision compared with, empty where there is none. ``changes`` None:
     ``reason`` says why they are not known.
     """
 
     revision: str | None = None
     since: str = ""
     changes: Difference | None = None
-    reason: str = "nobody said which revision was published last"
+    reason: str = "the project has no tag and no commit before this one"
 
     def file(self) -> str:
         """What the next publication reads: the revision, as JSON."""
