@@ -7,6 +7,7 @@ a superseded one, a machine without a price, a model without a figure.
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shutil
 from collections.abc import Sequence
 from decimal import Decimal
@@ -325,6 +326,11 @@ def default_results() -> tuple[Result, ...]:
         make_result(mode="inference", batch_size=1, samples=(0.001, 0.0011, 0.001, 0.0012)),
         make_result(mode="inference", samples=(0.005, 0.0051, 0.005, 0.0052)),
     )
+
+
+def cells(line: str) -> list[str]:
+    """What stands in the cells of a table's row, as its line in a page has it."""
+    return re.findall(r"<td[^>]*>(.*?)</td>", line)
 
 
 def inputs_of(folder: Path) -> Inputs:

@@ -15,7 +15,7 @@ from epochcost.report.pages.sources import SourceTable, pages
 from epochcost.report.site import Site, build
 from epochcost.report.tables import Table
 from epochcost.specs.formula import Bill, Formula, NotGiven, StepTime
-from report_project import HOSTILE, REPOSITORY
+from report_project import HOSTILE, REPOSITORY, cells
 
 
 @pytest.fixture(scope="module", name="site")
@@ -30,17 +30,17 @@ def paper_fixture(site: Site) -> str:
     return site.pages["sources/paper.md"]
 
 
-def cells(page: str, start: str) -> list[str]:
-    """The cells of the first table line that starts so."""
-    line = next(line for line in page.splitlines() if line.startswith(f"| {start}"))
-    return [cell.strip() for cell in line.strip("|").split("|")]
+def row(page: str, start: str) -> list[str]:
+    """The cells of the first row whose first cell starts so."""
+    rows = (cells(line) for line in page.splitlines() if line.startswith("<tr><td"))
+    return next(row for row in rows if row[0].startswith(start))
 
 
 def test_ours_stands_under_theirs(paper: str) -> None:
     """Each figure of a row in its own cell, with its outcome in a word and a sign."""
-    row = next(line for line in paper.splitlines() if "**11**" in line)
-    figures = [re.sub("<[^>]*>", " ", cell).split() for cell in row.split("|")[3:6]]
-    assert [figure[0] for figure in figures] == ["**11**", "**2.98**", "**0.90**"]
+    row = next(line for line in paper.splitlines() if "<strong>11</strong>" in line)
+    figures = [re.sub("<[^>]*>", " ", cell).split() for cell in cells(row)[2:5]]
+    assert [figure[0] for figure in figures] == ["11", "2.98", "0.90"]
     assert [figure[1] for figure in figures] == ["10.7", "2.9722", "0.9"]
     assert ["equal" in figure for figure in figures] == [True, False, True]
     assert "ec-within-rounding" in row
@@ -56,15 +56,21 @@ def test_the_reason_of_a_difference_is_given(paper: str) -> None:
 
 def test_figures_are_counted_by_how_the_source_shows_them(paper: str) -> None:
     """Printed: one equal, one near, one more, two apart or unknown; derived apart from them."""
-    assert cells(paper, "printed as digits")[1:] == ["5", "2", "1", "1", "1"]
-    assert cells(paper, "not shown")[1:] == ["1", "1", "0", "0", "0"]
+    assert row(paper, "printed as digits")[1:] == ["5", "2", "1", "1", "1"]
+    assert row(paper, "not shown")[1:] == ["1", "1", "0", "0", "0"]
 
 
 def test_a_source_has_one_line_and_one_page(site: Site, inputs: Inputs) -> None:
     """Its tables share them; derived figures are not counted as its own."""
     index = site.pages["sources/index.md"]
-    assert index.count("(paper.md)") == 1
-    assert cells(index, "[A paper](paper.md)")[-5:] == ["5", "2", "1", "1", "1"]
+    assert index.count('"site:sources/paper.md"') == 1
+    assert row(index, '<a href="site:sources/paper.md">A paper</a>')[-5:] == [
+        "5",
+        "2",
+        "1",
+        "1",
+        "1",
+    ]
     uris = [page.uri for page in pages(Report(inputs))]
     assert uris == ["sources/index.md", "sources/paper.md", "sources/paper-net.md"]
 
@@ -95,7 +101,7 @@ def test_inputs_stand_below(paper: str) -> None:
 
 def test_what_is_not_confirmed_is_marked(paper: str) -> None:
     """In the table of figures, at the row."""
-    (line,) = [line for line in paper.splitlines() if "12,571" in line and line.startswith("|")]
+    (line,) = [line for line in paper.splitlines() if "12,571" in line and line.startswith("<tr>")]
     assert "not confirmed" in line
 
 
@@ -103,7 +109,7 @@ def test_remarks_name_their_plan_and_their_model(paper: str) -> None:
     """What the source says, what we say, and where it stands as data."""
     (line,) = [line for line in paper.splitlines() if "The box has 12 CPUs" in line]
     assert "It has 8" in line
-    assert "../models/net.md" in line
+    assert "site:models/net.md" in line
     assert "2016-11-01" in line
 
 
@@ -119,7 +125,7 @@ def test_our_own_measurement_is_linked(site: Site) -> None:
     """A workload that we measured says so and leads to its page."""
     page = site.pages["sources/paper-net.md"]
     assert "We have measured this workload ourselves" in page
-    assert "../models/net.md" in page
+    assert "site:models/net.md" in page
 
 
 @pytest.mark.parametrize(

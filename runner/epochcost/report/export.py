@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.report.additions import Additions
-from epochcost.report.injection import inject
+from epochcost.report.injection import inject, with_addresses
 
 
-def write_site(added: Additions, docs: Path, folder: Path) -> int:
+def write_site(
+    added: Additions, address: Callable[[str, str], str], docs: Path, folder: Path
+) -> int:
     """Write hand-written pages, generated ones with their charts, and all files; how many.
 
-    Files of the same names are replaced, others stay. Raises InputError where ``folder`` is inside
-    ``docs`` or holds it, and CapabilityError where it cannot be written.
+    ``address`` is that of a file, the second, as a page links to it. Files of the same names are
+    replaced, others stay. Raises InputError where ``folder`` is inside ``docs`` or
+    holds it, and CapabilityError where it cannot be written.
     """
     inner, outer = folder.resolve(), docs.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):
@@ -26,16 +30,17 @@ def write_site(added: Additions, docs: Path, folder: Path) -> int:
             written.add(_copied(source, folder / source.relative_to(docs)))
         for uri, path in added.results.items():
             written.add(_copied(path, folder / uri))
-        for uri, content in _contents(added):
+        for uri, content in _contents(added, address):
             written.add(_stored(content, folder / uri))
     except OSError as error:
         raise CapabilityError(f"{folder}: cannot write: {error.strerror or error}") from error
     return len(written)
 
 
-def _contents(added: Additions) -> Iterator[tuple[str, bytes]]:
+def _contents(added: Additions, address: Callable[[str, str], str]) -> Iterator[tuple[str, bytes]]:
     for uri, page in added.pages.items():
-        yield uri, inject(page().decode(), added.figures).encode()
+        text = with_addresses(page().decode(), partial(address, uri))
+        yield uri, inject(text, added.figures).encode()
     for uri, content in added.files.items():
         yield uri, content()
 

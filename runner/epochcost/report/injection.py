@@ -1,4 +1,9 @@
-"""Charts and their tables enter finished pages here: neither Markdown nor the search reads them.
+"""What Markdown does not read: links in the HTML of templates, and charts with their tables.
+
+A link in HTML names a file of the site as ``href="site:machines/a.md"``, by its source and from the
+root; it becomes an address when the page's Markdown has become HTML.
+
+Charts and their tables enter finished pages, so that the search does not read them either.
 
 A page holds ``<div class="ec-plot" data-ec-figure="ID"></div>``; the static SVG and, in a
 ``<template>``, the spec for the interactive chart take its inside. The table of the chart's data
@@ -9,7 +14,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from epochcost.report.additions import Shown
@@ -19,9 +24,15 @@ from epochcost.report.keeping.shelf import digest
 from epochcost.report.tables import as_html
 
 _PLACE = re.compile(r'(<div class="ec-(plot|table)" data-ec-(?:figure|table)="([^"]+)">)</div>')
+_LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
 # JSON inside a template element is parsed as HTML first. Replaced one by one: a table of
 # translation takes many times as long on text beyond ASCII.
 _JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
+
+
+def with_addresses(content: str, address: Callable[[str], str]) -> str:
+    """The HTML of a page with the addresses of all files that it links to."""
+    return _LINK.sub(lambda found: f'{found[1]}="{address(found[2])}', content)
 
 
 def shown(figure: Figure, drawer: Drawer) -> Shown:

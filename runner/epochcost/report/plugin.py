@@ -18,7 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import MkDocsException, PluginError
 from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import BasePlugin, get_plugin_logger
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, get_files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
@@ -26,6 +26,7 @@ from epochcost.errors import EpochcostError, InputError
 from epochcost.report.additions import Additions
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.export import write_site
+from epochcost.report.injection import with_addresses
 from epochcost.report.keeping.builds import Kept
 from epochcost.report.keeping.copying import Copying, begun_copying
 from epochcost.report.keeping.frame import Finished, finished, frame_from_the_last
@@ -115,6 +116,17 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._copying = begun_copying(files, self._report, config, self._kept_in(config), then)
         return kept
 
+    def on_page_content(
+        self,
+        html: str,
+        *,
+        page: Page,
+        config: MkDocsConfig,  # noqa: ARG002
+        files: Files,
+    ) -> str:
+        """Give links in HTML their addresses; MkDocs has checked those in Markdown only."""
+        return with_addresses(html, partial(_address, files, page.file.src_uri))
+
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Put the figures into a page that was not kept with them."""
         whole = output if isinstance(output, Finished) else finished(output, self._added.figures)
@@ -175,10 +187,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         for problem in self._added.problems:
             log.warning(problem)
 
-    def write(self, config: MkDocsConfig, folder: Path) -> int:
-        """Write what a prepared report adds, and the hand-written pages; how many files."""
-        self._added.draw()
-        return write_site(self._added, Path(config.docs_dir), folder)
+    def write(self, config: MkDocsConfig, files: Files, folder: Path) -> int:
+        """Write what the report adds to the files, and the hand-written pages; how many files."""
+        return write_site(self._added, partial(_address, files), Path(config.docs_dir), folder)
 
     def _files(self, config: MkDocsConfig) -> list[File]:
         contents = {**self._added.pages, **self._added.files}
@@ -218,6 +229,15 @@ def _built(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
     return additions(sources, drawer, kept)
 
 
+def _address(files: Files, page: str, uri: str) -> str:
+    """The address of a file as a page links to it; one that is not there is a warning."""
+    here, there = (files.get_file_from_path(one) for one in (page, uri))
+    if here is None or there is None:
+        log.warning(f"{page}: a link leads to {uri}: no such file")
+        return uri
+    return there.url_relative_to(here)
+
+
 def _watch(server: LiveReloadServer, path: Path) -> None:
     if path.exists():
         server.watch(str(path))
@@ -234,7 +254,7 @@ def write_pages(config_file: Path, folder: Path) -> int:
         plugin = config.plugins.get(NAME)
         if not isinstance(plugin, EpochcostPlugin):
             raise InputError(f"{config_file}: demanded the plugin {NAME}; got none")
-        plugin.prepare(config)
-        return plugin.write(config, folder)
+        files = config.plugins.on_files(get_files(config), config=config)
+        return plugin.write(config, files, folder)
     except MkDocsException as error:
         raise InputError(str(error)) from error

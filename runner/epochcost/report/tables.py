@@ -71,14 +71,14 @@ def as_html(table: Table) -> str:
         "" if column.form == "text" else ' style="text-align: right;"' for column in table.columns
     ]
     head = _line("th", aligned, (column.title for column in table.columns))
-    body = "".join(_line("td", aligned, row) for row in table.shown)
-    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    body = "\n".join(_line("td", aligned, row) for row in table.shown)
+    return f"<table><thead>{head}</thead> <tbody>{body}</tbody></table>"
 
 
 def _line(tag: str, aligned: Iterable[str], cells: Iterable[str]) -> str:
     parts = zip(aligned, cells, strict=True)
     inside = (f"<{tag}{style}>{html.escape(one_line(cell))}</{tag}>" for style, cell in parts)
-    return f"<tr>{''.join(inside)}</tr>"
+    return f"<tr>{' '.join(inside)}</tr>"
 
 
 def as_csv(table: Table) -> str:

@@ -26,6 +26,7 @@ from epochcost.report.escape import linked, markdown_text, page_title
 from epochcost.report.figures.dots import owned_hour
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
 from epochcost.report.subjects import Subject
+from epochcost.report.tables import Table, as_html
 from epochcost.specs.price import Price
 from epochcost.units import memory, plain, scientific, seconds
 
@@ -113,6 +114,10 @@ def _gib(size_bytes: int) -> str:
     return f"{size_bytes / _GIB:.1f} GiB"
 
 
+def _table(table: Table) -> Markup:
+    return Markup(as_html(table))  # noqa: S704  each cell is escaped
+
+
 def _owned_hour(price: Price) -> str:
     return wording.amount_words(owned_hour(price), price.currency)
 
@@ -153,6 +158,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "share": wording.share_words,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
+    "table": _table,
     "subject_uri": _subject_address,
     "time": wording.time_words,
     "time_range": wording.time_range,

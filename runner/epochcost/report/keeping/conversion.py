@@ -15,10 +15,9 @@ from typing import Any, cast
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page, _RelativePathTreeprocessor
+from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, get_toc
 
-from epochcost.report.keeping.aside import aside
 from epochcost.report.keeping.origin import program
 from epochcost.report.keeping.shelf import Shelf, digest
 
@@ -31,8 +30,6 @@ _PURE = frozenset(
         *("pymdownx.superfences", "pymdownx.tabbed"),
     ]
 )
-# The plugin that made a file, as MkDocs says it.
-_OURS = "epochcost"
 _LOGGER = logging.getLogger("mkdocs")
 
 # What a link led to: an address and whether the file is left out of the site; None: no file.
@@ -71,7 +68,7 @@ class Converter:
             return
         asked = Asked(files)
         with _logged() as messages:
-            _convert(page, config, cast(Files, asked))
+            Page.render(page, config, cast(Files, asked))
         if not messages:
             self.shelf.write(page.file.src_uri, key, _record(page, asked))
 
@@ -82,34 +79,6 @@ class Converter:
     def _key(self) -> str:
         file = self.page.file
         return digest(self.shape, file.src_uri, file.url, file.inclusion.name, self.page.markdown)
-
-
-def _convert(page: Page, config: MkDocsConfig, files: Files) -> None:
-    """Render the page, the tables and figures of one of ours by the shorter way."""
-    if page.file.generated_by != _OURS or not _shortly(page, config, files):
-        Page.render(page, config, files)
-
-
-def _shortly(page: Page, config: MkDocsConfig, files: Files) -> bool:
-    """Whether the page could be rendered without what is taken aside."""
-    markdown = page.markdown
-    links = _RelativePathTreeprocessor(page.file, files, config)
-    apart = aside(markdown or "", config, links.path_to_url)
-    try:
-        page.markdown = apart.markdown
-        Page.render(page, config, files)
-    finally:
-        page.markdown = markdown
-    content = apart.back(page.content or "")
-    if content is None:
-        return False
-    page.content = content
-    page.present_anchor_ids = (page.present_anchor_ids or set()) | apart.anchors
-    if page.links_to_anchors is not None:
-        for file, anchors in links.links_to_anchors.items():
-            known = page.links_to_anchors.setdefault(file, {})
-            page.links_to_anchors[file] = {**anchors, **known}
-    return True
 
 
 @dataclass(frozen=True, slots=True)
