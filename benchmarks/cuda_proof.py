@@ -36,8 +36,8 @@ from epochcost.execute.gpus import gpu_lines, require_device
 from epochcost.execute.planning import Request, plan_here
 from epochcost.graphs.loading import load_model
 from epochcost.measure.environment import runtime_name, shown_gpus
-from epochcost.measure.exhaustion import tells_of_memory
 from epochcost.measure.job import Job, Sampling
+from epochcost.measure.memory import tells_of_memory
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.trial import run_trial

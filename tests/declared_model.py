@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from epochcost.execute.build import build_job
-from epochcost.measure.evaluation import held_out_loss
+from epochcost.measure.agreement import held_out_loss
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session

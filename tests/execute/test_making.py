@@ -21,8 +21,7 @@ from epochcost.execute.making import make
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.execute.runtimes import Prepared, environments, folder_of, prepared
-from epochcost.measure.failures import TrialFailed
-from epochcost.measure.job import Job
+from epochcost.measure.job import Job, TrialFailed
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
 from epochcost.results.store import ResultStore, load_all

@@ -16,8 +16,8 @@ from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import Request, plan_here
 from epochcost.measure.agreement import agreement
-from epochcost.measure.arithmetic import INTEGER_OPERATORS
 from epochcost.measure.job import Job
+from epochcost.measure.placement import INTEGER_OPERATORS
 from epochcost.measure.providers import usable_providers
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper

@@ -19,7 +19,7 @@ from epochcost.execute.sweep import (
     held_bytes,
     is_out_of_memory,
 )
-from epochcost.measure.failures import OutOfMemory, TrialFailed
+from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import load_limits

@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from epochcost.measure.agreement import agreement
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import Job, Reference
+from epochcost.measure.job import Job, JobError, Reference
 
 X = np.array([[[1, 2, 3, 4], [-4, 3, -2, 1]]], "f4")
 W = np.array([[3, 0, 1], [0, 3, 1], [1, 0, 1], [0, 1, 1]], "f4")

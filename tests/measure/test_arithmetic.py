@@ -9,9 +9,13 @@ import pytest
 from onnx import TensorProto, helper
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.arithmetic import declared_in_half, demanding_kernels, prove_arithmetic
-from epochcost.measure.failures import JobError
-from epochcost.measure.placement import ExecutedNode
+from epochcost.measure.job import JobError
+from epochcost.measure.placement import (
+    ExecutedNode,
+    declared_in_half,
+    demanding_kernels,
+    prove_arithmetic,
+)
 from epochcost.specs.study import Precision
 
 

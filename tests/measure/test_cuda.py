@@ -22,9 +22,8 @@ from epochcost.execute.gpus import require_device
 from epochcost.execute.planning import Request, plan_here
 from epochcost.measure import worker
 from epochcost.measure.environment import shown_gpus
-from epochcost.measure.exhaustion import tells_of_memory
-from epochcost.measure.failures import OutOfMemory, PlacementError
-from epochcost.measure.job import Job, Sampling
+from epochcost.measure.job import Job, OutOfMemory, PlacementError, Sampling
+from epochcost.measure.memory import tells_of_memory
 from epochcost.measure.providers import usable_providers
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper

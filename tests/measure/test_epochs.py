@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from epochcost.measure.epochs import run_epochs
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import EpochFiles, Job, Message
+from epochcost.measure.job import EpochFiles, Job, JobError, Message
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters

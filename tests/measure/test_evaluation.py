@@ -8,9 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.measure.evaluation import held_out_loss, require_finite
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import Carried, Evaluation, Job
+from epochcost.measure.agreement import held_out_loss, require_finite
+from epochcost.measure.job import Carried, Evaluation, Job, JobError
 
 
 def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:

@@ -12,11 +12,14 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.measure.exhaustion import memory_kills, tells_of_memory
-from epochcost.measure.failures import OutOfMemory, TrialRefused
-from epochcost.measure.job import Job
+from epochcost.measure.job import Job, OutOfMemory, TrialRefused
 from epochcost.measure.kernel_files import ControlGroups
-from epochcost.measure.memory import available_memory_bytes, memory_limit_bytes
+from epochcost.measure.memory import (
+    available_memory_bytes,
+    memory_kills,
+    memory_limit_bytes,
+    tells_of_memory,
+)
 from epochcost.measure.trial import run_trial
 
 MIB = 2**20
@@ -126,7 +129,7 @@ def test_a_wrong_job_is_refused_as_before(tmp_path: Path, job_of: Callable[..., 
 
 _BOUNDED = """
 import numpy
-from epochcost.measure.exhaustion import limit_memory
+from epochcost.measure.memory import limit_memory
 limit_memory({limit})
 try:
     numpy.ones({bytes}, numpy.uint8)

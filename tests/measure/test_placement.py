@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.measure.failures import PlacementError
+from epochcost.measure.job import PlacementError
 from epochcost.measure.placement import (
     ExecutedNode,
     prove_placement,

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 from epochcost.errors import ModelError
 from epochcost.measure import quantise
-from epochcost.measure.failures import TrialRefused
+from epochcost.measure.job import TrialRefused
 from epochcost.measure.quantise import Quantising, quantised, suggested, with_stored_parameters
 from tiny_project import linear_model
 

@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.failures import JobError
+from epochcost.measure.job import JobError
 from epochcost.measure.session import (
     input_devices,
     load_cuda_libraries,

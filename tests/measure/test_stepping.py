@@ -11,8 +11,7 @@ import onnxruntime as ort
 import pytest
 
 from epochcost.measure import stepping
-from epochcost.measure.failures import JobError, PlacementError
-from epochcost.measure.job import Carried, Job
+from epochcost.measure.job import Carried, Job, JobError, PlacementError
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Inputs, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters

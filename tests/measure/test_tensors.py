@@ -7,7 +7,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.measure.tensors import BFLOAT16, fill, room
+from epochcost.measure.session import BFLOAT16, fill, room
 from epochcost.plan.trial import SessionSettings
 
 PLAIN = SessionSettings(threads=1)

@@ -17,8 +17,7 @@ import pytest
 from onnx import helper
 
 from epochcost.measure import trial
-from epochcost.measure.failures import OutOfMemory, TrialFailed, TrialRefused
-from epochcost.measure.job import Job, Progress, Sampling
+from epochcost.measure.job import Job, OutOfMemory, Progress, Sampling, TrialFailed, TrialRefused
 from epochcost.measure.trial import run_trial, started_worker
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10

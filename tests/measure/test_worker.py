@@ -11,8 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from epochcost.measure import worker
-from epochcost.measure.failures import PlacementError
-from epochcost.measure.job import Job, Message, Sampling
+from epochcost.measure.job import Job, Message, PlacementError, Sampling
 from epochcost.measure.stepping import Stepper
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Measurement

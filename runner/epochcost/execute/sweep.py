@@ -14,9 +14,8 @@ from itertools import takewhile
 from epochcost.errors import EpochcostError
 from epochcost.execute.size_cache import Question, size_once
 from epochcost.measure.environment import detect, shown_gpus
-from epochcost.measure.exhaustion import tells_of_memory
-from epochcost.measure.failures import OutOfMemory
-from epochcost.measure.memory import available_memory_bytes
+from epochcost.measure.job import OutOfMemory
+from epochcost.measure.memory import available_memory_bytes, tells_of_memory
 from epochcost.plan.sweep import Broke, End, Fits, Point, Ran, Sweep, ladder, next_size
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize

@@ -30,7 +30,7 @@ from epochcost.execute.sweep import (
     trial_room_bytes,
 )
 from epochcost.execute.visit import visited
-from epochcost.measure.failures import OutOfMemory
+from epochcost.measure.job import OutOfMemory
 from epochcost.measure.memory import available_memory_bytes
 from epochcost.plan.rounds import Visit
 from epochcost.plan.sweep import Sweep, ladder

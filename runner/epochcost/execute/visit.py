@@ -19,8 +19,7 @@ from epochcost.execute.running import pinning
 from epochcost.execute.runtimes import interpreter
 from epochcost.execute.scratch import scratch_folder
 from epochcost.measure.environment import detect
-from epochcost.measure.failures import OutOfMemory, TrialFailed
-from epochcost.measure.job import Job
+from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.trial import started_worker
 from epochcost.measure.watching.watch import Watch
 from epochcost.plan.rounds import Visit

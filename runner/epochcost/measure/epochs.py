@@ -27,8 +27,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import EpochFiles
+from epochcost.measure.job import EpochFiles, JobError
 from epochcost.measure.sampling import Clock, Report
 from epochcost.measure.stepping import Array, Stepper, TensorType
 from epochcost.results.epochs import Epoch, WholeEpochs

@@ -1,7 +1,7 @@
-"""What one worker process is asked to do, and what it says while it does it. Frozen, JSON.
+"""What one worker process is asked to do, what it says while it does it, and how it may fail.
 
 A job names files; it holds no arrays. Who writes the graph and the batches decides what is timed;
-this module only fixes the vocabulary between them and the worker.
+this module only fixes the vocabulary between them and the worker, which is frozen and JSON.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.load import Load
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.pinning import Pinning
@@ -196,3 +197,27 @@ class Message(_Frozen):
 
     progress: Progress | None = None
     failure: str | None = None
+
+
+class TrialFailed(EpochcostError):  # noqa: N818 - an outcome of a trial, named as people say it
+    """The worker died, hung or could not go on; the message says how, and its last words."""
+
+    exit_code = CapabilityError.exit_code
+
+
+class TrialRefused(TrialFailed):
+    """The worker found its input wrong: the graph, the data, or a training that diverged."""
+
+    exit_code = InputError.exit_code
+
+
+class OutOfMemory(TrialFailed):
+    """The trial needs more memory than there is: of the host, or of the device."""
+
+
+class PlacementError(CapabilityError):
+    """Work that was asked for on a GPU ran on the CPU."""
+
+
+class JobError(InputError):
+    """A job's files do not fit its graph: a name, a type or a shape."""

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict
 from epochcost.errors import CapabilityError, EpochcostError, ModelError
 from epochcost.graphs.loading import MAX_MODEL_BYTES, load_model
 from epochcost.graphs.parameters import materialise
-from epochcost.measure.failures import TrialFailed, TrialRefused
+from epochcost.measure.job import TrialFailed, TrialRefused
 from epochcost.measure.values import load_arrays
 from epochcost.specs.study import Quantization
 

@@ -18,10 +18,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from epochcost.measure.failures import JobError, PlacementError
-from epochcost.measure.job import Carried
-from epochcost.measure.session import DEVICES, input_devices
-from epochcost.measure.tensors import BFLOAT16, fill, room
+from epochcost.measure.job import Carried, JobError, PlacementError
+from epochcost.measure.session import BFLOAT16, DEVICES, fill, input_devices, room
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Mode, Provider
 

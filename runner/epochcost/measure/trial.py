@@ -20,9 +20,8 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from epochcost.measure.exhaustion import killed_for_memory, memory_kills, tells_of_memory
-from epochcost.measure.failures import OutOfMemory, TrialFailed, TrialRefused
-from epochcost.measure.job import Job, Message, Progress
+from epochcost.measure.job import Job, Message, OutOfMemory, Progress, TrialFailed, TrialRefused
+from epochcost.measure.memory import killed_for_memory, memory_kills, tells_of_memory
 from epochcost.measure.pinning import children_pinned
 from epochcost.results.pinning import Pinning
 from epochcost.results.records import Measurement

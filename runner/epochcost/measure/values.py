@@ -16,8 +16,7 @@ import onnxruntime as ort
 
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import Job
+from epochcost.measure.job import Job, JobError
 from epochcost.measure.stepping import Array, Inputs, TensorType, tensor_type
 
 

@@ -22,18 +22,18 @@ from typing import NoReturn
 import onnxruntime as ort
 
 from epochcost.errors import CapabilityError, EpochcostError
-from epochcost.measure.agreement import agreement
-from epochcost.measure.arithmetic import declared_in_half, demanding_kernels, prove_arithmetic
+from epochcost.measure.agreement import agreement, held_out_loss, require_finite
 from epochcost.measure.epochs import run_epochs
-from epochcost.measure.evaluation import held_out_loss, require_finite
-from epochcost.measure.exhaustion import limit_memory, volunteer
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
 from epochcost.measure.load.scenario import run_scenario, warmed_up
 from epochcost.measure.load.serving import ServedModel
-from epochcost.measure.memory import peak_memory_bytes
+from epochcost.measure.memory import limit_memory, peak_memory_bytes, volunteer
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
     ExecutedNode,
+    declared_in_half,
+    demanding_kernels,
+    prove_arithmetic,
     prove_placement,
     read_profile,
     require_capturable,

@@ -15,10 +15,9 @@ import psutil
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.failures import TrialFailed
-from epochcost.measure.job import Progress, Sampling
-from epochcost.measure.load.answering import answering_at_once, answering_from_queue
+from epochcost.measure.job import Progress, Sampling, TrialFailed
 from epochcost.measure.load.loadgen import Asked, missing_loadgen, run_loadgen
+from epochcost.measure.load.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
 from epochcost.plan.load import Load
 from epochcost.results.records import Measurement

@@ -8,8 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import Carried, Job
+from epochcost.measure.job import Carried, Job, JobError
 from epochcost.measure.load.serving import ServedModel
 from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 

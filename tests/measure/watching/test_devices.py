@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from epochcost.measure.watching.devices import DeviceWatch, devices_in_use, present_devices
-from epochcost.measure.watching.visible import VisibleGpu, visible_gpus
+from epochcost.measure.watching.devices import (
+    DeviceWatch,
+    VisibleGpu,
+    devices_in_use,
+    present_devices,
+    visible_gpus,
+)
 from fake_nvml import Device, FakeNvml, memory, place, process
 
 MIB = 2**20

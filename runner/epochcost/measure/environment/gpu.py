@@ -6,9 +6,17 @@ import os
 
 import pynvml
 
-from epochcost.measure.watching.devices import pci_address
-from epochcost.measure.watching.nvml import Handle, Library, answer, opened, text
-from epochcost.measure.watching.visible import VISIBLE_DEVICES, VisibleGpu, visible_gpus
+from epochcost.measure.watching.devices import (
+    VISIBLE_DEVICES,
+    Handle,
+    Library,
+    VisibleGpu,
+    answer,
+    opened,
+    pci_address,
+    text,
+    visible_gpus,
+)
 from epochcost.results.records import Gpu
 
 _HERTZ_PER_MEGAHERTZ = 1_000_000

@@ -1,13 +1,14 @@
 """One trial under LoadGen: the model is warmed up, then asked as the scenario says.
 
-Owns durations, counts and rates; sessions are left to ``serving``, answering to ``answering``, the
-search for a server's rate to ``peak_rate``.
+Owns durations, counts and rates, and the search for the highest rate of arrivals that keeps a
+latency bound; sessions and answers are left to ``serving``.
 """
 
 from __future__ import annotations
 
 import base64
 import gzip
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -15,13 +16,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import Job
-from epochcost.measure.load.answering import answering_at_once, answering_from_queue
-from epochcost.measure.load.loadgen import Asked, Issue, loadgen_version, run_loadgen
-from epochcost.measure.load.loadgen_log import Logged, loadgen_run
-from epochcost.measure.load.peak_rate import highest_rate
-from epochcost.measure.load.serving import ServedModel
+from epochcost.measure.job import Job, JobError
+from epochcost.measure.load.loadgen import (
+    Asked,
+    Issue,
+    Logged,
+    loadgen_run,
+    loadgen_version,
+    run_loadgen,
+)
+from epochcost.measure.load.serving import ServedModel, answering_at_once, answering_from_queue
 from epochcost.measure.sampling import Clock, Report, warm_up
 from epochcost.plan.load import COMPLIANT_SECONDS, Load, LoadScenario
 from epochcost.results.served import LoadGenRun, Purpose, Served
@@ -256,3 +260,42 @@ class _Heartbeat:
         if now >= self._next:
             self._next = now + _HEARTBEAT_SECONDS
             self._report(count, None)
+
+
+# Asks whether a rate, in samples per second, keeps the bound.
+Keeps = Callable[[float], bool]
+
+# A rate is told to 5 %: neighbouring tries of a few hundred Poisson arrivals differ by as much.
+PRECISION = 0.05
+# From 0.7 of the capacity, fourteen tries reach 5 % within three orders of magnitude.
+MOST_TRIES = 16
+_UP = 1.25
+_DOWN = 2.0
+
+
+def highest_rate(keeps: Keeps, start: float, floor: float) -> float | None:
+    """Bracket the highest rate that keeps the bound, then bisect on a logarithmic scale.
+
+    Goes down from ``start`` by halves, at the lowest to ``floor``, or up by quarters. Returns the
+    highest rate that was seen to keep the bound, None where not even ``floor`` does.
+    """
+    low, high, rate = 0.0, math.inf, max(start, floor)
+    for _ in range(MOST_TRIES):
+        if keeps(rate):
+            low = rate
+        elif rate <= floor:
+            return None
+        else:
+            high = rate
+        if low and high <= low * (1 + PRECISION):
+            break
+        rate = _next(low, high, floor)
+    return low or None
+
+
+def _next(low: float, high: float, floor: float) -> float:
+    if not low:
+        return max(floor, high / _DOWN)
+    if math.isinf(high):
+        return low * _UP
+    return math.sqrt(low * high)

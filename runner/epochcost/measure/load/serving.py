@@ -2,24 +2,37 @@
 
 Fixed shapes are what the batch trials run, let ONNX Runtime plan memory, and suit graphs without a
 symbolic batch; a batch in between is padded to the next size. Parameters that are graph inputs are
-on the device once for all sizes. Owns sessions and bindings; who asks is left to ``scenario``.
+on the device once for all sizes.
+
+Owns sessions and bindings, the queue between the arrivals and the model with its dynamic batching,
+and who answers LoadGen: its own thread at once, or ours from the queue. LoadGen cannot be stopped
+from within: after a fault its samples are completed unanswered, and the fault is raised when its
+run is over. Who asks is left to ``scenario``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 import onnxruntime as ort
 
-from epochcost.measure.arithmetic import demanding_kernels, prove_arithmetic
-from epochcost.measure.failures import JobError
-from epochcost.measure.job import Job
-from epochcost.measure.placement import prove_placement, read_profile
-from epochcost.measure.session import DEVICES, open_session
+from epochcost.measure.job import Job, JobError
+from epochcost.measure.load.loadgen import Issue, Sample, complete
+from epochcost.measure.placement import (
+    demanding_kernels,
+    prove_arithmetic,
+    prove_placement,
+    read_profile,
+)
+from epochcost.measure.session import DEVICES, fill, open_session, room
 from epochcost.measure.stepping import Array, TensorType, tensor_type
-from epochcost.measure.tensors import fill, room
 from epochcost.measure.values import initial_parameters, load_arrays
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 
@@ -148,3 +161,118 @@ class _Size:
         self._session.run_with_iobinding(self._binding)
         if self._waits:
             self._binding.synchronize_outputs()
+
+
+ItemT = TypeVar("ItemT")
+
+
+class BatchQueue(Generic[ItemT]):
+    """Gives batches of at most ``most`` items, in order of arrival.
+
+    A batch goes when it is full, or when its oldest item has waited ``delay_seconds``; with no
+    delay, whatever waits goes at once.
+    """
+
+    def __init__(
+        self, most: int, delay_seconds: float, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._most, self._delay, self._clock = most, delay_seconds, clock
+        self._waiting: deque[tuple[float, ItemT]] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def put(self, items: Iterable[ItemT]) -> None:
+        """Let items arrive now."""
+        now = self._clock()
+        with self._changed:
+            self._waiting.extend((now, item) for item in items)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Say that nothing more will arrive; what waits is still given, without delay."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def take(self) -> list[ItemT]:
+        """Wait for the next batch; an empty one says that the queue is closed and served."""
+        with self._changed:
+            while not self._ripe():
+                self._changed.wait(self._patience())
+            count = min(self._most, len(self._waiting))
+            return [self._waiting.popleft()[1] for _ in range(count)]
+
+    def _ripe(self) -> bool:
+        if self._closed or len(self._waiting) >= self._most:
+            return True
+        return bool(self._waiting) and (self._patience() or 0.0) <= 0
+
+    def _patience(self) -> float | None:
+        """Seconds until the oldest item has waited long enough; None where none waits."""
+        if not self._waiting:
+            return None
+        return self._waiting[0][0] + self._delay - self._clock()
+
+
+# Answers the examples of these indices.
+Answer = Callable[[Sequence[int]], None]
+# Called after each batch with the number of samples answered so far.
+Answered = Callable[[int], None]
+
+
+@contextlib.contextmanager
+def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
+    """Answer a query while it is issued, ``most`` samples at a time."""
+    answering = _Answering(answer, answered)
+
+    def issue(samples: Sequence[Sample]) -> None:
+        for begin in range(0, len(samples), most):
+            answering.batch(samples[begin : begin + most])
+
+    yield issue
+    answering.raise_fault()
+
+
+@contextlib.contextmanager
+def answering_from_queue(
+    answer: Answer, most: int, delay_seconds: float, answered: Answered
+) -> Iterator[Issue]:
+    """Queue what is issued and answer it in batches on a thread of its own."""
+    answering = _Answering(answer, answered)
+    waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)
+
+    def serve() -> None:
+        while batch := waiting.take():
+            answering.batch(batch)
+
+    thread = threading.Thread(target=serve, name="server", daemon=True)
+    thread.start()
+    try:
+        yield waiting.put
+    finally:
+        waiting.close()
+        thread.join()
+    answering.raise_fault()
+
+
+class _Answering:
+    """Answers batches and keeps the first fault."""
+
+    def __init__(self, answer: Answer, answered: Answered) -> None:
+        self._answer, self._answered = answer, answered
+        self._count = 0
+        self._fault: Exception | None = None
+
+    def batch(self, samples: Sequence[Sample]) -> None:
+        if self._fault is None:
+            try:
+                self._answer([sample.index for sample in samples])
+            except Exception as error:  # must not cross LoadGen's frames
+                self._fault = error
+        complete(samples)
+        self._count += len(samples)
+        self._answered(self._count)
+
+    def raise_fault(self) -> None:
+        if self._fault is not None:
+            raise self._fault

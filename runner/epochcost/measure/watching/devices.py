@@ -1,14 +1,59 @@
-"""What the trial's GPUs did while it was timed: their memory, clocks and reasons to slow down."""
+"""NVIDIA's GPUs: which of them CUDA shows, and what they did while a trial was timed.
+
+Owns the opening of NVIDIA's management library, of which a device that answers one question and not
+another is no error; memory, clocks and reasons to slow down; and the numbering: CUDA counts what
+CUDA_VISIBLE_DEVICES leaves, from 0, NVML counts every board, and both go by the PCI bus
+(``session.load_cuda_libraries`` sees to that). The rules of the variable are those of the CUDA
+programming guide, "CUDA environment variables".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, TypeVar
 
-from epochcost.measure.watching.nvml import Library, answer, text
-from epochcost.measure.watching.visible import VisibleGpu
+import pynvml
+
 from epochcost.results.records import Throttle
+
+AnswerT = TypeVar("AnswerT")
+# The bindings have no types; a handle means nothing outside them.
+Library = Any
+Handle = Any
+
+
+@contextlib.contextmanager
+def opened(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
+    """Yield the handles of all devices, in the order of the PCI bus.
+
+    Raises ``library.NVMLError`` where there is no driver or it does not answer; one device that is
+    lost does not hide the others.
+    """
+    library.nvmlInit()
+    try:
+        numbers = range(library.nvmlDeviceGetCount())
+        handles = [answer(library, library.nvmlDeviceGetHandleByIndex, one) for one in numbers]
+        yield tuple(handle for handle in handles if handle is not None)
+    finally:
+        with contextlib.suppress(library.NVMLError):
+            library.nvmlShutdown()
+
+
+def answer(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
+    """What the library says, None where it cannot."""
+    try:
+        return ask(*arguments)
+    except library.NVMLError:
+        return None
+
+
+def text(value: str | bytes | None) -> str | None:
+    """Older versions of the bindings give bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
 
 # nvml.h, nvmlClocksEventReasons. Idle clocks and clocks that a person has set are no throttling.
 _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
@@ -133,3 +178,79 @@ def _held(library: Library, device: Device, processes: frozenset[int]) -> int:
     """Bytes that the processes hold; 0 where none of them is listed or the driver keeps silent."""
     running = answer(library, library.nvmlDeviceGetComputeRunningProcesses, device.gpu.handle) or ()
     return sum(one.usedGpuMemory or 0 for one in running if one.pid in processes)
+
+
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True)
+class VisibleGpu:
+    """A GPU that CUDA shows; ``number`` is its board's on the bus.
+
+    ``handle`` is of what a process gets: a board, or a part of one (MIG). ``board`` is what draws
+    power and has clocks.
+    """
+
+    number: int
+    handle: Handle
+    board: Handle
+
+    @property
+    def partial(self) -> bool:
+        """Whether other processes may be on the same board."""
+        return self.handle is not self.board
+
+
+def visible_gpus(
+    library: Library, boards: Sequence[Handle], shown: str | None
+) -> tuple[VisibleGpu, ...]:
+    """The GPUs in the order in which CUDA numbers them; ``shown`` is the variable, None: not set.
+
+    The first entry that names nothing hides itself and all after it; an entry that is there twice
+    hides everything.
+    """
+    if shown is None:
+        return tuple(VisibleGpu(number, board, board) for number, board in enumerate(boards))
+    found: list[VisibleGpu] = []
+    for entry in shown.split(","):
+        gpu = _named(library, boards, entry.strip())
+        if gpu is None:
+            break
+        if any(gpu.handle is other.handle for other in found):
+            return ()
+        found.append(gpu)
+    return tuple(found)
+
+
+def _named(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
+    """What an entry names: a number, the begin of a UUID, or a part's UUID."""
+    if entry.isdecimal():
+        number = int(entry)
+        return _board(boards, number) if number < len(boards) else None
+    if entry.startswith("MIG-"):
+        return _part(library, boards, entry)
+    known = [_uuid(library, board) for board in boards]
+    matches = [number for number, uuid in enumerate(known) if entry and uuid.startswith(entry)]
+    return _board(boards, matches[0]) if len(matches) == 1 else None
+
+
+def _board(boards: Sequence[Handle], number: int) -> VisibleGpu:
+    return VisibleGpu(number, boards[number], boards[number])
+
+
+def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
+    part = answer(library, library.nvmlDeviceGetHandleByUUID, entry)
+    if part is None:
+        return None
+    parent = answer(library, library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, part)
+    known = [_uuid(library, board) for board in boards]
+    uuid = "" if parent is None else _uuid(library, parent)
+    if not uuid or uuid not in known:
+        return None
+    number = known.index(uuid)
+    return VisibleGpu(number, part, boards[number])
+
+
+def _uuid(library: Library, handle: Handle) -> str:
+    """Empty where the driver does not tell."""
+    return text(answer(library, library.nvmlDeviceGetUUID, handle)) or ""
