@@ -202,7 +202,7 @@ def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None
 
 @pytest.mark.parametrize("known", ["site", "push", "nowhere"])
 def test_changes_count_from_what_was_published_last(tmp_path: Path, known: str) -> None:
-    """What the site says, else the commit before the push; one that is not here counts for nothing."""
+    """What the site says, else the commit before the push; one that is not here counts not."""
     clone, site = _clone(tmp_path), tmp_path / "site"
     commit = _git(clone, "rev-parse", "HEAD")
     (site / "data").mkdir(parents=True)

@@ -1,9 +1,9 @@
 """Proof of where a graph ran and in which arithmetic, from the profile of one run.
 
-Owns the reading of ONNX Runtime's profiles, the rules of what may run on the CPU beside CUDA and of what a CUDA
-graph can record, and those of the types that the heavy nodes computed in: where a provider has no
-kernel of a half type, ONNX Runtime puts casts around its fp32 kernel and says nothing; a weight
-that is not quantised is multiplied in fp32.
+Owns the reading of ONNX Runtime's profiles, the rules of what may run on the CPU beside CUDA and of
+what a CUDA graph can record, and those of the types that the heavy nodes computed in: where a
+provider has no kernel of a half type, ONNX Runtime puts casts around its fp32 kernel and says
+nothing; a weight that is not quantised is multiplied in fp32.
 """
 
 from __future__ import annotations
