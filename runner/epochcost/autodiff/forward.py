@@ -25,6 +25,8 @@ from epochcost.graphs.binding import bind_dimensions
 
 # onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
 NEWEST_IR_VERSION = 10
+# Of a batch of images and their axes; the place of the sizes among the inputs of Resize.
+_IMAGE_RANK, _SPATIAL, _SIZES = 4, (2, 3), 3
 _CONSTANT_DTYPES: Mapping[str, type[np.generic]] = {
     "value_int": np.int64,
     "value_ints": np.int64,
@@ -125,11 +127,47 @@ def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
 
 
 def _adopt(op: Builder, node: onnx.NodeProto) -> None:
+    if _breaks_when_transposed(op, node):
+        _resize_planes(op, node)
+        return
     op.append(node)
     if node.op_type == "Constant" and not node.domain:
         array = _constant(node.attribute[0])
         if array is not None:
             op.learn_constant(node.output[0], array)
+
+
+def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
+    """Whether ONNX Runtime refuses a Resize of images once its optimizer took a Transpose through.
+
+    Up to 1.31 it does so on the CPU with whatever has four dimensions, but its cubic kernel demands
+    the channels first, and ``axes`` stay those of before.
+    """
+    if node.op_type != "Resize" or node.domain:
+        return False
+    given = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    into, out = op.values[node.input[0]].shape, op.values[node.output[0]].shape
+    if len(into) != _IMAGE_RANK or into[:2] != out[:2]:
+        return False
+    if "axes" in given:
+        return all(axis % _IMAGE_RANK in _SPATIAL for axis in given["axes"])
+    return given.get("mode") == b"cubic" and "keep_aspect_ratio_policy" not in given
+
+
+def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
+    """Append a Resize of [N, C, H, W] as one of [N · C, 1, H, W]: no Transpose passes a Reshape."""
+    x, y = op.values[node.input[0]], op.values[node.output[0]]
+    planes = (x.shape[0] * x.shape[1], 1)
+    inner = onnx.NodeProto()
+    inner.CopyFrom(node)
+    inner.name = node.name or y.name
+    inner.input[0] = op.Reshape(x, op.integers(*planes, *x.shape[2:])).name
+    inner.output[0] = op.fresh("Resize")
+    if len(node.input) > _SIZES and not any(entry.name == "axes" for entry in node.attribute):
+        inner.input[_SIZES] = op.integers(*planes, *y.shape[2:]).name
+    op.append(inner)
+    whole = op.integers(*y.shape)
+    op.append(helper.make_node("Reshape", [inner.output[0], whole.name], [y.name]))
 
 
 def _constant(attribute: onnx.AttributeProto) -> NDArray[Any] | None:
