@@ -57,8 +57,9 @@ format: $(VENV)/dev.installed  ## format the code and the specs
 	$(BIN)/epochcost fmt
 
 # One resolution for all: the smaller locks are constrained to the versions of the largest.
-COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
-	--python-version 3.11 --custom-compile-command "make lock" pyproject.toml --extra build
+LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--python-version 3.11 --custom-compile-command "make lock"
+COMPILE = $(LOCK) pyproject.toml --extra build
 
 lock: $(VENV)/dev.installed  ## pin all requirements again, for all platforms
 	$(BIN)/pip install --quiet uv
@@ -67,6 +68,7 @@ lock: $(VENV)/dev.installed  ## pin all requirements again, for all platforms
 	$(COMPILE) --extra gpu -c requirements/dev.txt -o requirements/gpu.txt
 	$(COMPILE) --extra site -c requirements/dev.txt -o requirements/site.txt
 	$(COMPILE) --extra run --extra site -c requirements/dev.txt -o requirements/report.txt
+	$(LOCK) requirements/cuda12.in -c requirements/site.txt -o requirements/cuda12.txt
 
 models:  ## export the models again (TORCH_PYTHON: an interpreter with the packages of their headers)
 	set -e; for exporter in models/export_*.py; do $(or $(TORCH_PYTHON),uv run) $$exporter; done

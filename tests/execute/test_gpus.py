@@ -10,8 +10,12 @@ from epochcost.errors import CapabilityError
 from epochcost.execute import gpus, planning, room
 from epochcost.execute.gpus import gpu_lines, on_device, require_device
 from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.runtimes import Prepared
 from epochcost.measure.providers import usable_providers
-from epochcost.results.records import Gpu
+from epochcost.measure.reading import Reads
+from epochcost.plan.kernels import FOR_OLDER_GPUS
+from epochcost.plan.make import Plan
+from epochcost.results.records import Gpu, Software
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 
@@ -24,10 +28,14 @@ PAIR = (
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose CUDA shows two GPUs and works."""
+    show(monkeypatch, *PAIR)
+
+
+def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
+    """Have CUDA show these GPUs, and work under every runtime that has kernels for them."""
     for module in (gpus, planning, room):
-        monkeypatch.setattr(module, "shown_gpus", lambda: PAIR)
-    for module in (gpus, planning):
-        monkeypatch.setattr(module, "require_provider", lambda _: None)
+        patch.setattr(module, "shown_gpus", lambda: shown)
+    patch.setattr(gpus, "require_provider", lambda *_: None)
 
 
 def test_each_gpu_is_named_with_its_number() -> None:
@@ -54,10 +62,10 @@ def test_a_gpu_that_is_not_there_is_refused_in_one_line() -> None:
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
-def test_a_gpu_is_not_to_be_had_without_cuda() -> None:
+def test_a_gpu_is_not_to_be_had_without_cuda(tmp_path: Path) -> None:
     """What is missing is said instead of a number of GPUs."""
     with pytest.raises(CapabilityError, match="provider cuda: demanded a usable GPU"):
-        require_device(0)
+        plan_here(load_catalogue(write_tiny_project(tmp_path)), Request(device=0))
 
 
 @pytest.mark.usefixtures("two_gpus")
@@ -81,3 +89,66 @@ def test_the_room_is_that_of_the_gpu_that_is_used() -> None:
     assert room.room_bytes({1})["cuda"] == 16 * 2**30
     assert room.room_bytes({0, 1})["cuda"] == 16 * 2**30
     assert "cuda" not in room.room_bytes({7})
+
+
+V100 = Gpu(name="Tesla V100", memory_bytes=16 * 2**30, driver="580", compute_capability="7.0")
+T4 = Gpu(name="Tesla T4", memory_bytes=16 * 2**30, driver="580", compute_capability="7.5")
+
+
+def planned_on(
+    patch: pytest.MonkeyPatch, project: Path, *shown: Gpu, providers: tuple[str, ...] = ()
+) -> Plan:
+    """The plan of a study under two packages, one of CUDA 13 and one of CUDA 12."""
+    show(patch, *shown)
+    study = write_tiny_project(project) / "specs/studies/brief.toml"
+    asked = f'runtimes = ["{NEWEST}", "{FOR_OLDER_GPUS}"]\n\n[sampling]'
+    study.write_text(study.read_text().replace("[sampling]", asked))
+    return plan_here(load_catalogue(project), Request(providers=providers))  # type: ignore[arg-type]
+
+
+NEWEST = "onnxruntime-gpu==1.31.1"
+
+
+@pytest.fixture
+def both_runtimes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One package is installed and the other has an environment."""
+    reads = Reads(software=Software(runtime=FOR_OLDER_GPUS, python="3"), opset=26, ir_version=13)
+    monkeypatch.setattr(gpus, "prepared", lambda _: Prepared(tmp_path, reads))
+    for module in (gpus, planning):
+        monkeypatch.setattr(module, "runtime_name", lambda: NEWEST)
+    monkeypatch.setattr(planning, "missing", lambda _: {})
+
+
+@pytest.mark.usefixtures("both_runtimes")
+def test_a_gpu_is_computed_on_by_the_packages_with_kernels_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A V100 at hand is measured under CUDA 12, and the plan says why not under CUDA 13."""
+    plan = planned_on(monkeypatch, tmp_path, V100, providers=("cuda",))
+    assert {trial.runtime for trial in plan.trials} == {FOR_OLDER_GPUS}
+    (reason,) = {left.reason for left in plan.left_out}
+    assert reason.startswith(f"provider cuda: demanded a GPU that {NEWEST} has kernels for")
+    assert "got one of 7.0" in reason
+    everywhere = planned_on(monkeypatch, tmp_path / "other", T4, V100)
+    assert {trial.runtime for trial in everywhere.trials} == {NEWEST, FOR_OLDER_GPUS}
+    assert everywhere.left_out == ()
+
+
+def test_cuda_by_name_on_a_gpu_without_kernels_is_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the driver shows an old GPU, and before it is rented where the machine's spec says so.
+
+    The CPU of the same machine is still measured.
+    """
+    catalogue = load_catalogue(write_tiny_project(tmp_path))
+    monkeypatch.setattr(gpus, "runtime_name", lambda: NEWEST)
+    show(monkeypatch, V100)
+    for request in (Request(providers=("cuda",)), Request(device=0)):
+        with pytest.raises(CapabilityError, match=r"7\.5 to 9\.0, 12\.0; got one of 7\.0"):
+            plan_here(catalogue, request)
+    assert {trial.provider for trial in plan_here(catalogue, Request()).trials} == {"cpu"}
+    show(monkeypatch)
+    ours = load_catalogue(Path(__file__).parents[2])
+    with pytest.raises(CapabilityError, match=r"got one of 6\.0: name onnxruntime-gpu==1\.26\.0"):
+        plan_here(ours, Request(studies=("starter",), providers=("cuda",), hardware="gcp-p100"))

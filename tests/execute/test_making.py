@@ -6,6 +6,7 @@ pip is real and its index a folder; after the first environment the others are c
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import threading
@@ -26,7 +27,7 @@ from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
-from fake_runtimes import FAKE, use_index, write_index
+from fake_runtimes import FAKE, use_index, write_index, write_wheel
 from tiny_project import write_tiny_project
 
 _install = making._install
@@ -112,6 +113,24 @@ def test_no_runtime_measures_under_the_name_of_another(made: Prepared, tmp_path:
     )
     with pytest.raises(TrialFailed, match=r"demanded .*==1\.20\.0; got .*==1\.20\.1: no figure"):
         run_trial(job, tmp_path, ignore)
+
+
+def test_a_lock_is_held_to_its_hashes(
+    made: Prepared, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a lock pins comes from it alone, and a package with another content is refused."""
+    write_wheel(tmp_path, "locked", "1.0", {"locked.py": ""})
+    (wheel,) = tmp_path.glob("locked*.whl")
+    lock, constraints = tmp_path / "lock.txt", tmp_path / "constraints.txt"
+    monkeypatch.setattr(making, "lock_of", lambda _: lock)
+    use_index(monkeypatch, tmp_path, index)
+    right = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    lock.write_text(f"locked==1.0 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(CapabilityError, match="THESE PACKAGES DO NOT MATCH THE HASHES"):
+        _install(made.folder, constraints, FAKE)
+    lock.write_text(f"locked==1.0 --hash=sha256:{right}\n")
+    _install(made.folder, constraints, FAKE)
+    assert list(made.folder.glob("lib/*/site-packages/locked.py"))
 
 
 def test_what_pip_cannot_find_leaves_nothing(

@@ -22,6 +22,7 @@ from epochcost.execute.runtimes import (
     describe,
     folder_of,
     interpreter,
+    lock_of,
     missing,
     named,
     prepared,
@@ -31,6 +32,7 @@ from epochcost.execute.runtimes import (
 )
 from epochcost.measure.reading import Reads
 from epochcost.measure.runtime import runtime_name
+from epochcost.plan.kernels import FOR_OLDER_GPUS
 from epochcost.results.records import Software
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Study
@@ -131,6 +133,23 @@ def test_cuda_libraries_come_with_the_builds_that_know_cuda(
     )  # fmt: skip
     versions.pop("nvidia-cublas")
     assert requirements("onnxruntime-gpu==1.27.0")[0] == "onnxruntime-gpu==1.27.0"
+
+
+def test_the_runtime_for_older_gpus_is_locked_whole() -> None:
+    """Every package by hash, all that a worker imports, CUDA 12 alone, and no index by name."""
+    lock = lock_of(FOR_OLDER_GPUS)
+    assert lock is not None
+    pins = [one.split(" ;")[0].split("==") for one in requirements(FOR_OLDER_GPUS)]
+    names = {name for name, _ in pins}
+    assert {*IMPORTED, "nvidia-cublas-cu12", "nvidia-cudnn-cu12"} <= names
+    assert not any(name.endswith("cu13") for name in names)
+    assert FOR_OLDER_GPUS.split("==") in pins
+    text = lock.read_text(encoding="utf-8")
+    blocks = re.split(r"\n(?=[a-z])", text)[1:]
+    assert len(blocks) == len(pins)
+    assert all("--hash=sha256:" in block for block in blocks)
+    assert "://" not in text
+    assert lock_of("onnxruntime-gpu==1.27.0") is None
 
 
 def test_a_runtime_is_missing_until_it_is_prepared() -> None:

@@ -26,8 +26,10 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Cuda, Sampling, Study
 
-HOST = Host(hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0", unusable={})
-CPU_ONLY = Host(HOST.hardware, HOST.runtime, HOST.producer, unusable={"cuda": "no GPU was found"})
+HOST = Host(hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0", no_cuda={})
+CPU_ONLY = Host(
+    HOST.hardware, HOST.runtime, HOST.producer, no_cuda={HOST.runtime: "no GPU was found"}
+)
 GRAPHS = {"mlp": "a" * 64, "cnn": "b" * 64}
 
 

@@ -20,14 +20,14 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "fmt": "epochcost fmt --check",
         "init": "epochcost init our-costs",
         "new hardware": "epochcost new hardware --detect --id workstation",
-        "new price": "epochcost new price --hardware p3.2xlarge --amount 3.06 "
+        "new price": "epochcost new price --hardware g6.xlarge --amount 0.8048 "
         '--source "the provider\'s list"',
         "new model": "epochcost new model --graph model.onnx --loss softmax_cross_entropy",
         "new study": "epochcost new study --model mnist-cnn --id first",
         "plan": "epochcost plan --study starter --verbose",
         "prices import": "epochcost prices import vms.csv --provider aws --as-of 2026-07-20 "
         '--source "REPOSITORY@COMMIT, vms.csv" --dry-run',
-        "quote": "epochcost quote --price p3.2xlarge-on-demand-2022-10 --duration 428s",
+        "quote": "epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s",
         "run": "epochcost run --study starter --resume",
         "runtimes install": "epochcost runtimes install onnxruntime==1.20.1",
         "runtimes list": "epochcost runtimes list",

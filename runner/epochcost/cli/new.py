@@ -210,6 +210,7 @@ def _accelerator(name: str, gpus: list[Gpu]) -> dict[str, Any]:
     values = {
         "name": name,
         "count": len(gpus),
+        "compute_capability": gpus[0].compute_capability,
         "memory_gib": _gib(gpus[0].memory_bytes),
         "power_watts": None if limit is None else Decimal(str(limit)),
     }

@@ -128,20 +128,16 @@ def plan_for(
     vcpus: str | None = None,
     batch_size: str | None = None,
 ) -> tuple[Catalogue, Plan]:
-    """The catalogue under the current folder and its plan; a named provider is verified first."""
+    """The catalogue under the current folder and its plan."""
     with explaining_missing_packages():
-        from epochcost.execute.gpus import require_device
-        from epochcost.execute.planning import Request, plan_here, require_providers
+        from epochcost.execute.planning import Request, plan_here
     from epochcost.specs.loader import load_catalogue
 
-    wanted = () if provider is None else (provider,)
-    require_providers(wanted)
-    require_device(device)
     catalogue = load_catalogue(Path())
     request = Request(
         tuple(studies or ()),
         tuple(models or ()),
-        wanted,
+        () if provider is None else (provider,),
         hardware,
         quick,
         compliant,

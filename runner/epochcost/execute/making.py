@@ -27,6 +27,7 @@ from epochcost.execute.runtimes import (
     describe,
     environments,
     folder_of,
+    lock_of,
     prepared,
     python_of,
     requirements,
@@ -112,8 +113,11 @@ def _create(environment: Path, runtime: str) -> None:
 
 def _install(environment: Path, constraints: Path, runtime: str) -> None:
     constraints.write_text("".join(f"{one}\n" for one in _constraints()), encoding="utf-8")
+    asked = ["--constraint", str(constraints), *requirements(runtime)]
+    if (lock := lock_of(runtime)) is not None:
+        asked = ["--require-hashes", "--requirement", str(lock)]
     pip = [str(python_of(environment)), "-I", "-m", "pip", "install", *_PIP_OPTIONS]
-    done = _run([*pip, "--constraint", str(constraints), *requirements(runtime)])
+    done = _run([*pip, *asked])
     if done.returncode != 0:
         wheel = f"Python {platform.python_version()} on {sys.platform} {platform.machine()}"
         raise CapabilityError(

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError
-from epochcost.execute.gpus import on_device
+from epochcost.execute.gpus import on_device, require_device, unusable_cuda
 from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.room import with_room
 from epochcost.execute.runtimes import missing
 from epochcost.measure.environment import detect, runtime_name, shown_gpus
 from epochcost.measure.load.loadgen import missing_loadgen
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
-from epochcost.measure.session import require_provider
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import Host, Plan, Selection, merge_plans, plan_study
+from epochcost.plan.variant import knows_cuda
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Provider, Study
-
-PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
@@ -45,26 +44,24 @@ class Request:
     batch_size: int | Literal["auto"] | None = None
 
 
-def require_providers(providers: Iterable[Provider]) -> None:
-    """Raise CapabilityError where this machine cannot run one that was asked for by name."""
-    for provider in providers:
-        require_provider(provider)
-
-
 def plan_here(catalogue: Catalogue, request: Request) -> Plan:
     """The trials that a run on this machine would do; those that it has no memory for are left out.
 
     Raises InputError for an unknown study, model or machine, for a machine that this one cannot
-    be, and for models that no chosen study measures.
+    be, and for models that no chosen study measures; CapabilityError where CUDA or a GPU is asked
+    for by name and cannot be used.
     """
     machine = catalogue.machine(request.hardware)
-    require_plausible(machine, detect(), as_is=request.as_is)
     studies = on_device(_studies(catalogue, request), request.device)
+    no_cuda = [_no_cuda(study, machine, request) for study in studies]
+    _require_cuda(studies, no_cuda, request)
+    require_device(request.device)
+    require_plausible(machine, detect(), as_is=request.as_is)
     host = Host(
         request.hardware,
         runtime_name(),
         __version__,
-        _unusable(request.providers or PROVIDERS),
+        {},
         missing_runtimes=missing(studies),
         no_loadgen=missing_loadgen(),
         cpus=pinnable_cpus(),
@@ -79,7 +76,10 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
     )
     graphs = graph_digests(catalogue, _models(studies, request))
     asked = merge_plans(
-        plan_study(catalogue, study, host, graphs=graphs, selection=selection) for study in studies
+        plan_study(
+            catalogue, study, replace(host, no_cuda=reasons), graphs=graphs, selection=selection
+        )
+        for study, reasons in zip(studies, no_cuda, strict=True)
     )
     return with_room(catalogue, asked)
 
@@ -105,12 +105,24 @@ def _models(studies: Iterable[Study], request: Request) -> set[str]:
     return named & set(request.models) if request.models else named
 
 
-def _unusable(providers: Iterable[Provider]) -> Mapping[Provider, str]:
-    """Why this machine cannot run a provider, for those that it cannot; others are not tried."""
-    reasons: dict[Provider, str] = {}
-    for provider in providers:
-        try:
-            require_provider(provider)
-        except CapabilityError as error:
-            reasons[provider] = str(error)
-    return reasons
+def _no_cuda(study: Study, machine: Hardware, request: Request) -> Mapping[str, str]:
+    """By runtime, why CUDA cannot be run under it; CUDA is not tried where nobody asks for it."""
+    asked = not request.providers or "cuda" in request.providers or request.device is not None
+    return unusable_cuda(study, machine) if asked else {}
+
+
+def _require_cuda(
+    studies: Sequence[Study], no_cuda: Sequence[Mapping[str, str]], request: Request
+) -> None:
+    """Raise CapabilityError where CUDA is asked for by name and no study can be run on it."""
+    if "cuda" not in request.providers and request.device is None:
+        return
+    absent = missing(studies)
+    usable = (
+        knows_cuda(runtime) and runtime not in {*reasons, *absent}
+        for study, reasons in zip(studies, no_cuda, strict=True)
+        for runtime in study.runtimes or (runtime_name(),)
+    )
+    refused = [reason for reasons in no_cuda for reason in reasons.values()]
+    if refused and not any(usable):
+        raise CapabilityError(refused[0])

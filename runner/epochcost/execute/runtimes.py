@@ -23,6 +23,7 @@ from epochcost.errors import CapabilityError, ModelError
 from epochcost.execute.cache import cache_folder
 from epochcost.measure.reading import Reads
 from epochcost.measure.runtime import runtime_name
+from epochcost.plan.kernels import FOR_OLDER_GPUS
 from epochcost.plan.trial import Trial
 from epochcost.specs.study import Study
 
@@ -38,6 +39,8 @@ _CUDA = (
     "nvidia-curand",
     "nvidia-nvjitlink",
 )
+# Of the runtime for GPUs that CUDA 13 has left behind, with everything beside it; `make lock`.
+_LOCK = Path(__file__).with_name("cuda12.txt")
 _DESCRIPTION = "runtime.json"
 _KEY_DIGITS = 12
 
@@ -66,12 +69,23 @@ def python_of(folder: Path) -> Path:
 
 
 def requirements(runtime: str) -> tuple[str, ...]:
-    """The packages of an environment, pinned: the runtime, and the rest as it is installed here."""
+    """The packages of an environment, pinned: the runtime, and the rest as it is installed here.
+
+    Of a runtime with a lock the lock's, whatever is installed.
+    """
+    if (lock := lock_of(runtime)) is not None:
+        lines = lock.read_text(encoding="utf-8").splitlines()
+        return tuple(line.rstrip(" \\") for line in lines if line[:1] not in {"", " ", "#"})
     pins = [*_pins(IMPORTED)]
     cuda = [*_pins(_CUDA)] if runtime.startswith("onnxruntime-gpu==") else []
     # The extras name the libraries of the CUDA version that the runtime was built for.
     asked = runtime.replace("==", "[cuda,cudnn]==") if cuda else runtime
     return (asked, *pins, *cuda)
+
+
+def lock_of(runtime: str) -> Path | None:
+    """The file that pins a runtime's whole environment by hash; None for most."""
+    return _LOCK if runtime == FOR_OLDER_GPUS else None
 
 
 def _pins(names: Iterable[str]) -> Iterator[str]:

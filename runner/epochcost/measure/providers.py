@@ -8,9 +8,10 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-import sys
+from pathlib import Path
 
 from epochcost.errors import CapabilityError
+from epochcost.measure.trial import command_here, command_in
 from epochcost.specs.study import Provider
 
 _PROBE = "epochcost.measure.probe"
@@ -21,35 +22,41 @@ _REMEDY = (
     "(`pip install -r requirements/gpu.txt`); `--provider cpu` measures on this machine as it is"
 )
 
+_REMEDY_BESIDE = (
+    "a GPU needs the NVIDIA driver of its machine, and the environment of another runtime its CUDA "
+    'libraries: docs/running.md, "On older GPUs"'
+)
 
-def require_provider(provider: Provider) -> None:
+
+def require_provider(provider: Provider, python: Path | None = None) -> None:
     """Return if ``provider`` runs a graph here; else raise CapabilityError saying what is missing.
 
-    For CUDA a tiny graph is really run on the GPU, in a process of its own.
+    For CUDA a tiny graph is really run on the GPU, in a process of its own, under ``python``: the
+    interpreter of another runtime's environment; None: this one.
     """
-    missing = _missing(provider)
+    missing = _missing(provider, python)
     if missing:
         raise CapabilityError(
             f"provider {provider}: demanded a usable GPU; this machine lacks "
-            f"{'; '.join(missing)}: {_REMEDY}"
+            f"{'; '.join(missing)}: {_REMEDY if python is None else _REMEDY_BESIDE}"
         )
 
 
 def usable_providers() -> tuple[Provider, ...]:
     """List the providers that run a graph here."""
     every: tuple[Provider, ...] = ("cpu", "cuda")
-    return tuple(provider for provider in every if not _missing(provider))
+    return tuple(provider for provider in every if not _missing(provider, None))
 
 
 @functools.cache
-def _missing(provider: Provider) -> tuple[str, ...]:
-    return () if provider == "cpu" else _probe_cuda()
+def _missing(provider: Provider, python: Path | None) -> tuple[str, ...]:
+    return () if provider == "cpu" else _probe_cuda(python)
 
 
-def _probe_cuda() -> tuple[str, ...]:
+def _probe_cuda(python: Path | None) -> tuple[str, ...]:
     try:
         probe = subprocess.run(
-            [sys.executable, "-P", "-m", _PROBE],
+            command_here(_PROBE) if python is None else command_in(python, _PROBE),
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -24,9 +24,13 @@ _PACKAGES = (
     "numpy",
     "onnx",
     "nvidia-cublas",
+    "nvidia-cublas-cu12",
     "nvidia-cuda-runtime",
+    "nvidia-cuda-runtime-cu12",
+    "nvidia-cudnn-cu12",
     "nvidia-cudnn-cu13",
     "nvidia-cufft",
+    "nvidia-cufft-cu12",
     "nvidia-ml-py",
     "psutil",
 )

@@ -35,16 +35,16 @@ class Host:
 
     ``runtime`` is the installed one; ``missing_runtimes`` maps those of the studies that are not
     there to the reason.
-    ``unusable`` maps a provider to the reason why this machine cannot run it; ``no_loadgen`` is why
-    it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a trial may use, None where
-    that is not known; ``no_pinning`` is why it cannot pin a trial to some of them; ``gpus`` is how
-    many CUDA shows, None where that is not known.
+    ``no_cuda`` maps a runtime to the reason why this machine cannot run CUDA under it;
+    ``no_loadgen`` is why it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a
+    trial may use, None where that is not known; ``no_pinning`` is why it cannot pin a trial to some
+    of them; ``gpus`` is how many CUDA shows, None where that is not known.
     """
 
     hardware: str
     runtime: str
     producer: str
-    unusable: Mapping[Provider, str]
+    no_cuda: Mapping[str, str]
     missing_runtimes: Mapping[str, str] = field(default_factory=dict)
     no_loadgen: str | None = None
     cpus: int | None = None
@@ -255,9 +255,9 @@ def _trial_or_reason(
         return LeftOut(work.model.id, "the model has no graph: it is priced from its FLOPs")
     if work.batch_size is None:
         return LeftOut(work.title, f"the model's spec has no table [{work.mode}]")
-    if work.provider in host.unusable:
-        what = f"{work.model.id} {work.mode} {work.provider}"
-        return LeftOut(what, host.unusable[work.provider])
+    runtime = work.variant.runtime or host.runtime
+    if work.provider == "cuda" and runtime in host.no_cuda:
+        return LeftOut(f"{work.model.id} {work.mode} {work.provider}", host.no_cuda[runtime])
     if reason := _undoable(host, work, work.batch_size):
         return LeftOut(work.title, reason)
     if reason := unmet(study, work.provider, work.load, host.gpus):
@@ -275,7 +275,7 @@ def _trial_or_reason(
         session=session_settings(study, variant, work.provider),
         input_copy=study.input_copy,
         seed=study.seed,
-        runtime=variant.runtime or host.runtime,
+        runtime=runtime,
         other_runtime=variant.runtime not in (None, host.runtime),
         producer=host.producer,
         graph_sha256=graphs[work.model.id],

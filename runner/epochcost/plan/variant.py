@@ -56,7 +56,7 @@ def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
     """Why no machine runs this variant; None where it can."""
     if variant.precision == "tf32" and provider == "cpu":
         return "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32"
-    if provider == "cuda" and variant.runtime is not None and not _knows_cuda(variant.runtime):
+    if provider == "cuda" and variant.runtime is not None and not knows_cuda(variant.runtime):
         return f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA"
     if mode == "training" and variant.precision not in _TRAINED_IN:
         return (
@@ -65,7 +65,8 @@ def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
     return None
 
 
-def _knows_cuda(runtime: str) -> bool:
+def knows_cuda(runtime: str) -> bool:
+    """Whether a runtime is of the builds that know CUDA."""
     return runtime.startswith("onnxruntime-gpu==")
 
 

@@ -53,7 +53,8 @@ class Gpu(Record):
 
     Clocks are the highest that it may take; what they were during a trial stands in its
     ``Conditions``. ``mig``: whether the device is partitioned.
-    ``pci_address`` is where it sits, by which ``Conditions.devices`` names it.
+    ``pci_address`` is where it sits, by which ``Conditions.devices`` names it;
+    ``compute_capability`` is NVIDIA's major.minor.
     """
 
     name: str | None
@@ -65,6 +66,7 @@ class Gpu(Record):
     ecc: bool | None = None
     mig: bool | None = None
     pci_address: str | None = None
+    compute_capability: str | None = None
 
 
 class Processor(Record):

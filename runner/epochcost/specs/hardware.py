@@ -17,7 +17,13 @@ from epochcost.specs.base import (
     Spec,
     Text,
     Unconfirmed,
+    matching,
 )
+
+# As NVIDIA writes it; no number, for 10.0 is later than 9.0 and not the same as 10.
+Capability = Annotated[
+    str, matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
+]
 
 
 class Accelerator(Spec):
@@ -25,6 +31,14 @@ class Accelerator(Spec):
 
     name: Text = Field(description="Make and form of the device.", examples=["V100 SXM2 (16 GB)"])
     count: PositiveInt = Field(1, description="Devices in the machine.", examples=[8])
+    compute_capability: Capability | None = Field(
+        None,
+        description=(
+            "NVIDIA's compute capability, by which packages of ONNX Runtime have kernels for the "
+            "device or not."
+        ),
+        examples=["8.9"],
+    )
     memory_gib: Positive | None = Field(
         None, description="Memory of one device, in GiB.", examples=[16]
     )
@@ -50,9 +64,7 @@ class Accelerator(Spec):
 class Hardware(NamedSpec):
     """One kind of machine: what it is made of, and what it draws."""
 
-    name: Text = Field(
-        description="What people call the machine.", examples=["AWS p3.2xlarge (V100)"]
-    )
+    name: Text = Field(description="What people call the machine.", examples=["AWS g6.xlarge (L4)"])
     provider: Text = Field(
         description="Who rents it out, or where it stands.", examples=["AWS EC2"]
     )

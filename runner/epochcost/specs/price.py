@@ -88,12 +88,12 @@ class Price(NamedSpec):
     """
 
     hardware: Identifier = Field(
-        description="The machine that it buys, by its id in hardware/.", examples=["p3.2xlarge"]
+        description="The machine that it buys, by its id in hardware/.", examples=["g6.xlarge"]
     )
     plan: Plan = Field(description="How it is paid for: rented by use, committed to, or owned.")
     provider: Text = Field(description="Who asks the price.", examples=["AWS EC2"])
     sku: Text | None = Field(
-        None, description="The provider's own name for what is sold.", examples=["p3.2xlarge"]
+        None, description="The provider's own name for what is sold.", examples=["g6.xlarge"]
     )
     region: Text | None = Field(
         None,

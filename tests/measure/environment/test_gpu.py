@@ -19,6 +19,7 @@ def test_every_field_is_read() -> None:
             "nvmlDeviceGetMaxClockInfo": 1980,
             "nvmlDeviceGetEccMode": (1, 1),
             "nvmlDeviceGetMigMode": (0, 1),
+            "nvmlDeviceGetCudaComputeCapability": (9, 0),
             "nvmlDeviceGetPciInfo": place("00000000:17:00.0"),
         }
     )
@@ -35,6 +36,7 @@ def test_every_field_is_read() -> None:
                 ecc=True,
                 mig=False,
                 pci_address="00000000:17:00.0",
+                compute_capability="9.0",
             ),
         ),
         None,

@@ -55,6 +55,7 @@ def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
     limit = answer(library, library.nvmlDeviceGetEnforcedPowerLimit, board)
     ecc = answer(library, library.nvmlDeviceGetEccMode, board)
     mig = answer(library, library.nvmlDeviceGetMigMode, board)
+    capability = answer(library, library.nvmlDeviceGetCudaComputeCapability, board)
     return Gpu(
         name=text(answer(library, library.nvmlDeviceGetName, handle)),
         memory_bytes=int(memory.total) or None if memory is not None else None,
@@ -66,6 +67,7 @@ def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
         ecc=bool(ecc[0]) if ecc is not None else None,
         mig=bool(mig[0]) if mig is not None else None,
         pci_address=pci_address(library, gpu),
+        compute_capability=None if capability is None else ".".join(map(str, capability)),
     )
 
 
