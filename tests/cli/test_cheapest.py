@@ -174,6 +174,17 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
     assert priced.chosen(*arguments) == hardware
 
 
+def test_a_budget_alone_asks_for_the_fastest(priced: Shell) -> None:
+    """The answer says so, and lists the choices in that order."""
+    _, out, _ = priced.run("--model", "tiny", "--budget", "15USD")
+    assert out.startswith("Choices for a full training of tiny for at most $15.00, fastest first\n")
+    assert out.index("The rapid ") < out.index("The quick ") < out.index("The slow ")
+    got = priced.json("--budget", "15USD")
+    assert [one["cost"] for one in got["candidates"]] == ["20", "12", "10"]
+    assert (got["order"], got["choice"]) == ("fastest", 1)
+    assert priced.json()["order"] == "cheapest"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -263,6 +274,19 @@ def test_measured_and_assumed(shell: Shell) -> None:
     assert "most of that because of its utilisation." in out
     assert "Its price is assumed and nobody's price list." in out
     assert "Nothing else can be compared with it." in out
+
+
+def test_samples_that_bound_nothing_from_below(shell: Shell) -> None:
+    """Two scattered samples have no low end: that is said, with the command that finds one."""
+    shell.machine("slow", "1")
+    scattered = make_result(model="tiny", batch_size=4, samples=(0.01, 0.9), hardware="slow")
+    store_results(shell.root, [scattered])
+    code, out, _ = shell.run("--model", "tiny")
+    assert code == 0
+    assert "e-1" not in out
+    assert "How sure: it costs at most $" in out
+    assert "with `epochcost run --model tiny --batch-size 4 --rounds 3`" in out
+    assert shell.json()["candidates"][0]["low"] is None
 
 
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:

@@ -98,3 +98,11 @@ def test_a_rounding_of_equal_samples_is_mended() -> None:
 def test_floats_become_their_shortest_decimal(seconds: float) -> None:
     """The decimal reads back as the same float, and 0.1 is a tenth."""
     assert float(Time.measured(seconds, seconds, seconds).mean) == seconds
+
+
+def test_an_interval_without_a_low_end_has_words_of_its_own() -> None:
+    """What a few scattered samples leave open below is never shown as an amount."""
+    ends = ("1e-16", "20", "578.1"), ("19", "20", "21"), ("20", "20", "20"), ("0", "0", "0")
+    found = [Estimate(*map(Decimal, one), "USD", "p", assumed=False) for one in ends]
+    assert [one.between for one in found] == ["at most $578.10", "$19.00 to $21.00", "", ""]
+    assert [one.bounded for one in found] == [False, True, True, True]

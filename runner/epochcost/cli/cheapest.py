@@ -148,9 +148,10 @@ def _words(one: Candidate[Offer]) -> str:
 def _show(answer: Answer) -> None:
     from epochcost.cli.cheapest_words import explanation
 
-    typer.echo(f"Choices for {answer.demand.words}\n")
+    order = "fastest" if answer.demand.fastest else "cheapest"
+    typer.echo(f"Choices for {answer.demand.words}, {order} first\n")
     header = ("machine", "software", "batch", "plan", "time", "cost", "lies between", "figures")
-    print_table(header, [_row(one) for one in answer.offers.candidates])
+    print_table(header, [_row(one) for one in answer.ordered])
     typer.echo("\n" + "\n".join(explanation(answer)))
     if answer.offers.unpriced:
         typer.echo("\nNot compared:")
@@ -160,9 +161,6 @@ def _show(answer: Answer) -> None:
 
 def _row(one: Candidate[Offer]) -> tuple[str, ...]:
     row, cost = one.key.row, one.cost
-    sure = "—"
-    if cost.low < cost.high:
-        sure = f"{money(cost.low, cost.currency)} to {money(cost.high, cost.currency)}"
     return (
         row.observed.machine.name,
         row.observed.software,
@@ -170,6 +168,6 @@ def _row(one: Candidate[Offer]) -> tuple[str, ...]:
         row.plan,
         seconds(float(one.seconds)),
         money(cost.mean, cost.currency),
-        sure,
+        cost.between or "—",
         row.mark,
     )

@@ -62,8 +62,13 @@ class Answer:
     batch: BatchChoice[Offer]
 
     @property
+    def ordered(self) -> tuple[Candidate[Offer], ...]:
+        """All that can be compared, the best by what is asked for first."""
+        found = self.offers.candidates
+        return tuple(sorted(found, key=lambda one: one.seconds)) if self.demand.fastest else found
+
+    @property
     def others(self) -> tuple[Candidate[Offer], ...]:
         """What else meets the demand, the next best first."""
-        met = (one for one in self.offers.candidates if self.demand.met_by(one))
-        others = tuple(one for one in met if one is not self.choice)
-        return tuple(sorted(others, key=lambda one: one.seconds)) if self.demand.fastest else others
+        met = (one for one in self.ordered if self.demand.met_by(one))
+        return tuple(one for one in met if one is not self.choice)

@@ -19,12 +19,13 @@ def as_json(answer: Answer) -> dict[str, Any]:
     """The whole answer as JSON's values; ``choice`` and the like are positions of candidates."""
     from epochcost.cost import frontier
 
-    listed, demand = answer.offers.candidates, answer.demand
+    listed, demand = answer.ordered, answer.demand
     place = {id(one): number for number, one in enumerate(listed)}
     best = {id(one) for one in frontier(listed)}
     return {
         "model": demand.model,
         "mode": demand.mode,
+        "order": "fastest" if demand.fastest else "cheapest",
         "deadline_seconds": _digits(demand.deadline_seconds),
         "budget": _digits(demand.budget),
         "choice": place[id(answer.choice)],
@@ -75,7 +76,7 @@ def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
         "batch_size": row.observed.batch_size,
         "seconds": plain(one.seconds),
         "cost": plain(cost.mean),
-        "low": plain(cost.low),
+        "low": plain(cost.low) if cost.bounded else None,
         "high": plain(cost.high),
         "currency": cost.currency,
         "price_as_of": str(one.key.job.price.as_of),

@@ -87,10 +87,10 @@ def _sureness(answer: Answer) -> Iterator[str]:
     if largest is None:
         yield "How sure: its time was published without an interval, and its price is taken as is."
     else:
-        ends = f"{money(choice.cost.low, choice.cost.currency)} to " + money(
-            choice.cost.high, choice.cost.currency
-        )
-        yield f"How sure: it costs {ends}, most of that because of its {_input(largest.name)}."
+        because = f"most of that because of its {_input(largest.name)}"
+        yield f"How sure: it costs {choice.cost.between}, {because}."
+    if not (choice.cost.bounded or choice.key.job.time.bounded):
+        yield f"Its samples are too few to bound it below: {_remedy(answer)}."
     if choice.key.job.price.plan == "spot" and choice.key.job.price.interruptions is None:
         yield "It may be taken back: no source says how often, and its list price leaves that out."
     if choice.cost.assumed:
@@ -99,6 +99,13 @@ def _sureness(answer: Answer) -> Iterator[str]:
         names = "; ".join(_name(one) for one in near[:_MOST_NAMES])
         more = f" and {len(near) - _MOST_NAMES} more" if len(near) > _MOST_NAMES else ""
         yield f"As cheap within what is known: {names}{more}."
+
+
+def _remedy(answer: Answer) -> str:
+    """What bounds the cost of a choice that a few scattered samples were taken of."""
+    size = answer.choice.key.row.observed.batch_size
+    command = f"epochcost run --model {answer.demand.model} --batch-size {size} --rounds 3"
+    return f"measure it longer on that machine, with `{command}`"
 
 
 def _batches(answer: Answer) -> Iterator[str]:

@@ -13,6 +13,10 @@ from epochcost.cost.totals import quoted_total, shared_total
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.units import money
+
+# A mean so many times its low end has none: a few scattered samples bound it from above only.
+WIDEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,11 @@ class Time:
         """Take a time known without an interval, such as one that a source prints."""
         return cls(seconds, seconds, seconds)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has a low end."""
+        return self.mean <= WIDEST * self.low
+
     def scaled(self, repetitions: int | Decimal) -> Time:
         """Repeat it so many times, one after the other."""
         with exact_arithmetic():
@@ -69,6 +78,19 @@ class Estimate:
     currency: str
     price_id: str
     assumed: bool
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has a low end."""
+        return self.mean <= WIDEST * self.low
+
+    @property
+    def between(self) -> str:
+        """The ends for people; empty where mean and ends are one."""
+        if self.low == self.high:
+            return ""
+        high = money(self.high, self.currency)
+        return f"{money(self.low, self.currency)} to {high}" if self.bounded else f"at most {high}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,10 +145,8 @@ def _mean(row: Row, goal: Goal) -> Decimal:
 def _figures(row: Row, goal: Goal, limit: BudgetLimit) -> str:
     estimate = row.estimate(goal)
     assert estimate is not None, "rows that fit have a cost"
-    low, mean, high = (
-        money(amount, estimate.currency) for amount in (estimate.low, estimate.mean, estimate.high)
-    )
-    between = f" ({low} to {high})" if low != high else ""
+    mean = money(estimate.mean, estimate.currency)
+    between = f" ({estimate.between})" if estimate.between else ""
     doubt = ", which reaches beyond the limit" if _straddles(estimate, limit) else ""
     where = f"{row.observed.machine.hardware}, batch {row.observed.batch_size}"
     price = f"{row.price.id}{' (assumed)' if row.assumed else ''}" if row.price else "no price"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
+from epochcost.cost.estimate import WIDEST
 from epochcost.report.figures.parts import symbol
 from epochcost.report.kinds import Asked, Way
 from epochcost.report.observations import Observation
@@ -30,8 +31,8 @@ _WAYS: dict[Way, str] = {
     "requests": "million inferences, one by one",
     "bulk": "million inferences in bulk",
 }
-# Of an interval of a factor; wider ones come from two or three scattered samples.
-_WIDEST = 1000
+# Of an interval that two or three scattered samples give.
+_UNBOUNDED = "too few samples to bound it"
 SHAPES = {
     "measured": "○",
     "measured, price assumed": "□",
@@ -95,6 +96,8 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
     """The half width of the 95 % interval, the wider side; empty where there is none."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
+    if not value.bounded:
+        return _UNBOUNDED
     half = max(value.high - value.mean, value.mean - value.low) / value.mean * 100
     return f"± {max(half, Decimal('0.1')):.1f} %"
 
@@ -108,8 +111,8 @@ def times_range(factor: Bounded) -> str:
     """The interval of a factor; empty where it has none, and said where it tells nothing."""
     if factor.low == factor.high:
         return ""
-    if factor.high > _WIDEST * factor.low:
-        return "too few samples to bound it"
+    if factor.high > WIDEST * factor.low:
+        return _UNBOUNDED
     return f"{factor.low:.3g} to {factor.high:.3g}"
 
 
