@@ -13,6 +13,7 @@ import pytest
 
 from graph_text import model_of_text, run
 
+FAULTS = Path(__file__).parents[1] / "faults"
 MODEL = (
     "g (float[batch,4] x) => (float[batch,3] logits) "
     "<float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> { logits = MatMul(x, w) }"
@@ -102,6 +103,7 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
         ([], 1, "batch"),
         (["--dim", "batch"], 1, "name=value"),
         (["--dim", "batch=many"], 1, "demanded a size"),
+        (["--dim", "batch=8", "--dim", "batch=9"], 1, "'batch' twice"),
         (["--dim", "batch=8", "--wrt", "v"], 1, "--wrt 'v' is unknown"),
         (["--dim", "batch=8", "--carry", "x=logits"], 1, "demanded one shape"),
         (["--dim", "bach=8"], 1, "did you mean 'batch'"),
@@ -148,3 +150,11 @@ def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [carried["input"] for carried in told["carried"]] == ["b"]
+
+
+def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
+    """A classifier of scikit-learn trains on its probabilities, whatever makes its label."""
+    path = FAULTS / "sk_mlp.onnx"
+    given = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
+    done = train_graph(path, *given, "-o", tmp_path / "step.onnx")
+    assert done.returncode == 0, done.stderr

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import onnx
+
+
+def pruned(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
+    """A copy that yields these of the model's outputs, without what only the others need.
+
+    Inputs stay, so that what is fed does not depend on what is asked for.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    graph = copy.graph
+    for place in reversed(range(len(graph.output))):
+        if graph.output[place].name not in outputs:
+            del graph.output[place]
+    nodes = live_nodes(graph.node, outputs)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return copy
 
 
 def relabelled(nodes: Sequence[onnx.NodeProto], labels: Mapping[str, str]) -> list[onnx.NodeProto]:

@@ -24,7 +24,7 @@ from epochcost.autodiff.losses import LossFunction
 from epochcost.autodiff.mixed import Precision, mixed_of
 from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
 from epochcost.autodiff.spelling import respelled
-from epochcost.autodiff.terms import Objective, Term, objective, terms_of
+from epochcost.autodiff.terms import Objective, Term, asked_for, objective, terms_of
 from epochcost.autodiff.training_mode import in_inference_mode, in_training_mode
 from epochcost.autodiff.unrolled import write_out
 from epochcost.autodiff.update import Carried, Move, clipped, emptied, summed, updates
@@ -151,7 +151,8 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     undecayed = matching("no_weight_decay", no_weight_decay, everything)
     trainable = [name for name in everything if name not in frozen]
     mixed = mixed_of(precision, [*everything, *held])
-    forward = open_model(in_training_mode(respelled(model), seed), dimensions, provider, mixed)
+    asked = respelled(asked_for(model, terms, (carry or {}).values()))
+    forward = open_model(in_training_mode(asked, seed), dimensions, provider, mixed)
     op = forward.op
     batched = train_on_batches(op, held, frozen)
     run_in_blocks(op)

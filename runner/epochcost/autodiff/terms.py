@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from epochcost.autodiff.builder import Value
+import onnx
+
+from epochcost.autodiff.builder import FLOAT_TYPES, Value
 from epochcost.autodiff.choices import chosen, unknown
 from epochcost.autodiff.forward import Forward, names
 from epochcost.autodiff.losses import LOSSES, Loss, LossFunction
+from epochcost.autodiff.prune import pruned
 from epochcost.errors import ModelError
 
 
@@ -56,6 +59,20 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
             )
         return tuple(loss)
     return (Term(loss, output),)
+
+
+def asked_for(
+    model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
+) -> onnx.ModelProto:
+    """The model without what serves neither a term nor a ``carried`` output.
+
+    A model that lacks such an output stays whole, so that an error can name what it has.
+    """
+    floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
+    only = floats[0] if len(floats) == 1 else None
+    wanted = {term.output or only for term in terms} | set(carried)
+    known = {value.name for value in model.graph.output}
+    return pruned(model, wanted) if wanted <= known else model
 
 
 def objective(forward: Forward, terms: Sequence[Term]) -> Objective:

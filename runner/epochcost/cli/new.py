@@ -11,7 +11,7 @@ import typer
 
 from epochcost.cli import new_model
 from epochcost.cli.completion import ids
-from epochcost.cli.questions import answered, asked, typed
+from epochcost.cli.questions import answered, asked, pairs, typed
 
 if TYPE_CHECKING:
     from epochcost.results.records import Environment, Gpu
@@ -163,7 +163,7 @@ def _provider_of(machine: str) -> str | None:
 def _owned_values(options: list[str]) -> dict[str, Any]:
     from epochcost.specs.schema import schema_of
 
-    given = dict(option.partition("=")[::2] for option in options)
+    given = pairs("--owned", options, "years=4")
     keys = schema_of("prices")["properties"]["owned"]["properties"]
     texts = {key: given.pop(key, None) for key in _OWNED} | given
     return {

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcost.cli.questions import answered, asked
-from epochcost.errors import InputError, UsageError
+from epochcost.cli.questions import answered, asked, pairs
+from epochcost.errors import InputError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -61,8 +61,8 @@ def model(
         "source": source,
     }
     values = answered("models", given)
-    values["dimensions"] = _sizes(loaded, inputs, _pairs("--dim", dim or [])) or None
-    sizes = _pairs("--vocabulary", vocabulary or [])
+    values["dimensions"] = _sizes(loaded, inputs, _whole_numbers("--dim", dim or [])) or None
+    sizes = _whole_numbers("--vocabulary", vocabulary or [])
     values["inputs"] = [_input(data_input, sizes) for data_input in inputs]
     values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
     values["inference"] = {"batch_sizes": [1, 8, 32]}
@@ -76,12 +76,12 @@ def model(
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
 
-def _pairs(option: str, texts: Sequence[str]) -> dict[str, int]:
-    pairs = [text.partition("=") for text in texts]
-    for name, _, size in pairs:
-        if not name or not size.isdecimal() or not int(size):
-            raise UsageError(f"{option}: demanded name=size, such as sequence=128; got {name!r}")
-    return {name: int(size) for name, _, size in pairs}
+def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
+    given = pairs(option, texts, "sequence=128")
+    for name, size in given.items():
+        if not size.isdecimal() or not int(size):
+            raise InputError(f"{option}: demanded a whole number, {name}=128; got {name}={size}")
+    return {name: int(size) for name, size in given.items()}
 
 
 def _sizes(
@@ -100,7 +100,7 @@ def _sizes(
 
 def _asked_size(option: str, name: str) -> int:
     text = asked(option, f"The size of {name}, as in --{option} {name}=128.")
-    return _pairs(f"--{option}", [f"{name}={text}"])[name]
+    return _whole_numbers(f"--{option}", [f"{name}={text}"])[name]
 
 
 def _input(data_input: DataInput, sizes: dict[str, int]) -> dict[str, Any]:

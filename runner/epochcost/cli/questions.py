@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import typer
 
-from epochcost.errors import UsageError
+from epochcost.errors import InputError, UsageError
 
 
 def answered(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:
@@ -40,6 +40,19 @@ def asked(key: str, question: str, default: str | None = None) -> str:
         option = "--" + key.replace("_", "-")
         raise UsageError(f"{option}: demanded where nobody can be asked; got none")
     return default
+
+
+def pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
+    """What a repeatable option of the form name=value says; InputError unless each name is new."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            raise InputError(f"{option}: demanded name=value, such as {example}; got {text!r}")
+        if name in found:
+            raise InputError(f"{option}: demanded each name once; got {name!r} twice")
+        found[name] = value
+    return found
 
 
 def typed(text: str, property_: Mapping[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from epochcost.cli.questions import pairs
 from epochcost.errors import CapabilityError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def train_graph(
 ) -> None:
     """Write the training step of a model as one ONNX graph, and its first values beside it."""
     from epochcost.autodiff import evaluation_graph, training_step
+    from epochcost.autodiff.terms import asked_for, terms_of
     from epochcost.graphs.counting import flops
     from epochcost.graphs.loading import load_model
 
@@ -81,11 +83,12 @@ def train_graph(
         seed=seed,
         clip_norm=clip_norm,
         provider=provider,
-        carry=_pairs("--carry", carry or ()),
+        carry=pairs("--carry", carry or (), "h0=hn"),
         precision=precision,
         checkpoint=checkpoint,
     )
-    forward = evaluation_graph(loaded, loss=loss, output=output, dimensions=dimensions)
+    asked = asked_for(loaded, terms_of(loss, output))
+    forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
     told = _as_json if form == "json" else _as_text
     typer.echo(told(_Written(step, flops(forward), model, destination)))
@@ -114,20 +117,11 @@ class _Written:
 
 
 def _dimensions(options: Sequence[str]) -> dict[str, int]:
-    sizes = _pairs("--dim", options)
+    sizes = pairs("--dim", options, "batch=32")
     for name, size in sizes.items():
         if not size.isdecimal():
             raise InputError(f"--dim: demanded a size, such as {name}=32; got {name}={size}")
     return {name: int(size) for name, size in sizes.items()}
-
-
-def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    for name, _, value in pairs:
-        if not name or not value:
-            example = "batch=32" if option == "--dim" else "h0=hn"
-            raise InputError(f"{option}: demanded name=value, such as {example}; got {name!r}")
-    return {name: value for name, _, value in pairs}
 
 
 def _frozen(model: ModelProto, freeze: list[str], wrt: list[str]) -> list[str]:
