@@ -15,6 +15,7 @@ from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.loading import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
+FAULTS = Path(__file__).parents[1] / "faults"
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 
 
@@ -160,3 +161,32 @@ def test_float_values_are_not_taken_for_shapes() -> None:
         " both = Concat <axis = 0> (x, x) y = Add(both, column) }"
     )
     assert shapes(bind_dimensions(model, {}))["y"] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "call"),
+    [
+        ("ConstantOfShape", "ConstantOfShape(long)"),
+        ("Expand", "Expand(one, long)"),
+        ("Tile", "Tile(ones, long)"),
+        ("Pad", "Pad(ones, ends)"),
+        ("OneHot", "OneHot(ones, many, values)"),
+        ("Range", "Range(one, many, one)"),
+    ],
+)
+def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> None:
+    """Operators whose outputs outgrow their inputs, of constants alone: nothing is computed."""
+    text = (
+        "g (float[3] x) => (float[3] y) <int64[1] long = {268435456}, int64 many = {268435456}, "
+        "int64[2] ends = {0, 268435456}, int64[1] ones = {1}, int64 one = {1}, "
+        f"int64[2] values = {{0, 1}}> {{ t = {call} c = Cast<to = 1>(t) "
+        "s = ReduceSum<keepdims = 0>(c) y = Add(x, s) }"
+    )
+    with pytest.raises(ModelError, match=f"{op_type} makes 268435"):
+        bind_dimensions(parsed(text), {})
+
+
+def test_a_long_range_of_a_file_is_refused() -> None:
+    """The committed file of 238 bytes asks for a range of two gibibytes."""
+    with pytest.raises(ModelError, match="Range makes 268435456"):
+        bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})

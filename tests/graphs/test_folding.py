@@ -94,3 +94,14 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
         "{ c = Reshape(a, b) d = Cast <to = 7> (c) y = Add(d, x) }"
     )
     assert operators(folded(model)) == ["Reshape", "Cast", "Add"]
+
+
+def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
+    """Thirty Ifs in each other, whose branches all call their value the same, stay small."""
+    branch = "{ o = Relu(x) }"
+    for _ in range(29):
+        taken, other = f"t () => (float[3] o) {branch}", "e () => (float[3] o) { o = Neg(x) }"
+        branch = f"{{ o = If(c) <then_branch = {taken}, else_branch = {other}> }}"
+    model = model_of_text(f"g (float[3] x) => (float[3] o) <bool c = {{1}}> {branch}")
+    names = [name for node in folded(model).graph.node for name in node.output]
+    assert max(map(len, names)) < 500

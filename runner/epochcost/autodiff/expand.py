@@ -36,7 +36,7 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
     """A copy in which each such node calls a local function with the body for its inputs."""
-    local = shape_inference.infer_shapes(model, data_prop=True)
+    local = shape_inference.infer_shapes(model)
     types = _types(local.graph)
     for node in local.graph.node:
         if _has_only_a_body(node, versions):

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper, shape_inference
 
 Array = NDArray[Any]
+# A part is a node: what has more of them stays a sequence.
+_MOST_PARTS = 4096
 
 
 def without_split_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with every split that is read at known places written as Split."""
     if not any(node.op_type == "SplitToSequence" for node in model.graph.node):
         return model
-    typed = shape_inference.infer_shapes(model, data_prop=True)
+    typed = shape_inference.infer_shapes(model)
     constants, readers = _constants(typed.graph), _readers(typed.graph.node)
     types = {info.name: info.type for info in [*typed.graph.input, *typed.graph.value_info]}
     replaced: dict[str, list[onnx.NodeProto]] = {}
@@ -64,7 +66,9 @@ def _sizes(
         return None if split is None else [int(size) for size in split]
     length = _length(types.get(node.input[0]), attributes.get("axis", 0))
     step = int(split)
-    return None if length is None else [min(step, length - at) for at in range(0, length, step)]
+    if length is None or step <= 0 or length > step * _MOST_PARTS:
+        return None
+    return [min(step, length - at) for at in range(0, length, step)]
 
 
 def _length(kind: onnx.TypeProto | None, axis: int) -> int | None:

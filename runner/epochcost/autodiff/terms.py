@@ -69,7 +69,7 @@ def asked_for(
     A model that lacks such an output stays whole, so that an error can name what it has.
     """
     floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
-    only = floats[0] if len(floats) == 1 else None
+    only = floats[0] if len(floats) == 1 else ""
     wanted = {term.output or only for term in terms} | set(carried)
     known = {value.name for value in model.graph.output}
     return pruned(model, wanted) if wanted <= known else model

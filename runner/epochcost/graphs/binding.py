@@ -7,13 +7,16 @@ buffers, counts.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
 from epochcost.errors import ModelError
+from epochcost.graphs.execution import reads
 from epochcost.graphs.folding import folded
 from epochcost.graphs.tensors import (
+    FLOATS,
     MAX_ELEMENTS,
     check_declarations,
     declared_values,
@@ -21,6 +24,8 @@ from epochcost.graphs.tensors import (
     one_line,
 )
 
+# Half a gibibyte in float32.
+MAX_CONSTANT_ELEMENTS = 2**27
 _REFUSALS = (onnx.shape_inference.InferenceError, ValueError, TypeError, RuntimeError)
 
 
@@ -46,6 +51,7 @@ def bind_dimensions(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.Mo
     inferred = _infer(folded(bound))
     check_declarations(inferred)
     _check_static(inferred)
+    _check_constants(inferred.graph)
     return inferred
 
 
@@ -98,25 +104,14 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Shapes by onnx's inference, by what it knows of values where that helps.
+    """Shapes by onnx's inference, by types alone: what values say is folded before.
 
-    onnx 1.23.2 takes float values of rank two and more for shapes, and refuses to add those of
-    different lengths: what it says then is heard only if it says so without values too.
+    Asked for values too, onnx 1.23.2 writes down whole tensors, however long.
     """
     try:
-        return _inferred(model, by_value=True)
-    except _REFUSALS:
-        pass
-    try:
-        return _inferred(model, by_value=False)
+        return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except _REFUSALS as error:
         raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
-
-
-def _inferred(model: onnx.ModelProto, *, by_value: bool) -> onnx.ModelProto:
-    return onnx.shape_inference.infer_shapes(
-        model, check_type=True, strict_mode=True, data_prop=by_value
-    )
 
 
 def _check_static(model: onnx.ModelProto) -> None:
@@ -127,6 +122,26 @@ def _check_static(model: onnx.ModelProto) -> None:
                 raise ModelError(
                     f"tensor {name!r}: demanded a shape known before the run; that of the "
                     f"{node.op_type!r} which makes it depends on data or cannot be inferred"
+                )
+
+
+def _check_constants(graph: onnx.GraphProto) -> None:
+    """Refuse tensors that depend on nothing and yet are huge: any runtime computes them at once."""
+    sizes = {
+        value.name: math.prod(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+        for value in declared_values(graph)
+    }
+    moving = {value.name for value in graph.input}
+    moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOATS}
+    for node in graph.node:
+        if not moving.isdisjoint(reads(node)):
+            moving.update(node.output)
+            continue
+        for name in node.output:
+            if sizes.get(name, 0) > MAX_CONSTANT_ELEMENTS:
+                raise ModelError(
+                    f"tensor {name!r}: demanded at most 2**27 elements of what depends on no "
+                    f"input; {node.op_type} makes {sizes[name]} of constants alone"
                 )
 
 

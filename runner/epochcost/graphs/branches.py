@@ -8,17 +8,17 @@ import onnx
 from onnx import helper
 
 
-def branch_nodes(node: onnx.NodeProto, condition: bool) -> Iterator[onnx.NodeProto]:
+def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
     """The branch taken, as nodes of the surrounding graph, which yield the If's own outputs.
 
-    Values of the branch get names that begin with the If's first output, since two branches may
-    use the same.
+    ``number`` tells it from other branches, which may use the same names: values get it as an end.
+    Names of what surrounds the branch would double with each If in it that hides its parent's.
     """
     taken = "then_branch" if condition else "else_branch"
     [branch] = (attribute.g for attribute in node.attribute if attribute.name == taken)
     own = [tensor.name for tensor in branch.initializer]
     own += [name for child in branch.node for name in child.output if name]
-    names = {name: f"{node.output[0]}/{name}" for name in own}
+    names = {name: f"{name}/branch_{number}" for name in own}
     for tensor in branch.initializer:
         yield helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
     for child in branch.node:

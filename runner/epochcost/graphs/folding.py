@@ -19,20 +19,13 @@ from onnx.reference import ReferenceEvaluator
 
 from epochcost.graphs import contrib
 from epochcost.graphs.branches import branch_nodes
+from epochcost.graphs.tensors import FLOATS
 
 Array = NDArray[Any]
 # Shapes, indices and small masks; what is larger costs the file more than it saves the run.
 MAX_FOLDED_ELEMENTS = 4096
 # Shape inference reads values of constants where they are shapes, which are never longer.
 _MAX_SHAPE_CONSTANT = 64
-_FLOATS = frozenset(
-    {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.DOUBLE,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
-    }
-)
 _RANDOM = frozenset(
     {
         "Bernoulli",
@@ -80,7 +73,9 @@ def _folded_nodes(
     for node in nodes:
         condition = known.arrays.get(node.input[0]) if node.op_type == "If" else None
         if condition is not None and condition.size == 1 and not node.domain:
-            yield from _folded_nodes(branch_nodes(node, bool(condition.item())), known, outputs)
+            known.branches += 1
+            taken = branch_nodes(node, bool(condition.item()), known.branches)
+            yield from _folded_nodes(taken, known, outputs)
         else:
             yield _replaced(node, known, outputs)
 
@@ -106,6 +101,7 @@ class _Known:
         graph = model.graph
         self._imports = list(model.opset_import)
         self._ir_version = model.ir_version
+        self.branches = 0  # how many an If has become
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
         self._types = {v.name: v.type for v in [*graph.input, *graph.value_info]}
@@ -116,7 +112,7 @@ class _Known:
         self.arrays: dict[str, Array] = {
             t.name: numpy_helper.to_array(t)
             for t in graph.initializer
-            if t.data_type not in _FLOATS and math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
+            if t.data_type not in FLOATS and math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
         }
 
     def infer(self, node: onnx.NodeProto) -> None:

@@ -11,16 +11,7 @@ import math
 import onnx
 
 from epochcost.graphs.metadata import METADATA_KEY
-from epochcost.graphs.tensors import declared_values, graphs
-
-_FLOATS = frozenset(
-    {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.DOUBLE,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
-    }
-)
+from epochcost.graphs.tensors import FLOATS, declared_values, graphs
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
 _INITIALIZERS_APART = 4
@@ -52,7 +43,7 @@ def weights_to_initializers(model: onnx.ModelProto) -> None:
     """
     graph = model.graph
     listed = any(entry.key == METADATA_KEY for entry in model.metadata_props)
-    if listed or any(tensor.data_type in _FLOATS for tensor in graph.initializer):
+    if listed or any(tensor.data_type in FLOATS for tensor in graph.initializer):
         return
     for node in filter(_is_weight, graph.node):
         tensor = graph.initializer.add()
@@ -67,4 +58,4 @@ def _is_weight(node: onnx.NodeProto) -> bool:
     if node.op_type != "Constant" or node.domain or len(node.attribute) != 1:
         return False
     tensor = node.attribute[0].t
-    return tensor.data_type in _FLOATS and math.prod(tensor.dims) > 1
+    return tensor.data_type in FLOATS and math.prod(tensor.dims) > 1

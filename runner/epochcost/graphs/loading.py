@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from epochcost.errors import ModelError
 from epochcost.graphs.external import load_external_data
 from epochcost.graphs.foreign import initializers_apart, open_dimensions, weights_to_initializers
+from epochcost.graphs.functions import check_calls
 from epochcost.graphs.tensors import check_tensors, one_line
 from epochcost.graphs.unfused import unfused
 
@@ -82,6 +83,7 @@ def _parse(data: bytes) -> onnx.ModelProto:
 
 def _check(model: onnx.ModelProto) -> None:
     _check_opsets(model)
+    check_calls(model)
     open_dimensions(model)
     try:
         onnx.checker.check_model(model)

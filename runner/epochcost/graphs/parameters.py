@@ -25,15 +25,7 @@ from epochcost.graphs.metadata import (
     listed_state,
 )
 from epochcost.graphs.running_statistics import running_statistics
-
-_FLOATS = frozenset(
-    {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.DOUBLE,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
-    }
-)
+from epochcost.graphs.tensors import FLOATS
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     return tuple(
         _stored(tensor)
         for tensor in model.graph.initializer
-        if tensor.data_type in _FLOATS and tensor.name not in statistics
+        if tensor.data_type in FLOATS and tensor.name not in statistics
     )
 
 
@@ -146,7 +138,7 @@ def _listed(
 
 def _weightless(value: DataInput, initial: Initial) -> Parameter:
     shape = tuple(size for size in value.shape if isinstance(size, int))
-    if shape != value.shape or value.elem_type not in _FLOATS:
+    if shape != value.shape or value.elem_type not in FLOATS:
         kind = onnx.TensorProto.DataType.Name(value.elem_type)
         raise ModelError(
             f"parameter {value.name!r}: demanded floats of a fixed shape; "

@@ -11,6 +11,15 @@ from epochcost.errors import ModelError
 
 # Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
 MAX_ELEMENTS = 2**40
+# The types of what can be trained.
+FLOATS = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+    }
+)
 _MAX_MESSAGE = 300
 _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
@@ -38,12 +47,18 @@ def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
         yield from _attributes(function.node)
 
 
-def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
+def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes and all those of the graphs nested in their attributes."""
     for node in nodes:
+        yield node
         for attribute in node.attribute:
-            yield attribute
             for graph in (attribute.g, *attribute.graphs):
-                yield from _attributes(graph.node)
+                yield from nested_nodes(graph.node)
+
+
+def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
+    for node in nested_nodes(nodes):
+        yield from node.attribute
 
 
 def stored_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
