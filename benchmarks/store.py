@@ -1,6 +1,6 @@
 """How long the stored results take to load and to join with prices, and whether that is linear.
 
-    python benchmarks/store.py [--results 10000]
+    python benchmarks/store.py [--results 10000] [--check]
 
 Makes results of the catalogue's models on its machines, as many hosts as are needed, with 30 to 400
 samples each (log-uniform), and writes them, one file each. Then an eighth, a quarter,
@@ -8,14 +8,14 @@ half and all of them are loaded and joined as the site does it: files read and c
 their intervals, warnings, a row for every price. "read" is opening the files and reading the bytes
 alone, which is part of "load" and all that a pack of many results in one file could save. Seconds
 are of the CPU (``time.process_time``), each size in a process of its own; the ratio is of all to an
-eighth, 8 where the time is linear.
+eighth, 8 where the time is linear. With ``--check``, all are checked by `epochcost check --results`
+instead: seconds of the clock and of the CPU, and the most memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
-import hashlib
 import itertools
 import random
 import resource
@@ -28,8 +28,10 @@ from pathlib import Path
 
 from made_trials import made_trial
 
+from epochcost.execute.plausibility import contradictions
 from epochcost.report.inputs import read_inputs
 from epochcost.report.rows import join
+from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import FORMAT_VERSION, dump_result
 from epochcost.results.records import (
     Conditions,
@@ -41,6 +43,7 @@ from epochcost.results.records import (
 )
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -56,28 +59,30 @@ def made(catalogue: Catalogue) -> Iterator[Result]:
     chance = random.Random(0)
     for host in itertools.count():
         for machine, batch, model in itertools.product(machines, _BATCHES, models):
-            yield _result(machine, model, batch, host, chance)
+            yield _result(catalogue.hardware[machine], model, batch, host, chance)
 
 
-def _result(machine: str, model: str, batch: int, host: int, chance: random.Random) -> Result:
+def _result(machine: Hardware, model: str, batch: int, host: int, chance: random.Random) -> Result:
     trial = made_trial(model, batch, "onnxruntime-gpu==1.31.1")
+    environment = _environment(host)
     return Result(
         format_version=FORMAT_VERSION,
         trial_id=trial.id,
         trial=trial,
-        hardware=machine,
+        hardware=machine.id,
         measurement=_measurement(batch, chance),
-        environment=_environment(hashlib.sha256(f"{machine} {host}".encode()).hexdigest()[:16]),
+        environment=environment,
+        contradictions=contradictions(machine, environment),
     )
 
 
 def _measurement(batch: int, chance: random.Random) -> Measurement:
     count = round(_FEWEST * (_MOST / _FEWEST) ** chance.random())
-    step = 0.01 * batch * chance.uniform(0.5, 2)
+    step = batch * chance.uniform(0.5, 2)
     samples = tuple(round(step * chance.lognormvariate(0, 0.05), 9) for _ in range(count))
     return Measurement(
         started_at=dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC),
-        wall_seconds=sum(samples) + 2,
+        wall_seconds=sum(samples) + sum(samples[:20]) + 2,
         warmup_seconds=samples[:20],
         samples_seconds=samples,
         stop_reason="precise",
@@ -96,13 +101,15 @@ def _measurement(batch: int, chance: random.Random) -> Measurement:
     )
 
 
-def _environment(fingerprint: str) -> Environment:
+def _environment(host: int) -> Environment:
+    """Hosts differ in their memory."""
+    memory_bytes = (8 + host) * 2**30
     return Environment(
-        fingerprint=fingerprint,
+        fingerprint=fingerprint("AMD EPYC", 1, 2, memory_bytes, ()),
         cpu="AMD EPYC",
         physical_cores=1,
         logical_cpus=2,
-        memory_bytes=2**33,
+        memory_bytes=memory_bytes,
         operating_system="Linux 6.1",
         python="3.11.2",
         runtime="onnxruntime-gpu==1.31.1",
@@ -152,21 +159,47 @@ def _subset(folder: Path, count: int) -> Path:
     return subset
 
 
+def checked(folder: Path) -> None:
+    """The command on all results of a folder; prints its last line and what it took."""
+    project = folder.parent
+    (project / "docs/data").mkdir(parents=True)
+    (project / "docs/data/results").symlink_to(folder)
+    for name in ("specs", "models"):
+        (project / name).symlink_to(ROOT / name)
+    program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [*program, "check", "--results"], cwd=project, capture_output=True, text=True, check=False
+    )
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(done.stderr.strip().splitlines()[-1])
+    print(
+        f"{time.perf_counter() - begun:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of the CPU, "
+        f"{used.ru_maxrss * 1024 / 1e6:.0f} MB"
+    )
+
+
 def main() -> None:
     """Write the results, and time each size in a fresh process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=int, default=10_000)
     parser.add_argument("--measure", nargs=2, metavar=("FOLDER", "COUNT"), help="one size")
+    parser.add_argument("--check", action="store_true", help="check them instead")
     options = parser.parse_args()
     if options.measure:
         measured(Path(options.measure[0]), int(options.measure[1]))
         return
     with tempfile.TemporaryDirectory() as scratch:
-        _run(Path(scratch) / "results", options.results)
+        folder = Path(scratch) / "results"
+        folder.mkdir()
+        if options.check:
+            write(folder, options.results)
+            checked(folder)
+        else:
+            _run(folder, options.results)
 
 
 def _run(folder: Path, most: int) -> None:
-    folder.mkdir()
     size = write(folder, most)
     print(f"{most} results, {size / most / 1e3:.1f} kB each")
     print(

@@ -16,6 +16,7 @@ from epochcost.execute.submissions import check_results
 from epochcost.execute.submitted_ceilings import ceiling_faults
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
 from epochcost.results.lock import exclusive
+from epochcost.results.records import Processor
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from kept_ceilings import ceiling, make_ceilings, with_own_fingerprint
@@ -88,6 +89,16 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
             {"environment": HOST.model_copy(update={"fingerprint": "0" * 16})},
             "fingerprint: demanded",
         ),
+        (
+            {
+                "environment": HOST.model_copy(
+                    update={"processor": Processor(highest_frequency_hertz=10**15)}
+                ),
+                "ceilings": (ceiling(1, 2e12, 1e10),),
+            },
+            "product_seconds: demanded at most 4.16e11",
+        ),
+        ({"provider": "cuda"}, "provider: demanded cpu, of which ceilings are measured"),
         ({"hardware": "nowhere"}, "demanded a machine with a spec; got 'nowhere'"),
     ],
 )

@@ -15,8 +15,8 @@ from epochcost.errors import InputError
 from epochcost.execute.submissions import CheckedResults, check_results, remarks_of
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.fingerprint import fingerprint
-from epochcost.results.format import dump_result
-from epochcost.results.records import Placement, Result
+from epochcost.results.format import dump_result, parse_result
+from epochcost.results.records import Conditions, Placement, Result
 from epochcost.results.store import ResultStore
 from epochcost.results.submission import MOST_BYTES
 from epochcost.specs.loader import load_catalogue
@@ -52,7 +52,10 @@ def sound(project: Path, **fields: Any) -> Result:
     placement = Placement(
         provider="CPUExecutionProvider", nodes_by_provider={"CPUExecutionProvider": {"Gemm": 3}}
     )
-    measurement = made.measurement.model_copy(update={"steps_taken": 80, "placement": placement})
+    watched = Conditions(seconds=0.7)
+    measurement = made.measurement.model_copy(
+        update={"steps_taken": 80, "placement": placement, "conditions": watched}
+    )
     host = made.environment
     digits = fingerprint(host.cpu, host.physical_cores, host.logical_cpus, 2**33, ())
     return made.model_copy(
@@ -96,6 +99,21 @@ def test_a_sound_result(project: Path) -> None:
     assert "the first result of local" in one.remarks
 
 
+def test_a_host_that_nobody_knows(project: Path) -> None:
+    """Beside results of the same machine, that of another host is for a person to look at."""
+    stored(project, sound(project))
+    other = sound(project, batch_size=64, samples=[one * 1.1 for one in STEPS])
+    host = other.environment.model_copy(update={"memory_bytes": 2**34})
+    digits = fingerprint(host.cpu, host.physical_cores, host.logical_cpus, 2**34, ())
+    host = host.model_copy(update={"fingerprint": digits})
+    path = stored(project, other.model_copy(update={"environment": host}))
+    (one,) = checked(project, path).submissions
+    assert f"the first result of local on the host {digits[:4]}" in one.remarks
+    assert any(
+        "on the host" in word for one in checked(project).submissions for word in one.remarks
+    )
+
+
 def _set(*keys: str, to: Any) -> Callable[[Document], None]:
     def change(document: Document) -> None:
         table = document
@@ -114,12 +132,41 @@ def _samples(change: Callable[[list[float]], list[float]]) -> Callable[[Document
     return changed
 
 
-def _rounds(document: Document) -> None:
-    """Two rounds at the same time."""
-    measured = document["measurement"]
-    one = {"started_at": measured["started_at"], "wall_seconds": 1.0, "warmup_steps": 0}
-    one |= {"samples": 30, "stop_reason": "precise", "steps_taken": 40}
-    measured["rounds"] = [one | {"warmup_steps": 1}, one]
+def _all_clocks(factor: float) -> Callable[[Document], None]:
+    """Every time that a result has of its samples is so many times shorter."""
+
+    def change(document: Document) -> None:
+        measured = document["measurement"]
+        measured["samples_seconds"] = [one / factor for one in measured["samples_seconds"]]
+        measured["conditions"]["seconds"] /= factor
+
+    return change
+
+
+def _reading(joules: float, seconds: float) -> Callable[[Document], None]:
+    reading = {"meter": "RAPL", "of": "cpu", "joules": joules, "seconds": seconds}
+    return _set("measurement", "energy", to={"readings": [reading]})
+
+
+def _nodes(operator: str, count: int) -> Callable[[Document], None]:
+    nodes = {"CPUExecutionProvider": {operator: count}}
+    return _set("measurement", "placement", "nodes_by_provider", to=nodes)
+
+
+def _rounds(minutes: int = 0, **changed: Any) -> Callable[[Document], None]:
+    """Two rounds so long apart, at once if not; ``changed`` are values of the second."""
+
+    def change(document: Document) -> None:
+        measured = document["measurement"]
+        one = {"wall_seconds": 0.75, "warmup_steps": 0, "conditions": {"seconds": 0.35}}
+        one |= {"samples": 30, "stop_reason": "precise", "steps_taken": 40}
+        first = one | {"started_at": measured["started_at"], "warmup_steps": 1}
+        first["wall_seconds"] = 0.9
+        measured["wall_seconds"] = 1.65
+        at = dt.datetime.fromisoformat(measured["started_at"]) + dt.timedelta(minutes=minutes)
+        measured["rounds"] = [first, one | {"started_at": at.isoformat()} | changed]
+
+    return change
 
 
 TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
@@ -127,18 +174,50 @@ TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
     "trial's id": (_set("trial_id", to="0" * 16), "demanded trial_id"),
     "another model": (_set("trial", "model", to="other"), "demanded trial_id"),
     "faster": (_samples(lambda one: [x / 1e5 for x in one]), "at least a microsecond a step"),
-    "too fast for the CPU": (_samples(lambda one: [x / 5e3 for x in one]), "FLOP/s, what this"),
+    "too fast for the CPU": (_all_clocks(5e3), "FLOP/s, what this"),
     "slower": (_samples(lambda one: [x * 10 for x in one]), "in all; got"),
-    "one long step": (_samples(lambda one: [*one[:-1], 1e300]), "in all; got"),
+    "one long step": (_samples(lambda one: [*one[:-1], 1e300]), "equal to 1000000000"),
     "no sample": (_samples(lambda _: []), "should have at least 2 samples"),
-    "negative": (_samples(lambda one: [-1.0, *one]), "greater than 0"),
+    "negative": (_samples(lambda one: [-1.0, *one]), "greater than or equal to 0.000000001"),
     "text for a number": (_set("measurement", "wall_seconds", to="fast"), "wall_seconds"),
     "fewer steps": (_set("measurement", "steps_taken", to=5), "steps_taken: demanded at least"),
     "the future": (_set("measurement", "started_at", to="2031-01-01T00:00:00Z"), "in the past"),
     "the past": (_set("measurement", "started_at", to="1970-01-01T00:00:00Z"), "from 2026-11-01"),
     "no zone": (_set("measurement", "started_at", to="2026-11-21T00:00:00"), "timezone"),
-    "the end of time": (_set("measurement", "wall_seconds", to=1e300), "in the past"),
-    "rounds at once": (_rounds, "rounds: demanded one after the other"),
+    "the end of time": (
+        _set("measurement", "wall_seconds", to=1e300),
+        "equal to 1000000000",
+    ),
+    "the last day": (
+        _set("measurement", "started_at", to="9999-12-31T23:59:59Z"),
+        "less than 2200-01-01",
+    ),
+    "a date as a number": (_set("measurement", "started_at", to=1795000000), "valid datetime"),
+    "scaled": (_samples(lambda one: [x / 2 for x in one]), "demanded at least 0.379"),
+    "scaled far": (_samples(lambda one: [x * 1e290 for x in one]), "less than or equal to"),
+    "stretched": (_samples(lambda one: [x * 1.3 for x in one]), "0.7 s of the sampling phase"),
+    "nobody watched": (_set("measurement", "conditions", to=None), "conditions: demanded how"),
+    "a slow phase": (_set("measurement", "wall_seconds", to=1.12), "after 0.5 s of warm"),
+    "a machine without memory": (_set("environment", "memory_bytes", to=None), "memory_bytes:"),
+    "energy of a star": (_reading(1e300, 0.6), "less than or equal to"),
+    "energy of a town": (_reading(1e9, 0.6), "joules: demanded at most 100,000 W"),
+    "energy of a day": (_reading(1e3, 86_400), "energy.seconds: demanded at most the 1.5 s"),
+    "format as text": (_set("format_version", to="2"), "format_version"),
+    "format as a decimal": (_set("format_version", to=2.0), "format_version"),
+    "a number as text": (_set("measurement", "wall_seconds", to="1.5"), "valid number"),
+    "a truth as a number": (_set("trial", "spinning", to=1), "valid boolean"),
+    "negative nodes": (_nodes("Gemm", -5), "greater than 0"),
+    "operators of nobody": (_nodes("Teleport", 3), "placement: demanded operators of ONNX"),
+    "no operator": (_nodes("<b>", 3), "match pattern"),
+    "a byte of memory": (_set("measurement", "peak_memory_bytes", to=1), "equal to 1048576"),
+    "a revision of f": (_set("environment", "revision", to="f" * 40), "the id of a commit"),
+    "a long decimal": (_set("trial", "budget_seconds", to="1e-999999999"), "40 digits"),
+    "a hidden setting": (_set("trial", "session", to={"tf32": True}), "beside the rest"),
+    "rounds at once": (_rounds(), "rounds: demanded one after the other"),
+    "a short round": (_rounds(1, wall_seconds=0.2), "demanded at least the 0.3 s of a round"),
+    "a round of another sum": (_rounds(1, wall_seconds=0.9), "the 1.8 s of all rounds"),
+    "a round of more steps": (_rounds(1, steps_taken=50), "the 90 of all rounds; got 80"),
+    "a round of a long phase": (_rounds(1, conditions={"seconds": 0.7}), "demanded at least 0.379"),
     "provider": (_set("measurement", "placement", "provider", to="CUDA"), "should have run there"),
     "nothing ran": (_set("measurement", "placement", "nodes_by_provider", to={}), "placement"),
     "runtime": (_set("environment", "runtime", to="onnxruntime==9.9.9"), "should have run under"),
@@ -276,5 +355,4 @@ def test_committed_results_are_sound() -> None:
 def test_the_form_is_the_writers(project: Path) -> None:
     """Reading and writing a sound file again changes no byte."""
     path = stored(project, sound(project))
-    (one,) = checked(project, path).submissions
-    assert dump_result(one.result) == path.read_bytes()
+    assert dump_result(parse_result(path.read_bytes(), path)) == path.read_bytes()

@@ -75,9 +75,9 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
         steal_share=0.0,
         frozen_seconds=0.5,
         throttles=(),
-        device_memory_bytes=5,
+        device_memory_bytes=5 * 2**20,
         device_memory_meter="NVML",
-        group_memory_bytes=7,
+        group_memory_bytes=7 * 2**20,
         unknown={"graphics_clock_hertz": "no GPU"},
     )
     busy = calm.model_copy(
@@ -85,7 +85,7 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
             "seconds": 3,
             "others_cpus": 1.0,
             "throttles": ("cpu-heat",),
-            "device_memory_bytes": 4,
+            "device_memory_bytes": 4 * 2**20,
             "group_memory_bytes": None,
         }
     )
@@ -96,7 +96,7 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
         steal_share=0.0,
         frozen_seconds=1.0,
         throttles=("cpu-heat",),
-        device_memory_bytes=5,
+        device_memory_bytes=5 * 2**20,
         device_memory_meter="NVML",
         group_memory_bytes=None,
         unknown={"graphics_clock_hertz": "no GPU"},

@@ -57,7 +57,7 @@ def _show_remarks(checked: CheckedResults) -> None:
 
 def _figures(one: Submission) -> str:
     """The statistics, computed anew from the raw samples."""
-    title = f"{one.result.trial.title} on {one.result.hardware}"
+    title = f"{one.title} on {one.hardware}"
     if one.summary is None:
         return f"{title}, under LoadGen"
     low, mean, high = (seconds(value) for value in _interval(one.summary))
@@ -80,8 +80,8 @@ def _result_as_json(one: Submission) -> dict[str, Any]:
     low, mean, high = _interval(one.summary) if one.summary else (None, None, None)
     return {
         "path": one.path.as_posix(),
-        "trial": one.result.trial.title,
-        "hardware": one.result.hardware,
+        "trial": one.title,
+        "hardware": one.hardware,
         "samples": one.summary.count if one.summary else 0,
         "mean_seconds": mean,
         "low_seconds": low,

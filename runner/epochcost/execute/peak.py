@@ -1,30 +1,62 @@
 """Whether a result claims more arithmetic a second than its machine can do.
 
 The work is counted from the model's graph, never from the result. Only what surely has to be
-computed counts: in training too, the forward pass alone.
+computed counts: in training too, the forward pass alone. What the machine can do comes from its
+spec and from the tables here; what a result says of its host can lower that and never raise it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from epochcost.errors import ModelError
 from epochcost.execute.binding import bound
+from epochcost.execute.plausibility import same_chip
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.results.records import Environment, Result
+from epochcost.results.submission_figures import MOST_CPUS
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.units import scientific
 
-# A core's two units of AVX-512 do a multiply and an add of 16 fp32 numbers each a cycle, and no
-# clock is above 6.2 GHz (Intel Core i9-14900KS). AMX does 2048 operations of int8 a cycle.
-FP32_FLOPS_A_CYCLE = 64
-_HIGHEST_CLOCK_HERTZ = 6.5e9
+
+class _Processor(NamedTuple):
+    """Fp32 operations that a core does a cycle at most, and the highest clock of any such chip."""
+
+    named: re.Pattern[str]
+    flops_a_cycle: int
+    highest_hertz: float
+
+
+def _processors(pattern: str, flops_a_cycle: int, highest_hertz: float) -> _Processor:
+    return _Processor(re.compile(pattern, re.IGNORECASE), flops_a_cycle, highest_hertz)
+
+
+# The first that a name fits. A multiply and an add in two units of 16 numbers are 64 operations, of
+# 8 numbers 32; clocks are those of the fastest chip of a family by its maker's list: EPYC 7371,
+# 7F32, 72F3 and 9575F, Xeon E5-1680 v2 and v4, Xeon 6369P, AmpereOne, Core i9-14900KS.
+_PROCESSORS = (
+    _processors(r"\bEPYC 7\w\w1\b|\bEPYC \(family 23, model 1\)", 16, 3.8e9),
+    _processors(r"\bEPYC 7\w\w2\b|\bEPYC \(family 23, model 49\)", 32, 3.9e9),
+    _processors(r"\bEPYC 7\w\w3\b|\bEPYC \(family 25, model 1\)", 32, 4.1e9),
+    _processors(r"\bEPYC\b", 64, 5.0e9),
+    _processors(r"\bE5-\d{4}\w*(?! ?v\d)\b|\bE5-\d{4}\w* ?v2\b", 16, 4.1e9),
+    _processors(r"\bE[57]-\d{4}\w* ?v[34]\b", 32, 4.0e9),
+    _processors(r"\bXeon\b", 64, 5.8e9),
+    _processors(r"\b(Graviton\w*|Neoverse\S*|Altra|AmpereOne)\b|\(Arm\)", 32, 3.8e9),
+    _processors("", 64, 6.5e9),
+)
+# AMX does 2048 operations of int8 a cycle.
 _HALF_OVER_SINGLE_CPU = 32
-# Clocks rise above those that list prices' peaks are computed from.
+# Clocks rise above those that makers compute peaks from, those of CPUs to twice the base.
 _BOOST = 1.2
+_CPU_BOOST = 2.0
+# FLOP/s of the fastest GPU there is, on its cores and on its tensor cores (RTX PRO 6000, B300).
+_ANY_GPU_SINGLE, _ANY_GPU_HALF = 1.3e14, 2.6e15
 # Winograd's F(4x4, 3x3) needs a quarter of a 3x3 convolution's products (Lavin & Gray 2016).
 _FEWER_PRODUCTS = 4
 
@@ -34,46 +66,68 @@ Counted = dict[str, float | None]
 
 
 def implausible_rate(catalogue: Catalogue, result: Result, counted: Counted) -> Iterator[str]:
-    """What is wrong with the rate; nothing where work or peak are not known.
+    """What is wrong with the rate; nothing where the work is not known.
 
     ``counted`` is filled, so that each model is counted once.
     """
-    peak = peak_flops(catalogue.hardware[result.hardware], result)
-    rate = _rate(catalogue, result, counted)
-    if peak is not None and rate is not None and rate > peak:
+    peak, rate = peak_flops(catalogue, result), _rate(catalogue, result, counted)
+    if rate is not None and rate > peak:
         yield (
             f"samples_seconds: demanded at most {scientific(peak)} FLOP/s, what this machine can "
             f"do; got {scientific(rate)}"
         )
 
 
-def peak_flops(hardware: Hardware, result: Result) -> float | None:
-    """FLOP/s that no run of a trial on this machine exceeds; None where its GPU tells no peak."""
-    if result.trial.provider == "cuda":
-        return _of_gpu(hardware, result)
+def peak_flops(catalogue: Catalogue, result: Result) -> float:
+    """FLOP/s that no run of a trial on this machine exceeds."""
+    hardware, trial = catalogue.hardware[result.hardware], result.trial
+    if trial.provider == "cuda":
+        return _of_gpu(catalogue, hardware, result)
     environment = result.environment
-    cpus = min(environment.logical_cpus, result.trial.vcpus or environment.logical_cpus)
-    peak = cpu_cycles(environment, cpus) * FP32_FLOPS_A_CYCLE
-    return peak * (1 if result.trial.precision == "fp32" else _HALF_OVER_SINGLE_CPU)
+    single = cpu_flops(hardware, environment, trial.vcpus or environment.logical_cpus)
+    return single * (1 if trial.precision == "fp32" else _HALF_OVER_SINGLE_CPU)
 
 
-def cpu_cycles(environment: Environment, cpus: int) -> float:
+def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
+    """Fp32 operations a second that no so many CPUs of this machine exceed together."""
+    found = min(
+        one.flops_a_cycle * one.highest_hertz for one in _processors_of(hardware, environment)
+    )
+    table = found * _cpus_at_most(hardware, environment, cpus)
+    spec = hardware.peak_fp32_tflops
+    return table if spec is None else min(table, float(spec) * 1e12 * _CPU_BOOST)
+
+
+def cpu_cycles(hardware: Hardware, environment: Environment, cpus: int) -> float:
     """Cycles a second that no CPUs of this number exceed together."""
-    clock = environment.processor.highest_frequency_hertz or 0
-    return cpus * max(clock, _HIGHEST_CLOCK_HERTZ)
+    clock = min(one.highest_hertz for one in _processors_of(hardware, environment))
+    return clock * _cpus_at_most(hardware, environment, cpus)
 
 
-def _of_gpu(hardware: Hardware, result: Result) -> float | None:
-    chips = hardware.accelerators
-    if not chips:
-        return None
+def _processors_of(hardware: Hardware, environment: Environment) -> Iterator[_Processor]:
+    """The tables' rows of the chip that the spec names, and of the one that the host names."""
+    for name in (hardware.cpu or "", environment.cpu or ""):
+        yield next(one for one in _PROCESSORS if one.named.search(name))
+
+
+def _cpus_at_most(hardware: Hardware, environment: Environment, cpus: int) -> int:
+    return min(cpus, environment.logical_cpus, hardware.vcpus or MOST_CPUS)
+
+
+def _of_gpu(catalogue: Catalogue, hardware: Hardware, result: Result) -> float:
+    """Of the spec's fastest, else of the catalogue's of this name, else of any that there is."""
+    gpus, device = result.environment.gpus, result.trial.session.device
+    name = gpus[device].name if device < len(gpus) else None
+    every = (chip for one in catalogue.hardware.values() for chip in one.accelerators)
+    alike = [chip for chip in every if name is not None and same_chip(name, chip.name)]
+    chips = hardware.accelerators or alike
     single = result.trial.precision == "fp32"
     known = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
-    if None in known:
-        return None
+    peaks = [float(one) * 1e12 for one in known if one is not None]
+    any_gpu = _ANY_GPU_SINGLE if single else _ANY_GPU_HALF
+    fastest = max(peaks) if peaks and len(peaks) == len(known) else any_gpu
     doubled = 2 if result.trial.precision == "int8" else 1
-    fastest = max(float(one) for one in known if one is not None)
-    return fastest * 1e12 * doubled * _BOOST * _FEWER_PRODUCTS
+    return fastest * doubled * _BOOST * _FEWER_PRODUCTS
 
 
 def _rate(catalogue: Catalogue, result: Result, counted: Counted) -> float | None:

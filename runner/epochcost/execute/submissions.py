@@ -7,9 +7,11 @@ What a file by itself must be is said in ``results.submission``, what its figure
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from epochcost.errors import Fault, InputError, ModelError
@@ -22,24 +24,28 @@ from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
 from epochcost.results.records import Result
-from epochcost.results.store import load_all
+from epochcost.results.store import load_each
 from epochcost.results.submission import read_submission
-from epochcost.results.submission_figures import implausible, remarkable
+from epochcost.results.submission_figures import implausible, remarkable, unwatched
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import displayed
 from epochcost.statistics import Summary
 
+# A machine, and the fingerprint of a host of it; and the trial that ran there.
+_Host = tuple[str, str]
+_Identity = tuple[str, str, str]
 # Fewer times may agree by chance where the timer is coarse.
 _FEWEST_TO_COPY = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Submission:
     """A sound result: its statistics recomputed from the samples, and what to look at."""
 
     path: Path
-    result: Result
+    title: str
+    hardware: str
     summary: Summary | None
     remarks: tuple[str, ...]
 
@@ -55,41 +61,95 @@ class CheckedResults:
 
 @dataclass(frozen=True)
 class _Project:
-    """What results are held against; ``named``: the files were asked for one by one."""
+    """What results are held against; ``named``: the files were asked for one by one.
+
+    Of a hundred thousand results only this is kept: whose samples were met first, by their digest,
+    and how many results each host has.
+    """
 
     catalogue: Catalogue
     now: dt.datetime
     named: bool
-    machines: Mapping[str, int] = field(default_factory=dict)
     works: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     counted: Counted = field(default_factory=dict)
+    first: dict[bytes, tuple[_Identity, str]] = field(default_factory=dict)
+    hosts: Counter[_Host] = field(default_factory=Counter)
+
+    def copied_from(self, result: Result) -> str | None:
+        """Whose samples a result has, to the last digit; its own are known from now on."""
+        samples = result.measurement.samples_seconds
+        if len(samples) < _FEWEST_TO_COPY:
+            return None
+        identity = (*_host(result), result.trial_id)
+        digest = hashlib.blake2b(array("d", samples), digest_size=16).digest()
+        mine = identity, f"{result.trial.title} on {result.hardware}"
+        twin, named = self.first.setdefault(digest, mine)
+        return None if twin == identity else named
 
 
 def check_results(
     catalogue: Catalogue, root: Path, paths: Sequence[Path] = (), now: dt.datetime | None = None
 ) -> CheckedResults:
-    """Check result files below ``root``: those named, else all.
+    """Check result files below ``root``: those named, else all, one after the other.
 
     A named file is a submission and has to be of the model as it stands; in a whole folder older
     results are welcome and remarked on. Raises InputError for a path without a result file.
     """
     files = _files(root, paths)
-    read = [_read(path, root) for path in files]
-    results = {path: one for path, one in zip(files, read, strict=True) if isinstance(one, Result)}
-    everything = {**_others(root, results.values()), **results} if paths else results
-    hosts = Counter(one.hardware for one in everything.values())
-    project = _Project(catalogue, now or dt.datetime.now(dt.UTC), bool(paths), hosts)
-    copies = _copies(everything)
-    faults = [one for one in read if isinstance(one, Fault)]
-    submissions = []
-    for path, result in results.items():
-        found = next(_faults(result, project, copies.get(path)), None)
-        if found is None:
-            submissions.append(_submission(path, result, project))
-        else:
-            faults.append(Fault(displayed(path), 1, 1, found))
+    project = _Project(catalogue, now or dt.datetime.now(dt.UTC), bool(paths))
+    if paths:
+        _meet_others(project, root, files)
+    others = Counter(project.hosts)
+    sound: list[tuple[Submission, _Host]] = []
+    faults: list[Fault] = []
+    for path in files:
+        result = _read(path, root)
+        found = result if isinstance(result, Fault) else _judged(path, result, project)
+        if isinstance(found, Fault):
+            faults.append(found)
+        elif isinstance(result, Result):
+            sound.append((found, _host(result)))
+    known = _known(others, 1) if paths else _known(project.hosts, 2)
+    submissions = [_introduced(one, host, known) for one, host in sound]
     faults += [] if paths else [_shown(one) for one in _beside(project, root)]
     return CheckedResults(len(files), tuple(submissions), tuple(sorted(faults)))
+
+
+def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
+    """Know whose samples and which hosts stand in the folder beside the files that were named."""
+    asked = {path.resolve() for path in named}
+    for path, one in load_each(root):
+        if isinstance(one, Result) and path.resolve() not in asked:
+            project.copied_from(one)
+            project.hosts[_host(one)] += 1
+
+
+def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault:
+    copied = project.copied_from(result)
+    project.hosts[_host(result)] += 1
+    found = next(_faults(result, project, copied), None)
+    if found is None:
+        return _submission(path, result, project)
+    return Fault(displayed(path), 1, 1, found)
+
+
+def _known(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
+    """The hosts, and the machines by their ids, that have so many results."""
+    machines = Counter[str]()
+    for (machine, _), count in hosts.items():
+        machines[machine] += count
+    known = {host for host, count in hosts.items() if count >= results}
+    return frozenset(known | {name for name, count in machines.items() if count >= results})
+
+
+def _introduced(one: Submission, host: _Host, known: frozenset[_Host | str]) -> Submission:
+    """With a remark where no other result is of its machine, or of its host."""
+    if host in known:
+        return one
+    machine, fingerprint = host
+    said = f"the first result of {machine}"
+    words = f"{said} on the host {fingerprint[:4]}" if machine in known else said
+    return replace(one, remarks=(*one.remarks, words))
 
 
 def _beside(project: _Project, root: Path) -> Iterator[Fault]:
@@ -124,27 +184,8 @@ def _shown(fault: Fault) -> Fault:
     return Fault(displayed(fault.path), fault.line, fault.column, fault.message)
 
 
-def _identity(result: Result) -> tuple[str, str, str]:
-    return result.hardware, result.environment.fingerprint, result.trial_id
-
-
-def _others(root: Path, named: Iterable[Result]) -> dict[Path, Result]:
-    """What stands in the folder beside the files that were named."""
-    asked = {_identity(one) for one in named}
-    others = (one for one in load_all(root).results if _identity(one) not in asked)
-    return {root / f"{number}": one for number, one in enumerate(others)}
-
-
-def _copies(results: Mapping[Path, Result]) -> Mapping[Path, str]:
-    """Files whose samples are those of another result, to the last digit."""
-    first: dict[tuple[float, ...], Result] = {}
-    copies = {}
-    for path, result in results.items():
-        samples = result.measurement.samples_seconds
-        twin = first.setdefault(samples, result)
-        if len(samples) >= _FEWEST_TO_COPY and _identity(twin) != _identity(result):
-            copies[path] = f"{twin.trial.title} on {twin.hardware}"
-    return copies
+def _host(result: Result) -> _Host:
+    return result.hardware, result.environment.fingerprint
 
 
 def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[str]:
@@ -164,6 +205,7 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
     if copied is not None:
         yield f"samples_seconds: demanded times of its own; got those of {copied}"
     if project.named:
+        yield from (words for words in [unwatched(result.measurement)] if words)
         yield from _of_other_work(result, project)
     yield from implausible_rate(catalogue, result, project.counted)
 
@@ -193,14 +235,14 @@ def _works(result: Result, project: _Project) -> tuple[str, str]:
 def _submission(path: Path, result: Result, project: _Project) -> Submission:
     measurement = result.measurement
     summary = summary_of(measurement) if measurement.samples_seconds else None
-    return Submission(displayed(path), result, summary, tuple(_remarks(result, project)))
+    trial, remarks = result.trial, tuple(_remarks(result, project))
+    return Submission(displayed(path), trial.title, result.hardware, summary, remarks)
 
 
 def _remarks(result: Result, project: _Project) -> Iterator[str]:
     yield from remarkable(result)
-    if project.machines.get(result.hardware) == 1:
-        yield f"the first result of {result.hardware}"
     if not project.named:
+        yield from (words for words in [unwatched(result.measurement)] if words)
         for words in _of_other_work(result, project):
             yield f"stale: {words}"
 

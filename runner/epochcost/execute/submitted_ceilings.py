@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from epochcost.errors import Fault
-from epochcost.execute.peak import FP32_FLOPS_A_CYCLE, cpu_cycles
+from epochcost.execute.peak import cpu_cycles, cpu_flops
 from epochcost.execute.plausibility import contradictions
 from epochcost.results.ceilings import Ceiling, Ceilings, load_ceilings
 from epochcost.results.records import Environment
 from epochcost.results.submission_figures import implausible_dates, implausible_environment
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
 from epochcost.units import scientific
 
 # A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
@@ -44,19 +45,23 @@ def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> 
     unsaid = [words for words in found if words not in ceilings.contradictions]
     if unsaid:
         yield f"environment: demanded {hardware.name}; got {'; '.join(unsaid)}"
-    if ceilings.provider == "cpu":
-        for one in ceilings.ceilings:
-            yield from _beyond_the_cpu(one, environment)
+    if ceilings.provider != "cpu":
+        yield f"provider: demanded cpu, of which ceilings are measured; got {ceilings.provider}"
+    for one in ceilings.ceilings:
+        yield from _beyond_the_cpu(one, hardware, environment)
 
 
-def _beyond_the_cpu(ceiling: Ceiling, environment: Environment) -> Iterator[str]:
+def _beyond_the_cpu(
+    ceiling: Ceiling, hardware: Hardware, environment: Environment
+) -> Iterator[str]:
     logical, threads = environment.logical_cpus, ceiling.threads
     if threads > logical:
         yield f"threads: demanded at most the {logical} CPUs of the machine; got {threads}"
-    cycles = cpu_cycles(environment, threads)
+    flops = cpu_flops(hardware, environment, threads)
+    copied = cpu_cycles(hardware, environment, threads) * _COPY_BYTES_A_CYCLE
     for key, rate, most, unit in (
-        ("product_seconds", ceiling.flops.high, cycles * FP32_FLOPS_A_CYCLE, "FLOP/s"),
-        ("copy_seconds", ceiling.copy_bytes.high, cycles * _COPY_BYTES_A_CYCLE, "bytes/s"),
+        ("product_seconds", ceiling.flops.high, flops, "FLOP/s"),
+        ("copy_seconds", ceiling.copy_bytes.high, copied, "bytes/s"),
     ):
         if rate > most:
             demanded = f"demanded at most {scientific(most)} {unit}, what {threads} CPUs can do"

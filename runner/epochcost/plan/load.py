@@ -6,10 +6,10 @@ Pure. How LoadGen is driven is left to ``measure.loadgen``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
-from typing import Annotated, Literal
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from epochcost.specs.model import Inference
 from epochcost.specs.study import Study
@@ -18,7 +18,23 @@ from epochcost.units import plain
 # Of every scenario in MLPerf's rules (mlcommons/inference, loadgen/mlperf.conf, revision 001712e9).
 COMPLIANT_SECONDS = 600
 LoadScenario = Literal["single-stream", "multi-stream", "offline", "server"]
-_Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
+
+
+def _decimal(value: Any) -> Any:
+    """JSON has decimals as texts."""
+    try:
+        return Decimal(value) if isinstance(value, str) else value
+    except InvalidOperation:
+        raise ValueError("should be a decimal number") from None
+
+
+# 12 and 12.0 are the same budget and give the same id; more digits nobody writes.
+Canonical = Annotated[
+    Decimal,
+    BeforeValidator(_decimal),
+    Field(ge=0, le=1_000_000_000, max_digits=40, decimal_places=30),
+    AfterValidator(lambda value: Decimal(plain(value))),
+]
 
 
 class Load(BaseModel):
@@ -32,10 +48,10 @@ class Load(BaseModel):
 
     scenario: LoadScenario
     compliant: bool = False
-    samples_per_query: int = 1
-    server_latency_ms: _Canonical | None = None
-    latency_percentile: _Canonical | None = None
-    maximum_delay_ms: _Canonical | None = None
+    samples_per_query: Annotated[int, Field(ge=1, lt=2**53)] = 1
+    server_latency_ms: Canonical | None = None
+    latency_percentile: Canonical | None = None
+    maximum_delay_ms: Canonical | None = None
 
     @property
     def title(self) -> str:

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -19,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from epochcost.plan.load import COMPLIANT_SECONDS, Load
+from epochcost.plan.load import COMPLIANT_SECONDS, Canonical, Load
 from epochcost.specs.study import (
     GraphOptimization,
     InputCopy,
@@ -29,7 +28,6 @@ from epochcost.specs.study import (
     Quantization,
     Scenario,
 )
-from epochcost.units import plain
 
 # What a trial's JSON says, in this order, of which its identity is a digest.
 _ALWAYS = (
@@ -62,8 +60,8 @@ _ADDED: Mapping[str, object] = {
     "device_memory_limit_bytes": None,
     "other_runtime": False,
 }
-# 12 and 12.0 are the same budget and give the same id.
-Canonical = Annotated[Decimal, AfterValidator(lambda value: Decimal(plain(value)))]
+Count = Annotated[int, Field(ge=1, lt=2**53)]
+Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class SessionSettings(BaseModel):
@@ -75,14 +73,14 @@ class SessionSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    threads: Annotated[int, Field(ge=0)] = 0
+    threads: Number = 0
     graph_optimization: GraphOptimization = "all"
     spinning: bool = True
     denormals_as_zero: bool = False
     tf32: bool = False
     cuda_graph: bool = False
-    device: Annotated[int, Field(ge=0)] = 0
-    device_memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
+    device: Number = 0
+    device_memory_limit_bytes: Count | None = None
 
 
 # A trial's JSON has them beside its own fields; of TF32 its precision tells.
@@ -108,18 +106,18 @@ class Trial(BaseModel):
     mode: Mode
     provider: Provider
     precision: Precision = "fp32"
-    batch_size: int
+    batch_size: Count
     session: SessionSettings = SessionSettings()
-    seed: int
+    seed: Number
     runtime: str
     producer: str
     graph_sha256: str
     spec_sha256: str
     relative_half_width: Canonical
-    minimum_samples: int
+    minimum_samples: Number
     budget_seconds: Canonical
     load: Load | None = None
-    vcpus: int | None = None
+    vcpus: Count | None = None
     quantization: Quantization | None = None
     input_copy: InputCopy = "included"
     other_runtime: bool = False
@@ -127,8 +125,10 @@ class Trial(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_session(cls, said: Any) -> Any:
-        if not isinstance(said, Mapping) or "session" in said:
+        if not isinstance(said, Mapping) or isinstance(said.get("session"), SessionSettings):
             return said
+        if "session" in said:
+            raise ValueError("should have the session's settings beside the rest, not in a table")
         session = {name: said[name] for name in _OF_SESSION if name in said}
         own = {name: value for name, value in said.items() if name not in session}
         return {**own, "session": {**session, "tf32": said.get("precision") == "tf32"}}

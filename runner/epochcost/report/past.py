@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import ValidationError
 
 import epochcost.results
 import epochcost.statistics
@@ -22,8 +22,9 @@ from epochcost.plan.trial import Trial
 from epochcost.report.collection import without_collection
 from epochcost.report.repository import blob_contents, git, replaced
 from epochcost.results.atomic import write_atomically
+from epochcost.results.fields import Count, FiniteSeconds, Moment, NotNegative, Positive, Record
 from epochcost.results.format import DamagedResultError, parse_result
-from epochcost.results.records import Count, Environment, NotNegative, Positive, Record, Result
+from epochcost.results.records import Environment, Result
 from epochcost.results.rounds import rounds_in
 from epochcost.results.store import MAX_FILE_BYTES
 from epochcost.results.summary import summary_of
@@ -40,10 +41,10 @@ class PastResult(Record):
     hardware: str
     trial: Trial
     environment: Environment
-    started_at: AwareDatetime
+    started_at: Moment
     rounds: Count
     low: NotNegative
-    mean: Positive
+    mean: FiniteSeconds
     high: Positive
 
 

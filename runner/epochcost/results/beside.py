@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from epochcost.errors import Fault
 from epochcost.results.atomic import write_atomically
-from epochcost.results.records import Record
+from epochcost.results.fields import Record, first_fault, read_record
 
 _MOST_BYTES = 2**20
 
@@ -65,11 +65,9 @@ def _read(path: Path, root: Path, kind: type[BesideT], described: str) -> Beside
     try:
         for message in _refusals(path, root):
             return Fault(path, 1, 1, message)
-        record = kind.model_validate_json(path.read_bytes())
+        record = read_record(kind, path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"])) or "document"
-        return Fault(path, 1, 1, f"demanded {described}; got {key}: {first['msg']}")
+        return Fault(path, 1, 1, f"demanded {described}; got {first_fault(error)}")
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
         return Fault(path, 1, 1, f"demanded a readable file; got {reason}")

@@ -15,10 +15,11 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import Field, model_validator
 
 from epochcost.results.beside import Beside, LoadedBeside, load_beside, write_beside
-from epochcost.results.records import Count, Environment, FiniteSeconds, Record
+from epochcost.results.fields import Count, FiniteSeconds, Moment, Record
+from epochcost.results.records import Environment
 from epochcost.specs.study import Provider
 
 CEILINGS_VERSION = 1
@@ -68,7 +69,7 @@ class Ceilings(Beside):
 
     ceilings_version: int
     provider: Provider
-    measured_at: AwareDatetime
+    measured_at: Moment
     ceilings: Annotated[tuple[Ceiling, ...], Field(min_length=1)]
     environment: Environment
     contradictions: tuple[str, ...] = ()

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import model_validator
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+from epochcost.results.fields import Count, FiniteSeconds, NotNegative, Record, Whole
+
 # Longer epochs are left out unless a run allows them: ten minutes are a price that one may pay for
 # knowing, an hour is not.
 MOST_EPOCH_SECONDS = 600.0
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Epoch(_Record):
+class Epoch(Record):
     """One epoch: ``seconds`` from the shuffling of the first batch to the end of the last step.
 
     ``waiting_seconds`` of them the device had nothing to do, because the next batch was not read
@@ -26,12 +21,12 @@ class Epoch(_Record):
     where it had fewer than ten steps.
     """
 
-    seconds: Seconds
-    waiting_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    parts_seconds: tuple[Seconds, ...] = ()
+    seconds: FiniteSeconds
+    waiting_seconds: NotNegative
+    parts_seconds: tuple[FiniteSeconds, ...] = ()
 
 
-class WholeEpochs(_Record):
+class WholeEpochs(Record):
     """Epochs of ``steps`` full batches each, run in a process of their own after the trial.
 
     In pauses of them that process sampled ``sampled_steps`` steps, ``step_seconds`` on average, by
@@ -44,11 +39,11 @@ class WholeEpochs(_Record):
     """
 
     steps: Count
-    examples_on_disk: Annotated[int, Field(ge=0)] = 0
+    examples_on_disk: Whole = 0
     epochs: tuple[Epoch, ...] = ()
     left_out: str | None = None
     sampled_steps: Count | None = None
-    step_seconds: Seconds | None = None
+    step_seconds: FiniteSeconds | None = None
 
     @model_validator(mode="after")
     def _something_to_say(self) -> WholeEpochs:

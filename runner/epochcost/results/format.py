@@ -26,6 +26,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from epochcost.errors import Fault, ResultError
+from epochcost.results.fields import first_fault, read_record
 from epochcost.results.records import Result
 
 FORMAT_VERSION = 2
@@ -85,7 +86,7 @@ def parse_result(data: bytes, path: Path) -> Result:
 def _current(data: bytes) -> Result | None:
     """The result in a sound file of this version, straight from its bytes; None for all others."""
     try:
-        result = Result.model_validate_json(data)
+        result = read_record(Result, data)
     except ValidationError:
         return None
     return result if result.format_version == FORMAT_VERSION else None
@@ -95,9 +96,11 @@ def _read_by_version(data: bytes, path: Path) -> Result:
     """Step by step, so that a fault can be named."""
     document = _upgraded(_decoded(data, path), path)
     try:
-        return Result.model_validate(document)
+        return read_record(Result, json.dumps(document).encode())
     except ValidationError as error:
-        raise _damaged(path, _first_fault(error)) from None
+        raise _damaged(path, first_fault(error)) from None
+    except (RecursionError, ValueError) as error:
+        raise _damaged(path, f"demanded a JSON document of a result; got {error}") from None
 
 
 def _decoded(data: bytes, path: Path) -> Document:
@@ -128,12 +131,6 @@ def _upgraded(document: Document, path: Path) -> Document:
     for old in range(version, FORMAT_VERSION):
         document = UPGRADES[old](document)
     return document
-
-
-def _first_fault(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    key = ".".join(map(str, first["loc"])) or "document"
-    return f"{key}: {first['msg']}"
 
 
 def _damaged(path: Path, message: str) -> DamagedResultError:

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import model_validator
 
 from epochcost.errors import Fault
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
 from epochcost.results.beside import Beside, load_beside, write_beside
-from epochcost.results.records import Count, Environment, Record
+from epochcost.results.fields import Count, Moment, Record
+from epochcost.results.records import Environment
 
 LIMIT_VERSION = 1
 FOLDER = "limits"
@@ -49,13 +49,13 @@ class BatchLimit(Beside):
     limit_version: int
     sweep_id: str
     trial: Trial
-    ended_at: AwareDatetime
+    ended_at: Moment
     cause: Cause
     reason: str
     sizes: tuple[Count, ...]
     failed: tuple[FailedSize, ...] = ()
     needed_bytes: Count | None = None
-    available_bytes: Annotated[int, Field(gt=0)] | None = None
+    available_bytes: Count | None = None
     environment: Environment
 
     @property

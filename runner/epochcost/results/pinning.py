@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-Cpu = Annotated[int, Field(ge=0)]
-Count = Annotated[int, Field(ge=1)]
+from epochcost.results.fields import Count, Record, Whole
+
 Emulated = Literal["a smaller instance of the same family"]
 
 
-class Pinning(BaseModel):
+class Pinning(Record):
     """The logical CPUs, by the kernel's numbers, that all threads of the worker ran on.
 
     ``siblings`` are other hardware threads of the same cores, which the worker left alone;
@@ -20,11 +20,9 @@ class Pinning(BaseModel):
     clock stay those of the whole machine.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     emulates: Emulated = "a smaller instance of the same family"
-    cpus: Annotated[tuple[Cpu, ...], Field(min_length=1)]
-    siblings: tuple[Cpu, ...] = ()
+    cpus: Annotated[tuple[Whole, ...], Field(min_length=1)]
+    siblings: tuple[Whole, ...] = ()
     cores: Count | None = None
     numa_nodes: Count | None = None
     threads: Count

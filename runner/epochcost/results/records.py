@@ -10,9 +10,6 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationInfo,
     field_validator,
@@ -21,6 +18,20 @@ from pydantic import (
 
 from epochcost.plan.trial import Trial
 from epochcost.results.epochs import WholeEpochs
+from epochcost.results.fields import (
+    Count,
+    FiniteLoss,
+    FiniteSeconds,
+    Moment,
+    Name,
+    NotNegative,
+    Positive,
+    ProcessBytes,
+    Record,
+    Revision,
+    Share,
+    Whole,
+)
 from epochcost.results.pinning import Pinning
 from epochcost.results.served import Served
 from epochcost.specs.study import Provider, Quantization
@@ -35,17 +46,6 @@ EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
     {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 )
 _FEWEST_SAMPLES = 2
-FiniteSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(gt=0)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-FiniteLoss = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class Record(BaseModel):
-    """A frozen table of a result file; unknown keys are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Gpu(Record):
@@ -111,7 +111,7 @@ class Environment(Record):
     operating_system: str
     python: str
     runtime: str
-    packages: dict[str, str] = {}
+    packages: dict[str, str] = Field(default_factory=dict)
     virtualisation: str | None = None
     instance: Instance | None = None
     load_average_1min: NotNegative | None = None
@@ -120,9 +120,9 @@ class Environment(Record):
     cpu_quota: Positive | None = None
     memory_limit_bytes: Count | None = None
     timer_step_seconds: Positive | None = None
-    revision: str | None = None
+    revision: Revision | None = None
     modified: bool | None = None
-    unknown: dict[str, str] = {}
+    unknown: dict[str, str] = Field(default_factory=dict)
 
 
 class Conditions(Record):
@@ -141,15 +141,15 @@ class Conditions(Record):
 
     seconds: FiniteSeconds
     others_cpus: NotNegative | None = None
-    steal_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    steal_share: Share | None = None
     frozen_seconds: NotNegative | None = None
     throttles: tuple[Throttle, ...] | None = None
     graphics_clock_hertz: Count | None = None
     devices: tuple[str, ...] | None = None
-    device_memory_bytes: Count | None = None
+    device_memory_bytes: ProcessBytes | None = None
     device_memory_meter: str | None = None
-    group_memory_bytes: Count | None = None
-    unknown: dict[str, str] = {}
+    group_memory_bytes: ProcessBytes | None = None
+    unknown: dict[str, str] = Field(default_factory=dict)
 
 
 class MeteredEnergy(Record):
@@ -174,7 +174,7 @@ class Energy(Record):
     """The readings of all meters, and by the name of each that gave none the reason."""
 
     readings: tuple[MeteredEnergy, ...] = ()
-    unknown: dict[str, str] = {}
+    unknown: dict[str, str] = Field(default_factory=dict)
 
     @property
     def watts(self) -> float | None:
@@ -195,14 +195,14 @@ class Software(Record):
 
     runtime: str
     python: str
-    packages: dict[str, str] = {}
+    packages: dict[str, str] = Field(default_factory=dict)
 
 
 class Placement(Record):
     """Proof of where the graph ran: nodes executed per execution provider, by operator type."""
 
     provider: str
-    nodes_by_provider: dict[str, dict[str, int]]
+    nodes_by_provider: dict[Name, dict[Name, Count]]
 
 
 class OutputDifference(Record):
@@ -217,7 +217,7 @@ class OutputDifference(Record):
     output: str
     maximum_absolute: NotNegative
     relative_to_norm: NotNegative | None
-    largest_changed: Annotated[float, Field(ge=0, le=1)] | None = None
+    largest_changed: Share | None = None
 
 
 class Agreement(Record):
@@ -253,15 +253,15 @@ class Round(Record):
     is as in a measurement, of this round alone.
     """
 
-    started_at: AwareDatetime
+    started_at: Moment
     wall_seconds: FiniteSeconds
-    warmup_steps: Annotated[int, Field(ge=0)]
+    warmup_steps: Whole
     samples: Count
     stop_reason: StopReason
     steps_taken: Count
     held_out_loss_before: FiniteLoss | None = None
     held_out_loss_after: FiniteLoss | None = None
-    peak_memory_bytes: Count | None = None
+    peak_memory_bytes: ProcessBytes | None = None
     conditions: Conditions | None = None
     energy: Energy | None = None
 
@@ -281,7 +281,7 @@ class Measurement(Record):
     CPU.
     """
 
-    started_at: AwareDatetime
+    started_at: Moment
     wall_seconds: FiniteSeconds
     warmup_seconds: tuple[FiniteSeconds, ...]
     served: Served | None = None
@@ -292,7 +292,7 @@ class Measurement(Record):
     steps_taken: Count
     held_out_loss_before: FiniteLoss | None = None
     held_out_loss_after: FiniteLoss | None = None
-    peak_memory_bytes: Count | None = None
+    peak_memory_bytes: ProcessBytes | None = None
     conditions: Conditions | None = None
     energy: Energy | None = None
     agreement: Agreement | None = None
@@ -336,14 +336,14 @@ class Result(Record):
     machine as they stood, by ``kind/id``; the trial holds that of the ONNX file.
     """
 
-    format_version: int
+    format_version: Count
     trial_id: str
     trial: Trial
     hardware: str
     measurement: Measurement
     environment: Environment
     contradictions: tuple[str, ...] = ()
-    spec_files: dict[str, str] = {}
+    spec_files: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _ran_where_asked(self) -> Result:

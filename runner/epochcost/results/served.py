@@ -9,33 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Nanoseconds = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from epochcost.results.fields import Count, NotNegative, Positive, Record, Whole
+
 # How fast it can be at all, whether a rate keeps the bound, and the run that counts.
 Purpose = Literal["capacity", "search", "scored"]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Latency(_Record):
+class Latency(Record):
     """LoadGen's statistics of the latencies of one run, as it logs them.
 
     Of queries in the scenario multi-stream, of samples in all others.
     """
 
-    minimum_nanoseconds: Nanoseconds
-    mean_nanoseconds: Nanoseconds
-    p50_nanoseconds: Nanoseconds
-    p90_nanoseconds: Nanoseconds
-    p99_nanoseconds: Nanoseconds
-    maximum_nanoseconds: Nanoseconds
+    minimum_nanoseconds: Whole
+    mean_nanoseconds: Whole
+    p50_nanoseconds: Whole
+    p90_nanoseconds: Whole
+    p99_nanoseconds: Whole
+    maximum_nanoseconds: Whole
 
 
-class LoadGenRun(_Record):
+class LoadGenRun(Record):
     """One run of LoadGen; one for the capacity asks for all samples at once, as offline does.
 
     ``asked_samples_per_second`` is the rate of arrivals of the scenario server and None elsewhere,
@@ -44,18 +40,18 @@ class LoadGenRun(_Record):
     """
 
     purpose: Purpose
-    asked_samples_per_second: Rate | None = None
-    samples_per_second: Rate
-    queries: Annotated[int, Field(gt=0)]
-    samples: Annotated[int, Field(gt=0)]
-    minimum_seconds: Annotated[float, Field(ge=0)]
+    asked_samples_per_second: Positive | None = None
+    samples_per_second: Positive
+    queries: Count
+    samples: Count
+    minimum_seconds: NotNegative
     valid: bool
     kept_bound: bool | None = None
     latency: Latency
     summary: str
 
 
-class Served(_Record):
+class Served(Record):
     """All runs of one trial under LoadGen, in order.
 
     ``reported`` is the index of the run whose figures count; None: no rate kept the bound.
@@ -66,8 +62,8 @@ class Served(_Record):
 
     loadgen: str
     runs: Annotated[tuple[LoadGenRun, ...], Field(min_length=1)]
-    reported: Annotated[int, Field(ge=0)] | None
-    latencies_nanoseconds: tuple[Nanoseconds, ...] = ()
+    reported: Whole | None
+    latencies_nanoseconds: tuple[Whole, ...] = ()
     detail_log: str
 
     @property

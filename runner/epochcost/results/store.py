@@ -83,14 +83,19 @@ class ResultStore:
 
 def load_all(folder: Path) -> Loaded:
     """Every result under ``folder``, ordered by file name; a missing folder is empty."""
-    results: dict[Path, Result] = {}
-    faults: list[Fault] = []
+    read = dict(load_each(folder))
+    results = {path: one for path, one in read.items() if isinstance(one, Result)}
+    faults = (one for one in read.values() if isinstance(one, Fault))
+    return Loaded(tuple(results.values()), tuple(faults), tuple(results))
+
+
+def load_each(folder: Path) -> Iterator[tuple[Path, Result | Fault]]:
+    """What each file under ``folder`` is, one after the other, ordered by file name."""
     for path in sorted(folder.glob("*/*.json")):
         try:
-            results[path] = _read(path, folder)
+            yield path, _read(path, folder)
         except DamagedResultError as error:
-            faults.append(error.fault)
-    return Loaded(tuple(results.values()), tuple(faults), tuple(results))
+            yield path, error.fault
 
 
 def newest(results: Iterable[Result]) -> tuple[Result, ...]:

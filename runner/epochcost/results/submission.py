@@ -127,7 +127,8 @@ def _hostile(document: Any) -> Iterator[str]:
             pending.extend((name, item, depth + 1) for name, item in value.items())
         elif isinstance(value, list):
             # Numbers are most of a file, and need no place among what is still to be looked at.
-            yield from (m for item in value for m in _hostile_number(key, item))
+            if math.inf in value or -math.inf in value:
+                yield from _hostile_number(key, math.inf)
             pending.extend((key, item, depth + 1) for item in value if isinstance(item, _HOLDERS))
         elif isinstance(value, float):
             yield from _hostile_number(key, value)

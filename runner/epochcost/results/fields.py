@@ -1,0 +1,65 @@
+"""What a value of a stored record may be: bounds that every machine and clock of ours keeps.
+
+They let no number through that a sum, a product or a date further on could not hold. Whether the
+figures of one record fit each other is left to ``submission_figures``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+# A nanosecond is the finest clock, and a trial of thirty years nobody waited for.
+FiniteSeconds = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
+Whole = Annotated[int, Field(ge=0, lt=2**63)]
+Count = Annotated[int, Field(gt=0, lt=2**63)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e18, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+# Of fp32, in which the largest losses overflow.
+FiniteLoss = Annotated[float, Field(ge=-4e38, le=4e38, allow_inf_nan=False)]
+# What a process or a group of them holds: a mebibyte is less than any interpreter needs.
+ProcessBytes = Annotated[int, Field(ge=2**20, lt=2**63)]
+Moment = Annotated[
+    AwareDatetime,
+    Field(ge=dt.datetime(1970, 1, 1, tzinfo=dt.UTC), lt=dt.datetime(2200, 1, 1, tzinfo=dt.UTC)),
+]
+
+
+def _of_a_commit(digits: str) -> str:
+    if len(set(digits)) == 1:
+        raise ValueError(f"should be the id of a commit, not {len(digits)} times {digits[0]!r}")
+    return digits
+
+
+Revision = Annotated[
+    str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$"), AfterValidator(_of_a_commit)
+]
+# What ONNX Runtime calls a node's type, or an execution provider.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
+
+
+class Record(BaseModel):
+    """A frozen table of a result file; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+def read_record(kind: type[RecordT], data: bytes) -> RecordT:
+    """The record in a file's bytes, with no value taken for another kind: 2 is no "2" and no 2.0.
+
+    Raises pydantic's ValidationError.
+    """
+    return kind.model_validate_json(data, strict=True)
+
+
+def first_fault(error: ValidationError) -> str:
+    """What is wrong first, and at which key, in one line."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"])) or "document"
+    return f"{key:.200}: {first['msg']:.400}"

@@ -1,0 +1,87 @@
+"""What a machine can do at most: its spec and the tables say so, whatever a file says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from epochcost.execute.peak import implausible_rate, peak_flops
+from epochcost.results.records import Gpu, Processor, Result
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Accelerator
+from epochcost.specs.loader import load_catalogue
+from report_project import REPOSITORY, make_result
+
+
+@pytest.fixture(scope="module", name="catalogue")
+def catalogue_fixture() -> Catalogue:
+    """The project's own specs."""
+    return load_catalogue(REPOSITORY)
+
+
+def on(result: Result, **host: Any) -> Result:
+    """The result of a host that says something else of itself."""
+    return result.model_copy(update={"environment": result.environment.model_copy(update=host)})
+
+
+def test_a_stated_clock_raises_nothing(catalogue: Catalogue) -> None:
+    """BERT in two microseconds a step is refused, though the file's own clock would allow it."""
+    result = make_result(model="bert-base-128", batch_size=1, samples=(2e-6,) * 30)
+    fast = on(result, processor=Processor(highest_frequency_hertz=10**15))
+    assert peak_flops(catalogue, fast) == peak_flops(catalogue, result)
+    (fault,) = implausible_rate(catalogue, fast, {})
+    assert "what this machine can do" in fault
+
+
+@pytest.mark.parametrize(
+    ("cpu", "flops"),
+    [
+        ("AMD EPYC 7763 64-Core Processor", 2 * 32 * 4.1e9),
+        ("AMD EPYC 9654 96-Core Processor", 2 * 64 * 5.0e9),
+        ("Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz", 2 * 16 * 4.1e9),
+        ("Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz", 2 * 32 * 4.0e9),
+        ("Intel(R) Xeon(R) Platinum 8488C", 2 * 64 * 5.8e9),
+        ("Neoverse-V1", 2 * 32 * 3.8e9),
+        ("A chip of nobody", 2 * 64 * 6.5e9),
+        (None, 2 * 64 * 6.5e9),
+    ],
+)
+def test_what_processors_can_do(catalogue: Catalogue, cpu: str | None, flops: float) -> None:
+    """By the name that the kernel gives; an unknown chip is as fast as any."""
+    assert peak_flops(catalogue, on(make_result(), cpu=cpu)) == pytest.approx(flops)
+
+
+def test_a_host_lowers_what_its_spec_says_and_raises_nothing(catalogue: Catalogue) -> None:
+    """Neither more CPUs nor a better chip than the declared ones count."""
+    declared = make_result(hardware="epyc-vm-2")
+    least = 2 * 32 * 4.1e9
+    assert peak_flops(catalogue, declared) == pytest.approx(least)
+    better = on(declared, cpu="Intel(R) Core(TM) i9-14900KS", logical_cpus=2048)
+    assert peak_flops(catalogue, better) == pytest.approx(least)
+    assert peak_flops(catalogue, on(declared, logical_cpus=1)) == pytest.approx(least / 2)
+
+
+def _gpu_result(name: str | None) -> Result:
+    made = on(make_result(), gpus=(Gpu(name=name, memory_bytes=None, driver=None),))
+    return made.model_copy(
+        update={"trial": made.trial.model_copy(update={"provider": "cuda", "precision": "fp16"})}
+    )
+
+
+def test_a_gpu_without_a_spec_is_bounded(catalogue: Catalogue) -> None:
+    """By the catalogue's chip of its name, else by the fastest that there is."""
+    room = 1.2 * 4
+    t4 = peak_flops(catalogue, _gpu_result("Tesla T4"))
+    assert t4 == pytest.approx(65.13e12 * room)
+    unknown = peak_flops(catalogue, _gpu_result("NVIDIA Z9000"))
+    assert unknown == peak_flops(catalogue, _gpu_result(None)) == pytest.approx(2.6e15 * room)
+
+
+def test_a_chip_without_a_peak_is_as_fast_as_any(catalogue: Catalogue) -> None:
+    """A spec that does not say its peak opens no gap."""
+    box = catalogue.hardware["local"].model_copy(
+        update={"detected": False, "accelerators": (Accelerator(name="X"),)}
+    )
+    known = Catalogue(**{**vars(catalogue), "hardware": {**catalogue.hardware, "local": box}})
+    assert peak_flops(known, _gpu_result("X")) == pytest.approx(2.6e15 * 1.2 * 4)
