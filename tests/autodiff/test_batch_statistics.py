@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
+from epochcost.autodiff.checkpoint import Checkpoint
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import materialise, parameters, state
 from graph_text import model_of_text, run
 
 Array = NDArray[Any]
+FAULTS = Path(__file__).parents[1] / "faults"
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden" / "batch_normalization.json").read_text("utf-8")
 )
@@ -200,8 +202,14 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
     ("change", "demand"),
     [
         (("float[4,3]", "float[1,3]"), "two or more values in each channel"),
-        (("float[4,3] x", "float[4,3] x, float[3] w"), "'w' is computed, fed as data"),
-        (("(x, s, b, m, v)", "(x, s, m, m, v)"), "'m' is computed, fed as data, or used"),
+        (
+            ("float[4,3] x", "float[4,3] x, float[3] w"),
+            "'w' is computed from something else, fed as data",
+        ),
+        (
+            ("(x, s, b, m, v)", "(x, s, m, m, v)"),
+            "'m' is computed from something else, fed as data, or used",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
@@ -209,6 +217,55 @@ def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str)
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
+
+
+@pytest.mark.parametrize("exporter", ["dyn", "tr"])
+@pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
+def test_without_running_statistics_a_batch_goes_by_its_own(
+    exporter: str, checkpoint: Checkpoint
+) -> None:
+    """track_running_stats=False of both exporters: nothing is carried, the losses are PyTorch's."""
+    model = onnx.load(FAULTS / f"bn_no_running_stats_{exporter}.onnx")
+    step = training_step(model, checkpoint=checkpoint)
+    assert step.state == ()
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 6)).astype(np.float32)
+    feeds = {step.inputs[0]: x, "target": np.array([0, 2])}
+    rate, carried = np.array(0.1, np.float32), materialise(model)
+    evaluate, names = session(step.model), ["loss", *(c.output for c in step.carried)]
+    losses = []
+    for _ in range(5):
+        loss, *after = evaluate(names, {**feeds, "learning_rate": rate, **carried})
+        losses.append(float(loss))
+        carried = {c.input: value for c, value in zip(step.carried, after, strict=True)}
+    # PyTorch 2.13: the same weights and data, SGD at 0.1.
+    expected = [1.2452272, 0.0410627, 0.0289222, 0.0233458, 0.0198665]
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    evaluated = run(evaluation_graph(model), {**feeds, **materialise(model)})
+    np.testing.assert_allclose(evaluated["loss"], losses[0], rtol=1e-5)
+
+
+def test_a_momentum_of_one_averages_all_batches() -> None:
+    """What PyTorch writes for momentum=None is its cumulative average, counted from the start."""
+    text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
+    model = network(text=text)
+    step = training_step(model)
+    assert "norm2_running_mean.batches" in step.state
+    values, x, target = drawn()
+    typed = {name: value.astype(np.float32) for name, value in values.items()}
+    feeds = {"target": target, "learning_rate": np.array(0, np.float32)}
+    carried = {c.input: typed.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
+    names = [c.output for c in step.carried]
+    batches = []
+    for scale in (1, 2, 5):
+        data = {"x": (scale * x).astype(np.float32)}
+        last = training_step(network(text=text.replace("momentum = 1.0", "momentum = 0.0")))
+        seen = run(last.model, {**feeds, **data, **typed})
+        batches.append(seen["norm2_running_var.next"])
+        after = session(step.model)(names, {**feeds, **data, **carried})
+        carried = dict(zip(carried, after, strict=True))
+        np.testing.assert_allclose(
+            carried["norm2_running_var"], np.mean(batches, axis=0), rtol=1e-4
+        )
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:

@@ -1,5 +1,6 @@
 """BatchNormalization in training: batch statistics in, running statistics carried along.
 
+Without running statistics exporters compute the batch's own before the node: that stays as written.
 A step computes the training form from plain operators, since ONNX Runtime's CUDA provider has none
 of its own (docs/decisions/0004-batch-normalization.md). For differentiation it stays one node, so
 that its derivative is the closed form of ``rules.normal``.
@@ -7,7 +8,7 @@ that its derivative is the closed form of ``rules.normal``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -15,10 +16,13 @@ from onnx import TensorProto, helper
 
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
-from epochcost.autodiff.update import Move
+from epochcost.autodiff.prune import live_nodes
+from epochcost.autodiff.update import First, Move
 from epochcost.errors import ModelError
 from epochcost.graphs.running_statistics import STATISTICS, is_batch_normalization, origins
 
+# PyTorch writes it for momentum=None: an average over all batches, not one that forgets.
+_CUMULATIVE = 1.0
 _NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 
@@ -84,22 +88,24 @@ def train_on_batches(op: Builder, carried: Collection[str], kept: Collection[str
     """Put the nodes of ``op``, a forward pass, into the training form.
 
     BatchNormalization is in inference form. ``carried`` names the tensors that can be running
-    statistics; a node of which ``kept`` names one stays as it is. Raises ModelError where a
-    statistic cannot be carried, and where a channel has a single value, which has no variance.
+    statistics; a node of which ``kept`` names one stays as it is, and so does one whose statistics
+    are computed from what it normalizes. Raises ModelError where a statistic cannot be carried, and
+    where a channel has a single value, which has no variance.
     """
     nodes, op.nodes = op.nodes, []
     origin = origins(nodes)
     latest: dict[str, Value] = {}
-    view = []
+    view: list[onnx.NodeProto] = []
     for proto in nodes:
         names = _statistics(proto, origin)
-        if names and set(names).isdisjoint(kept):
+        if names and set(names).isdisjoint(kept) and not _by_its_own(proto, names, view):
             _require_carried(proto, names, carried)
             view.append(_trained(op, proto, names, latest))
         else:
             op.nodes.append(proto)
             view.append(proto)
-    return Batched(tuple(view), tuple(_move(op, name, after) for name, after in latest.items()))
+    moves = (_move(op, name, after, carried) for name, after in latest.items())
+    return Batched(tuple(view), tuple(moves))
 
 
 def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
@@ -119,9 +125,30 @@ def _trained(
     """
     node = Node(op, proto, frozenset())
     batch = _forward(op, node)
+    momentum: Value | float = node.attribute("momentum")
+    if momentum == _CUMULATIVE:
+        momentum = _share_of_the_past(op, f"{names[0]}.batches", latest)
     for name, seen in zip(names, _unbiased(node, batch), strict=True):
-        latest[name] = _moved(latest.get(name) or op.values[name], seen, node.attribute("momentum"))
+        latest[name] = _moved(latest.get(name) or op.values[name], seen, momentum)
     return _composite(proto, batch)
+
+
+def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
+    """Whether both statistics are computed from what the node normalizes."""
+    made = {name for node in before for name in node.output}
+    return made.issuperset(names) and all(
+        any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names
+    )
+
+
+def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
+    """The n of n + 1 batches that are past; ``counter`` is a state, which starts at 0.
+
+    PyTorch's exporters leave out how many batches its module had seen.
+    """
+    seen = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
+    latest[counter] = seen + 1.0
+    return seen / latest[counter]
 
 
 def _forward(op: Builder, node: Node) -> Normalized:
@@ -160,14 +187,19 @@ def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
     return batch.mean, batch.variance * (count / (count - 1))
 
 
-def _moved(old: Value, seen: Value, momentum: float) -> Value:
+def _moved(old: Value, seen: Value, momentum: Value | float) -> Value:
     """Momentum · running + (1 - momentum) · batch."""
-    same = seen.elem_type == old.elem_type
-    return old * momentum + (seen if same else old.op.Cast(seen, to=old.elem_type)) * (1 - momentum)
+    op, kind = old.op, old.elem_type
+    if isinstance(momentum, Value) and momentum.elem_type != kind:
+        momentum = op.Cast(momentum, to=kind)
+    same = seen.elem_type == kind
+    return old * momentum + (seen if same else op.Cast(seen, to=kind)) * (1 - momentum)
 
 
-def _move(op: Builder, name: str, after: Value) -> Move:
-    return Move(op.values[name], op.rename(after, f"{name}.next"), "state", "model")
+def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Move:
+    """What the file or its metadata knows starts as they say, and a counter at 0."""
+    first: First = "model" if name in carried else 0.0
+    return Move(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 
 
 def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collection[str]) -> None:
@@ -175,7 +207,8 @@ def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collectio
         if name not in carried:
             raise ModelError(
                 f"node {proto.name or proto.output[0]!r} (BatchNormalization): demanded running "
-                f"statistics of its own, to be carried from step to step; {name!r} is computed, "
+                "statistics of its own, to be carried from step to step, or statistics computed "
+                f"from what it normalizes; {name!r} is computed from something else, "
                 "fed as data, or used for something else too. Export without folding or merging "
                 "tensors; a weightless file lists them in its metadata under epochcost.state"
             )
