@@ -12,7 +12,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner, Result
 
 from epochcost.cli.app import app, main
@@ -176,6 +176,52 @@ def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
     assert (project / "models/word_bag.onnx").read_bytes() == graph.read_bytes()
     text = (project / "specs/models/word-bag.toml").read_text("utf-8")
     assert laid_out(Model, text) == text
+
+
+def _keep_weights_in(name: str, graph: Path) -> None:
+    """Save a model again, as PyTorch does: with its tensors in a file beside it."""
+    model = onnx.load(graph)
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(model, graph, save_as_external_data=True, location=name, size_threshold=0)
+
+
+def test_a_models_data_goes_with_it(project: Path, graph: Path) -> None:
+    """Weights beside the file are copied too; where they are missing, checks and plans say so."""
+    kept = graph.with_name("word_bag.onnx.data")
+    _keep_weights_in(kept.name, graph)
+    words = ("--task", "tests", "--example", "a few words", "--source", "x")
+    sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
+    refused = str(_refusal("new", "model", "--graph", str(graph), *words, *sizes))
+    assert "source: should have at least 3 characters" in refused
+    assert not list((project / "models").glob("word_bag*"))
+    done = _run("new", "model", "--graph", str(graph), *words, *sizes, *SOURCE)
+    assert done.exit_code == 0, done.exception
+    copy = project / "models" / kept.name
+    assert copy.read_bytes() == kept.read_bytes()
+    assert _run("check").exit_code == 0
+    copy.unlink()
+    said = "there is no file 'word_bag.onnx.data': copy it there"
+    (line,) = _run("check").stdout.splitlines()
+    assert line.startswith("specs/models/word-bag.toml:6:1: graph: models/word_bag.onnx: tensor")
+    assert line.endswith(said)
+    write_study = (project / "specs/studies/brief.toml").read_text("utf-8")
+    (project / "specs/studies/brief.toml").write_text(
+        write_study.replace('["tiny"]', '["word-bag"]')
+    )
+    assert str(_refusal("plan")).endswith(said)
+
+
+def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) -> None:
+    """Weights under a name that is taken are refused, and nothing is copied."""
+    kept = project / "models/weights.bin"
+    kept.write_bytes(b"others")
+    _keep_weights_in(kept.name, graph)
+    words = ("--task", "tests", "--example", "a few words", *SOURCE)
+    sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
+    refused = str(_refusal("new", "model", "--graph", str(graph), *words, *sizes))
+    assert "demanded a name that no model has" in refused
+    assert (kept.read_bytes(), (project / "models/word_bag.onnx").exists()) == (b"others", False)
 
 
 def test_a_model_that_is_refused_leaves_no_graph(project: Path, graph: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from epochcost.cli.faults import counted, faults_as_json
-from epochcost.errors import UsageError
+from epochcost.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from epochcost.specs.loader import Checked
@@ -62,7 +62,7 @@ def check(
 def _check_specs(paths: list[Path], output: CheckFormat) -> None:
     from epochcost.specs.loader import check_paths
 
-    checked = check_paths(paths)
+    checked = check_paths(paths, _graph_fault)
     if output is CheckFormat.JSON:
         typer.echo(
             json.dumps({"files": len(checked.files), **faults_as_json(checked.faults)}, indent=2)
@@ -72,6 +72,17 @@ def _check_specs(paths: list[Path], output: CheckFormat) -> None:
     typer.echo(_summary(checked), err=True)
     if checked.faults:
         raise typer.Exit(1)
+
+
+def _graph_fault(path: Path) -> str | None:
+    """Why an ONNX file cannot be read with its data; None where it can."""
+    from epochcost.graphs.loading import external_files
+
+    try:
+        external_files(path)
+    except ModelError as error:
+        return str(error).removeprefix(f"{path}: ")
+    return None
 
 
 def _summary(checked: Checked) -> str:

@@ -24,7 +24,7 @@ _OF_CLASSES = ("softmax_cross_entropy", "nll")
 
 def model(
     graph: Annotated[
-        Path, typer.Option(metavar="FILE", help="Its ONNX file; it is copied into models/.")
+        Path, typer.Option(metavar="FILE", help="Its ONNX file; copied into models/ with its data.")
     ],
     identifier: Annotated[
         str | None, typer.Option("--id", help="The id.  [default: the file's name]")
@@ -70,8 +70,8 @@ def model(
     try:
         path = new_spec(Path.cwd(), "models", {**values, "graph": graph.name})
     except BaseException:
-        if copied:
-            (_FOLDER / graph.name).unlink()
+        for file in copied:
+            file.unlink()
         raise
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
@@ -133,15 +133,24 @@ def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict
     }
 
 
-def _copied(graph: Path) -> bool:
-    """Whether the file was copied into models/; raises InputError where another is there."""
-    target = _FOLDER / graph.name
-    if target.exists() and target.samefile(graph):
-        return False
-    if target.exists():
-        raise InputError(
-            f"{target}: demanded a name that no model has; got one that is there: rename {graph}"
-        )
-    _FOLDER.mkdir(exist_ok=True)
-    shutil.copyfile(graph, target)
-    return True
+def _copied(graph: Path) -> list[Path]:
+    """The copies in models/ of the file and of its external data; none of what is there already.
+
+    Raises InputError, and copies nothing, where another file has the name of one.
+    """
+    from epochcost.graphs.loading import external_files
+
+    wanted = [
+        (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
+    ]
+    new = [(file, copy) for file, copy in wanted if not (copy.exists() and copy.samefile(file))]
+    for file, copy in new:
+        if copy.exists():
+            raise InputError(
+                f"{copy}: demanded a name that no model has; got one that is there: rename {file}"
+                + ("" if file == graph else ", by exporting again under another name")
+            )
+    for file, copy in new:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    return [copy for _, copy in new]

@@ -12,6 +12,7 @@ from epochcost.execute.gpus import on_device, require_device, unusable_cuda
 from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.room import with_room
 from epochcost.execute.runtimes import missing
+from epochcost.graphs.loading import external_files
 from epochcost.measure.environment import detect, runtime_name, shown_gpus
 from epochcost.measure.load.loadgen import missing_loadgen
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
@@ -75,6 +76,8 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         compliant=request.compliant,
     )
     graphs = graph_digests(catalogue, _models(studies, request))
+    for name in graphs:
+        external_files(catalogue.graph_path(catalogue.models[name]))
     asked = merge_plans(
         plan_study(
             catalogue, study, replace(host, no_cuda=reasons), graphs=graphs, selection=selection

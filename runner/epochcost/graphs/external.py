@@ -1,6 +1,7 @@
 """External data: tensors kept in files beside the model, read only from inside its folder.
 
-Owns the confinement and the limit of size; the format is read by onnx's own helper.
+Owns the confinement, the limit of size, and which files there are; the format is read by onnx's own
+helper.
 """
 
 from __future__ import annotations
@@ -28,11 +29,28 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
             room_bytes -= _load(tensor, folder, room_bytes)
 
 
+def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
+    """The files of a model's external tensors, relative to its folder, in which all must be.
+
+    Nothing of them is read. Raises ModelError as `load_external_data` does.
+    """
+    files: dict[str, None] = {}
+    for tensor in stored_tensors(model):
+        if uses_external_data(tensor) and (location := _location(tensor)) not in files:
+            _confined(folder, location, tensor.name)
+            files[location] = None
+    return tuple(files)
+
+
+def _location(tensor: onnx.TensorProto) -> str:
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+
+
 def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
     """Read one tensor's data; how many bytes it was."""
     try:
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        file = _confined(folder, entries.get("location", ""), tensor.name)
+        file = _confined(folder, _location(tensor), tensor.name)
         demanded_bytes = int(entries.get("length", file.stat().st_size))
         if demanded_bytes > room_bytes:
             raise ModelError(
@@ -55,7 +73,7 @@ def _confined(folder: Path, location: str, name: str) -> Path:
     if any(step.is_symlink() for step in steps):
         raise ModelError(f"{where}; got the symbolic link {location!r}")
     if not file.is_file():
-        raise ModelError(f"{where}; there is no file {location!r}")
+        raise ModelError(f"{where}; there is no file {location!r}: copy it there")
     return file
 
 

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-un
 from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
 
 from epochcost.errors import ModelError
-from epochcost.graphs.external import load_external_data
+from epochcost.graphs.external import data_files, load_external_data
 from epochcost.graphs.foreign import initializers_apart, open_dimensions, weights_to_initializers
 from epochcost.graphs.functions import check_calls
 from epochcost.graphs.tensors import check_tensors, one_line
@@ -40,6 +40,17 @@ def load_model(path: Path) -> onnx.ModelProto:
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     return model
+
+
+def external_files(path: Path) -> tuple[str, ...]:
+    """The files that an ONNX file keeps its tensors in, relative to its folder; all are there.
+
+    Neither they nor what the graph computes is looked at. Raises ModelError as `load_model` does.
+    """
+    try:
+        return data_files(_parse(_read(path)), path.parent)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
 
 
 def load_model_bytes(data: bytes) -> onnx.ModelProto:

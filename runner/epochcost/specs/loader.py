@@ -22,7 +22,7 @@ from epochcost.specs.kinds import KINDS
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
-from epochcost.specs.references import Neighbours, between, neighbours
+from epochcost.specs.references import JudgeGraph, Neighbours, between, neighbours
 from epochcost.specs.study import Study
 from epochcost.specs.tree import FOLDER, SpecFile, located, tree_of, walk
 
@@ -72,17 +72,18 @@ def load_catalogue(root: Path) -> Catalogue:
     )
 
 
-def check_paths(paths: Iterable[Path]) -> Checked:
+def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> Checked:
     """The faults of files, and of all files below folders.
 
     References are resolved in the whole folder of specs around a path; faults of files that were
-    not asked for are left out. Raises InputError where a path leads to no spec.
+    not asked for are left out. ``judge_graph`` looks into ONNX files. Raises InputError where a
+    path leads to no spec.
     """
     asked = [located(path) for path in paths]
     files: set[Path] = set()
     faults: set[Fault] = set()
     for tree in sorted({tree_of(path) for path in asked}):
-        loaded = _load(tree)
+        loaded = _load(tree, judge_graph)
         files.update(file.path for file in loaded.files)
         faults.update(loaded.faults)
     places = files | {fault.path for fault in faults}
@@ -95,7 +96,7 @@ def check_paths(paths: Iterable[Path]) -> Checked:
     )
 
 
-def _load(tree: Path) -> _Loaded:
+def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
     """Every spec below a folder that is right, and every fault of those that are not."""
     walked = tuple(walk(tree))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
@@ -103,7 +104,7 @@ def _load(tree: Path) -> _Loaded:
     documents, unparsed, unreadable = _documents(files, tree)
     presumed = ((kind, name) for kind, path in unparsed for name in presumed_ids(path, tree))
     unseen = (fault.path.name for fault in faults if fault.path.parent == tree)
-    others = neighbours(documents, presumed, _graphs_beside(tree), unseen)
+    others = neighbours(documents, presumed, _graphs_beside(tree), unseen, judge_graph)
     specs = []
     for document in documents:
         spec, findings = _judged(document, others)

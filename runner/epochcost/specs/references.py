@@ -7,7 +7,7 @@ of the wrong type is passed over here, for ``findings`` has said so.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -48,17 +48,22 @@ _REFERENCES = (
 )
 
 
+# What is wrong with an ONNX file, as a phrase; None where nothing is.
+JudgeGraph = Callable[[Path], str | None]
+
+
 class Neighbours(NamedTuple):
     """All documents by kind and id, and the (kind, id) that files without a table probably have.
 
-    ``graphs`` is the folder of ONNX files, None where the specs stand alone. ``unseen`` are kinds
-    whose folder cannot be read, so that nothing is known of their ids.
+    ``graphs`` is the folder of ONNX files, None where the specs stand alone; ``judge`` looks into
+    them. ``unseen`` are kinds whose folder cannot be read, so that nothing is known of their ids.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
     presumed: frozenset[tuple[str, str]]
     graphs: Path | None
     unseen: frozenset[str] = frozenset()
+    judge: JudgeGraph | None = None
 
     def known(self, kind: str) -> set[str]:
         """The ids of a kind that may be named."""
@@ -75,12 +80,13 @@ def neighbours(
     presumed: Iterable[tuple[str, str]],
     graphs: Path | None,
     unseen: Iterable[str] = (),
+    judge: JudgeGraph | None = None,
 ) -> Neighbours:
     """Index documents by kind and id, and presumed (kind, id) of files that gave none."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
-    return Neighbours(by_kind, frozenset(presumed), graphs, frozenset(unseen))
+    return Neighbours(by_kind, frozenset(presumed), graphs, frozenset(unseen), judge)
 
 
 def between(document: Document, others: Neighbours) -> Iterator[Finding]:
@@ -92,7 +98,7 @@ def between(document: Document, others: Neighbours) -> Iterator[Finding]:
             yield from _dangling(document, reference, others)
     match document.kind:
         case "models":
-            yield from _missing_graph(document, others.graphs)
+            yield from _wrong_graph(document, others)
         case "prices":
             yield from _uncounted_vcpus(document, others)
             yield from _ranges_of_no_figure(document)
@@ -131,14 +137,16 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
             yield Finding(key, f"{demand}, got {shown(value)}{nearest(last, choices)}")
 
 
-def _missing_graph(document: Document, graphs: Path | None) -> Iterator[Finding]:
-    name = document.table.get("graph")
+def _wrong_graph(document: Document, others: Neighbours) -> Iterator[Finding]:
+    name, graphs = document.table.get("graph"), others.graphs
     if graphs is None or not isinstance(name, str) or "/" in name or "\0" in name:
         return
     files = {path.name for path in graphs.glob("*.onnx")}
     if name not in files:
         demand = f"should be a file in {displayed(graphs)}/"
         yield Finding(("graph",), f"{demand}, got {shown(name)}{nearest(name, files)}")
+    elif others.judge and (wrong := others.judge(graphs / name)):
+        yield Finding(("graph",), f"{displayed(graphs / name)}: {wrong}")
 
 
 def _uncounted_vcpus(document: Document, others: Neighbours) -> Iterator[Finding]:
