@@ -5,11 +5,23 @@
 
   var HOUR = 3600;
   var MOST_ROWS = 40;
+  var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them; or nothing
   var COMMITTED = ["reserved", "committed-use", "savings-plan"];
 
+  /* By its own name only: a form also knows its fields by number, and itself has a length. */
+  function fields(form) {
+    return Array.from(form.elements).filter(function (field) { return field.name; });
+  }
+
+  /* Whether the field's own bounds hold; a whole number is rounded to. */
+  function sound(field) {
+    var found = field.validity;
+    return !(found.badInput || found.rangeUnderflow || found.rangeOverflow);
+  }
+
   function number(form, name, otherwise) {
-    var text = form.elements[name].value;
-    return text === "" || !isFinite(Number(text)) ? otherwise : Number(text);
+    var field = form.elements[name];
+    return field.value === "" || !sound(field) ? otherwise : Number(field.value);
   }
 
   /* What the reader knows better replaces a plan's figure, where the plan has it. */
@@ -140,8 +152,8 @@
   /* Only what differs from the form as it came stands in the address. */
   function remember(form, all) {
     var state = new URLSearchParams();
-    Array.from(form.elements).forEach(function (field) {
-      if (field.name && field.value !== plain(field, form, all)) { state.set(field.name, field.value); }
+    fields(form).forEach(function (field) {
+      if (sound(field) && field.value !== plain(field, form, all)) { state.set(field.name, field.value); }
     });
     var text = state.toString();
     history.replaceState(history.state, "", location.pathname + location.search + (text ? "#" + text : ""));
@@ -157,13 +169,15 @@
     return all.works.find(function (one) { return one.id === form.elements.work.value; });
   }
 
+  /* An address may say anything: a field takes what it would take from a hand. */
   function recall(form, all) {
-    var state = new URLSearchParams(location.hash.slice(1)), chosen = state.get("work");
-    if (all.works.some(function (one) { return one.id === chosen; })) { form.elements.work.value = chosen; }
-    settle(form, all);
-    state.forEach(function (value, name) {
-      var field = form.elements[name];
-      if (field && name !== "work") { field.value = value; }
+    var state = new URLSearchParams(location.hash.slice(1));
+    fields(form).forEach(function (field) {
+      if (!state.has(field.name)) { return; }
+      var before = field.value, said = state.get(field.name);
+      if (field.type !== "number" || NUMBER.test(said)) { field.value = said; }
+      if (field.value !== said || !sound(field)) { field.value = before; }
+      if (field.name === "work") { settle(form, all); }
     });
   }
 
@@ -179,6 +193,7 @@
     var all = await shown.loaded(new URL(form.dataset.ecCalculator, location.href).href, "epochcostCalculator");
     var place = form.parentElement.querySelector(".ec-calculated");
     function renew() { show(form, place, all); }
+    settle(form, all);
     recall(form, all);
     renew();
     form.addEventListener("input", function (event) {
@@ -186,6 +201,7 @@
       renew();
       remember(form, all);
     });
+    form.addEventListener("change", function (event) { event.target.reportValidity(); });
     form.addEventListener("submit", function (event) { event.preventDefault(); });
     form.addEventListener("reset", function () {
       setTimeout(function () { settle(form, all); renew(); remember(form, all); });

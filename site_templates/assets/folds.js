@@ -3,10 +3,18 @@
 (function () {
   "use strict";
 
+  /* What the address names; one that breaks off within a letter's code names nothing. */
+  function named() {
+    try {
+      return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    } catch (error) {
+      return null;
+    }
+  }
+
   /* The element that the address names, with every fold around it open. */
   function reveal() {
-    var name = location.hash.slice(1);
-    var target = name && document.getElementById(decodeURIComponent(name));
+    var target = named();
     if (!target) { return; }
     var closed = false;
     for (var fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) {

@@ -333,6 +333,42 @@ def test_the_calculator_answers_and_its_address_keeps_the_question(site: Site, l
     assert page.locator(".ec-calculated tbody strong").all_inner_texts() == first
 
 
+# One address each, since of a key's values the first counts.
+_ADDRESSES = (
+    "size=-1&utilisation=-1&electricity=-1e308&runs=-3&failed=-1&interruptions=-1&deadline=-1",
+    "size=1e300&utilisation=1000&electricity=Infinity&runs=1e400&failed=100&budget=-1&at_once=0",
+    "size=NaN&utilisation=x&electricity=0x10&runs=&kind=nowhere&work=nowhere&deadline=%ff",
+    "1=x&length=NaN&item=x&elements=x&__proto__=x&constructor=x&submit=x&dataset=x&0=x&=x",
+    "%",
+)
+
+
+def test_an_address_fills_in_only_what_a_hand_could(site: Site) -> None:
+    """Unknown keys, and values beyond a field's bounds, leave the calculator as it is."""
+    page = site.tab()
+    page.goto(site.address + "calculator.html")
+    page.locator(".ec-verdict strong").wait_for()
+    plain = page.locator(".ec-calculated").inner_text()
+    for asked in _ADDRESSES:
+        page.evaluate("asked => history.replaceState(null, '', '#' + asked)", asked)
+        page.reload()
+        page.locator(".ec-verdict strong").wait_for()
+        assert page.locator(".ec-calculated").inner_text() == plain, asked
+
+
+def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> None:
+    """The form marks it, the answer is that without it, and the address does not keep it."""
+    page = site.tab()
+    page.goto(site.address + "calculator.html")
+    page.locator(".ec-verdict strong").wait_for()
+    plain = page.locator(".ec-calculated").inner_text()
+    for name, value in (("utilisation", "-1"), ("electricity", "-1e308"), ("size", "-1")):
+        page.locator(f"[name={name}]").fill(value)
+        assert page.locator(".ec-calculated").inner_text() == plain
+        assert page.locator(f"[name={name}]:invalid").count() == 1
+    assert page.evaluate("location.hash") == ""
+
+
 def test_the_calculator_says_what_misses_a_demand(site: Site) -> None:
     """A deadline that nothing meets leaves the list, marked, and no verdict."""
     page = site.tab()
