@@ -60,6 +60,36 @@ def test_paths_limit_what_is_laid_out(project: Path) -> None:
     assert CliRunner().invoke(app, ["fmt", PRICE, "--check"]).exit_code == 1
 
 
+def test_modes_and_links_stay(project: Path) -> None:
+    """A file keeps its rights, and a link within the specs leads where it did."""
+    own, linked = project / PRICE, project / "specs/prices/inside/linked.toml"
+    _untidy(own)
+    own.chmod(0o604)
+    linked.parent.mkdir()
+    other = own.read_text("utf-8").replace(f'id = "{own.stem}"', 'id = "linked"')
+    (target := linked.with_name(".target")).write_text(other, "utf-8")
+    target.chmod(0o640)
+    linked.symlink_to(target.name)
+    done = CliRunner().invoke(app, ["fmt"])
+    assert done.exit_code == 0, done.output
+    assert "2 laid out" in done.stderr
+    assert linked.is_symlink()
+    assert target.read_text("utf-8") != other
+    assert [path.stat().st_mode & 0o777 for path in (own, target)] == [0o604, 0o640]
+
+
+def test_a_read_only_file_is_left_alone(project: Path) -> None:
+    """It is named, and the exit code says that it is not laid out."""
+    _untidy(project / PRICE)
+    untidy = (project / PRICE).read_bytes()
+    (project / PRICE).chmod(0o444)
+    done = CliRunner().invoke(app, ["fmt"])
+    assert done.exit_code == 1
+    assert f"{PRICE}: left as it is, for it is read-only" in done.stderr
+    assert (project / PRICE).read_bytes() == untidy
+    assert (project / PRICE).stat().st_mode & 0o777 == 0o444
+
+
 def test_a_file_with_faults_is_left_alone(project: Path) -> None:
     """A file that `epochcost check` refuses is named and not written, even where it is untidy."""
     _untidy(project / PRICE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +17,45 @@ from epochcost.results.records import Result
 from epochcost.results.store import ResultStore, load_all
 from heeded_signals import heeded_signals
 from tiny_project import write_tiny_project
+
+# Signals itself when it comes to load a module, as if the signal came at that moment.
+_SIGNALLED = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+class Finder(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.{number})
+sys.meta_path.insert(0, Finder())
+sys.argv = ["epochcost", "check", "nowhere"]
+from epochcost.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("module", ["typer", "pydantic", "epochcost.specs.loader"])
+def test_a_signal_while_the_program_loads_ends_it(module: str, number: str) -> None:
+    """In its first second, before a command has begun and while one loads what it needs."""
+    with heeded_signals():
+        done = subprocess.run(
+            [sys.executable, "-c", _SIGNALLED.format(module=module, number=number)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 130, done.stderr
+    assert done.stderr in ("", "interrupted\n")
+
+
+def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
+    """As `nohup` asks for it."""
+    script = _SIGNALLED.format(module="typer", number="SIGHUP")
+    ignored = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script}"
+    command = [sys.executable, "-c", ignored]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "demanded a file or folder of specs" in done.stderr
 
 
 class Swallowing:

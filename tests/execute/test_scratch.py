@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ def test_other_results_have_another_folder(tmp_path: Path) -> None:
     """Runs on different results do not meet."""
     with scratch_folder(tmp_path / "a") as one, scratch_folder(tmp_path / "b") as two:
         assert one != two
+
+
+def test_letters_that_the_locale_lacks_are_no_obstacle(tmp_path: Path) -> None:
+    """A folder's name is bytes, of which Python makes no text under the plainest locale."""
+    with scratch_folder(tmp_path / os.fsdecode(b"caf\xe9")) as folder:
+        assert folder.is_dir()
 
 
 def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) -> None:

@@ -8,6 +8,8 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
+
 from epochcost.report.dataset.lines import dataset
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import Column, Table, as_csv, as_json
@@ -24,6 +26,25 @@ def test_csv_keeps_exact_amounts_and_empty_unknowns() -> None:
     assert rows[0] == ["name", "cost_USD", "n"]
     assert rows[1] == ["'=1+1", "0.000000000000000001", "1000"]
     assert rows[2] == ['a,\n"b"', "", ""]
+
+
+@pytest.mark.parametrize(
+    "before", ["", " ", "   ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "\u200b", "\ufeff ", "\0"]
+)
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1"])
+def test_no_cell_is_a_formula(before: str, text: str) -> None:
+    """Whatever blanks or invisible letters a spreadsheet may skip."""
+    table = Table(TABLE.columns[:1], ((before + text,),))
+    # As it is written: a reader of CSV would make one of some line ends.
+    assert as_csv(table).partition("\n")[2].lstrip('"').startswith("'" + before[:1])
+
+
+def test_words_and_numbers_stay_as_they_are() -> None:
+    """Only what a spreadsheet would run is changed."""
+    table = Table(TABLE.columns[:1], (("a=b",), (" (a) -1",), (-1,), (Decimal("-0.5"),), ("",)))
+    assert [row[0] if row else "" for row in csv.reader(io.StringIO(as_csv(table)))][1:] == [
+        *("a=b", " (a) -1", "-1", "-0.5", "")
+    ]
 
 
 def test_json_says_what_columns_mean() -> None:

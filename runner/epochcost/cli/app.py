@@ -36,6 +36,7 @@ from epochcost.cli import (
     train_graph,
 )
 from epochcost.cli.examples import show_examples
+from epochcost.cli.interruption import interrupted_by_signals
 from epochcost.errors import CapabilityError, EpochcostError
 
 app = typer.Typer(
@@ -89,7 +90,8 @@ def main() -> None:
     _print_in_any_encoding()
     errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     try:
-        app()
+        with interrupted_by_signals():
+            app()
     except EpochcostError as error:
         errors.print(f"{error}")
         sys.exit(error.exit_code)

@@ -37,7 +37,7 @@ def scratch_folder(results: Path) -> Iterator[Path]:
 
 def remove_scratch(results: Path) -> Path:
     """Remove what a killed run left, while the lock on ``results`` is held; returns its path."""
-    name = hashlib.sha256(str(results.resolve()).encode()).hexdigest()[:12]
+    name = hashlib.sha256(os.fsencode(results.resolve())).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     return folder

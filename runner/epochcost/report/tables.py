@@ -17,8 +17,9 @@ from epochcost.units import memory, money, plain, seconds
 Value = str | int | Decimal | None
 Form = Literal["text", "seconds", "money", "number", "bytes"]
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
-# A spreadsheet runs text that begins so as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet runs text as a formula whose first visible letter is one of these, wide ones too.
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+_BREAKS = ("\t", "\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,14 @@ def _cell(value: Value) -> str:
         return ""
     if isinstance(value, Decimal):
         return plain(value)
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) else str(value)
+
+
+def _is_formula(text: str) -> bool:
+    if text[:1].isalnum():
+        return False
+    visible = (letter for letter in text if letter.isprintable() and not letter.isspace())
+    return text.startswith(_BREAKS) or next(visible, "") in _FORMULA
 
 
 def _json_value(value: Value) -> str | int | None:

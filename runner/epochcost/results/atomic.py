@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -18,8 +19,8 @@ _NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path`` through a synced temporary file in the same folder.
 
-    Raises CapabilityError where the disk is full or the folder cannot be written; a file that
-    stood at ``path`` is then unchanged.
+    A file that stands there gives its mode to the new one. Raises CapabilityError where the disk is
+    full or the folder cannot be written; a file that stood at ``path`` is then unchanged.
     """
     try:
         _write_and_replace(path, data)
@@ -76,6 +77,8 @@ def _write_and_replace(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        with contextlib.suppress(OSError):  # there is none yet
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,12 @@ def test_a_kept_file_is_not_written_again(report: Report, tmp_path: Path) -> Non
     assert kept.stat().st_mtime_ns == written
     as_parquet(Table(table.columns, table.rows[:1]), tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_folder_of_any_name_keeps_the_file(report: Report, tmp_path: Path) -> None:
+    """Even of one that DuckDB could not open."""
+    table = dataset(report.rows)
+    assert as_parquet(table, tmp_path / os.fsdecode(b"caf\xe9")) == as_parquet(table)
 
 
 def test_the_data_package_describes_the_files(files: dict[str, str | bytes]) -> None:

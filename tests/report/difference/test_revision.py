@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,22 @@ def test_a_commit_and_the_same_tree(project: Path, tmp_path: Path) -> None:
     assert before.blobs == after.blobs
     assert before.catalogue.prices == after.catalogue.prices
     assert before.label.startswith("main (")
+
+
+def test_names_are_bytes_to_git(tmp_path: Path) -> None:
+    """A project in a folder, and a result of a name, that no encoding explains."""
+    name = os.fsdecode(b"caf\xe9")
+    project = write_repository(tmp_path / "project")
+    (project / name).mkdir()
+    for folder in ("specs", "models", "docs"):
+        git(project, "mv", folder, f"{name}/{folder}")
+    project /= name
+    (kept,) = sorted((project / "docs/data/results").glob("*/*.json"))[:1]
+    kept.rename(kept.with_name(f"{name}.json"))
+    commit(project)
+    before = at_commit(project, "main", made(tmp_path / "a"))
+    assert before.blobs == in_working_tree(project).blobs
+    assert f"docs/data/results/{kept.parent.name}/{name}.json" in before.results
 
 
 def test_an_old_commit_leaves_the_tree_alone(project: Path, tmp_path: Path) -> None:

@@ -20,6 +20,13 @@ def test_a_value_is_read_under_its_key_only(tmp_path: Path) -> None:
     assert shelf.read("other.md", digest("one")) is None
 
 
+def test_a_path_of_undecoded_bytes_is_kept(tmp_path: Path) -> None:
+    """As Python holds the name of a folder that no encoding explains."""
+    shelf = Shelf(tmp_path)
+    shelf.write("name", "key", ["caf\udce9", "é"])
+    assert shelf.read("name", "key") == ["caf\udce9", "é"]
+
+
 @pytest.mark.parametrize("damage", [b"", b"no head", b"\xff\xfe\n{}", None])
 def test_a_damaged_value_is_none(tmp_path: Path, damage: bytes | None) -> None:
     """Emptied, overwritten or changed by one letter: it is as if nothing were kept."""

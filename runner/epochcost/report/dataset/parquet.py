@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -60,25 +61,29 @@ def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
 
 
 def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
-    """Let DuckDB read the lines as CSV and write them, beside the target first."""
+    """Let DuckDB read the lines as CSV and write them; the target is whole at once.
+
+    DuckDB opens only paths in UTF-8, as that of temporary files is; the target's may be another.
+    """
     import duckdb  # noqa: PLC0415  a kept file needs no DuckDB
 
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part, source = target.with_suffix(".part"), target.with_suffix(".csv")
-    with source.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([[entry.name for entry in ENTRIES], *lines])
     columns = ", ".join(f"{entry.name}: '{_SQL_TYPES[entry.type]}'" for entry in ENTRIES)
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute(
-            _COPY.format(
-                source=_quoted(str(source)),
-                target=_quoted(str(part)),
-                columns=columns,
-                dictionary=_quoted(dictionary()),
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "figures.csv", Path(folder) / "figures.parquet"
+        with source.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerows([[entry.name for entry in ENTRIES], *lines])
+        with duckdb.connect(config={"threads": 1}) as connection:
+            connection.execute(
+                _COPY.format(
+                    source=_quoted(str(source)),
+                    target=_quoted(str(made)),
+                    columns=columns,
+                    dictionary=_quoted(dictionary()),
+                )
             )
-        )
-    source.unlink()
+        part = shutil.copyfile(made, target.with_suffix(".part"))
     return part.replace(target)
 
 

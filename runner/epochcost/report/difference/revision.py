@@ -6,6 +6,7 @@ What the files mean is left to the loaders.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,12 +94,12 @@ def head_commit(project: Path) -> str:
 def in_working_tree(project: Path) -> Snapshot:
     """The project as it stands: tracked files and new ones that git does not ignore."""
     asked = ("--cached", "--others", "--exclude-standard")
-    listed = git(project, "ls-files", "-z", *asked, "--", *_READ).decode(errors="replace")
+    listed = os.fsdecode(git(project, "ls-files", "-z", *asked, "--", *_READ))
     paths = [path for path in sorted({*listed.split("\0")}) if _is_kept(path)]
     present = [path for path in paths if _is_plain(project / path)]
     # This command reads its paths from the repository's root.
-    prefix = git(project, "rev-parse", "--show-prefix").decode().rstrip("\n")
-    named = "".join(f"{prefix}{path}\n" for path in present).encode()
+    prefix = os.fsdecode(git(project, "rev-parse", "--show-prefix")).rstrip("\n")
+    named = os.fsencode("".join(f"{prefix}{path}\n" for path in present))
     hashed = git(project, "hash-object", "--stdin-paths", given=named).decode().split()
 
     def contents(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -129,7 +130,7 @@ def _commit(project: Path, revision: str) -> str:
 
 def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
     listed = git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
-    for line in listed.decode(errors="replace").split("\0"):
+    for line in os.fsdecode(listed).split("\0"):
         about, _, path = line.partition("\t")
         if not _is_kept(path):
             continue

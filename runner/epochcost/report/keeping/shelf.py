@@ -44,7 +44,7 @@ class Shelf:
 
     def write(self, name: str, key: str, value: Any) -> None:
         """Keep a value in place of what was kept for the name."""
-        body = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        body = json.dumps(value, separators=(",", ":"))  # ASCII: paths may hold undecoded bytes
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(name)
         part = path.with_suffix(f".{os.getpid()}.part")
