@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from epochcost.statistics.change import FEWEST_ROUNDS, LEAST_EFFECT, time_change
-from epochcost.statistics.ratio import Bounded
+from epochcost.statistics.change import FEWEST_ROUNDS, LEAST_EFFECT, Bounded, time_change
 
 
 def test_apart_and_large() -> None:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.environment.container import cpu_quota
-from epochcost.measure.environment.cpu import SYSTEM, usable_cpus
+from epochcost.measure.environment.cpu import SYSTEM, cpu_quota, usable_cpus
 from epochcost.measure.kernel_files import cpu_list, read_text
 from epochcost.results.pinning import Pinning
 

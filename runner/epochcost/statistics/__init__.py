@@ -4,6 +4,8 @@ Money follows the mean; runs of slow steps, slow wander and differences between 
 interval as they should. Deciding when to stop sampling is left to ``measure.sampling``.
 """
 
+from epochcost.statistics.change import Bounded, ratio
+from epochcost.statistics.correlated_noise import chance_of_differing
 from epochcost.statistics.interval import (
     Interval,
     autocorrelation_time,
@@ -11,11 +13,16 @@ from epochcost.statistics.interval import (
     mean_interval,
     relative_half_width,
 )
-from epochcost.statistics.ratio import Bounded, ratio
-from epochcost.statistics.shape import Modes, Outliers, drift, outliers, two_modes
-from epochcost.statistics.summary import Summary, summarise
+from epochcost.statistics.summary import (
+    Modes,
+    Outliers,
+    Summary,
+    drift,
+    outliers,
+    summarise,
+    two_modes,
+)
 from epochcost.statistics.tails import LEVEL, quantiles, student_quantile, wilson_interval
-from epochcost.statistics.wander import chance_of_differing
 
 __all__ = [
     "LEVEL",

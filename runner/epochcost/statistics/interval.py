@@ -1,7 +1,8 @@
 """The interval of the mean of step times, by circular block bootstrap. NumPy only.
 
 The bootstrap gives the interval its shape: runs of slow steps and rare long ones make it uneven
-about the mean. How wide it is comes from ``wander``, which knows of what no resampling can see.
+about the mean. How wide it is comes from ``correlated_noise``, which knows of what no resampling
+can see.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcost.statistics.correlated_noise import half_width
 from epochcost.statistics.tails import LEVEL
-from epochcost.statistics.wander import half_width
 
 Series = NDArray[np.float64]
 
@@ -45,9 +46,9 @@ def mean_interval(
     """Bound the mean of an ordered series of positive numbers.
 
     The percentile interval of the block bootstrap's means (Politis & Romano 1992), as wide as
-    ``wander.half_width`` says. ``rounds`` are the counts of consecutive samples that came from a
-    process each; empty is one. One sample says nothing about its spread: the interval is then all
-    positive numbers, [0, inf].
+    ``correlated_noise.half_width`` says. ``rounds`` are the counts of consecutive samples that came
+    from a process each; empty is one. One sample says nothing about its spread: the interval is
+    then all positive numbers, [0, inf].
 
     Nothing is drawn. The quantiles of the means of all resamples are z + s (z² - 1) / 6 of their
     deviations from the mean (Cornish & Fisher 1938), s being their skewness, which is known.

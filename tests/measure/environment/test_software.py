@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from epochcost.measure.environment.software import code_revision
+from epochcost.measure.environment import code_revision
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -13,14 +13,23 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 from epochcost.measure.environment.cloud import instance
-from epochcost.measure.environment.container import container, cpu_quota, virtualisation
-from epochcost.measure.environment.cpu import cpu_model, processor, usable_cpus
+from epochcost.measure.environment.cpu import (
+    container,
+    cpu_model,
+    cpu_quota,
+    output,
+    processor,
+    raw_output,
+    usable_cpus,
+    virtualisation,
+)
 from epochcost.measure.environment.gpu import gpus, shown_gpus
-from epochcost.measure.environment.software import code_revision
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import package_versions, runtime_name
 from epochcost.results.fingerprint import fingerprint
@@ -82,6 +91,32 @@ def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float 
 
 def _known(reasons: Mapping[str, str | None]) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+_CODE = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The commit of a checkout, and whether files below the code's folder differ from it."""
+
+    commit: str
+    modified: bool
+
+
+def code_revision(folder: Path = _CODE) -> Revision | None:
+    """The revision of the code in a folder; None where no git tracks it, as for a wheel.
+
+    An environment within somebody else's checkout is not taken for that checkout's code.
+    """
+    git = ("git", "--no-optional-locks", "-C", str(folder))
+    if raw_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None
+    commit = output(*git, "rev-parse", "HEAD")
+    changes = raw_output(*git, "status", "--porcelain", "--", ".")
+    return (
+        Revision(commit, modified=bool(changes.strip())) if commit and changes is not None else None
+    )
 
 
 # None of these changes while a program runs: they are read once.

@@ -1,15 +1,42 @@
-"""The CPU: its name, how it is built, and what governs its clock."""
+"""The CPU: its name, how it is built, what governs its clock, and what stands before it.
+
+That is a hypervisor, a container, and their limits. System tools are asked shortly: one that is
+absent, fails or hangs says nothing.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from epochcost.measure.environment.commands import output
-from epochcost.measure.kernel_files import read_number, read_text
+from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
 from epochcost.results.records import Processor
+
+_SECONDS = 5
+
+
+def output(*command: str, any_status: bool = False) -> str | None:
+    """What a tool prints without surrounding blanks; None if absent, failing or silent."""
+    printed = raw_output(*command, any_status=any_status)
+    return printed.strip() or None if printed is not None else None
+
+
+def raw_output(*command: str, any_status: bool = False) -> str | None:
+    """The same as printed, so that an empty answer differs from none."""
+    if shutil.which(command[0]) is None:
+        return None
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if any_status or done.returncode == 0 else None
+
 
 _CPUINFO = Path("/proc/cpuinfo")
 SYSTEM = Path("/sys/devices/system")
@@ -88,3 +115,56 @@ def throttle_count(system: Path = SYSTEM) -> int | None:
     cores = list(_numbers(system, "thermal_throttle/core_throttle_count"))
     packages = list(_numbers(system, "thermal_throttle/package_throttle_count"))
     return sum(cores) + sum(packages) if cores or packages else None
+
+
+_ROOT = Path("/")
+# Set by the runtime inside its containers.
+_VARIABLES = {
+    "KUBERNETES_SERVICE_HOST": "kubernetes",
+    "APPTAINER_CONTAINER": "apptainer",
+    "SINGULARITY_CONTAINER": "singularity",
+}
+_MARKERS = {".dockerenv": "docker", "run/.containerenv": "podman"}
+# Names in the path of the first process's group.
+_GROUP_NAMES = {"kubepods": "kubernetes", "docker": "docker", "lxc": "lxc", "libpod": "podman"}
+
+
+def virtualisation() -> str | None:
+    """Name the hypervisor, ``none`` on bare metal; None where nothing tells."""
+    return output("systemd-detect-virt", "--vm", any_status=True)
+
+
+def container(root: Path = _ROOT, variables: Mapping[str, str] = os.environ) -> str | None:
+    """Name the kind of container, ``none`` where nothing tells of one; None off Linux."""
+    if not (root / "proc/1").exists():
+        return None
+    by_variable = (kind for name, kind in _VARIABLES.items() if name in variables)
+    by_marker = (kind for name, kind in _MARKERS.items() if (root / name).exists())
+    groups = read_text(root / "proc/1/cgroup") or ""
+    by_group = (kind for name, kind in _GROUP_NAMES.items() if name in groups)
+    told = read_text(root / "run/systemd/container")
+    return next(by_variable, None) or next(by_marker, None) or told or next(by_group, "none")
+
+
+def cpu_quota(groups: ControlGroups | None = None) -> float | None:
+    """How many CPUs' worth of time the control groups allow; None where they set no limit.
+
+    Version 2 writes quota and period in one file (``max`` is no limit), version 1 in two (-1).
+    """
+    groups = groups or ControlGroups()
+    shares = [
+        _unified_quota(file) if file.name == "cpu.max" else _legacy_quota(file)
+        for file in groups.files("cpu.max", "cpu", "cpu.cfs_quota_us")
+    ]
+    return min((share for share in shares if share), default=None)
+
+
+def _unified_quota(file: Path) -> float | None:
+    quota, _, period = (read_text(file) or "").partition(" ")
+    allowed = quota.isdecimal() and period.isdecimal() and int(period)
+    return int(quota) / int(period) if allowed else None
+
+
+def _legacy_quota(file: Path) -> float | None:
+    quota, period = read_number(file), read_number(file.with_name("cpu.cfs_period_us"))
+    return quota / period if quota and period else None
