@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
+from epochcost.cli.init import pinned
 from epochcost.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +79,35 @@ def test_it_has_the_workflows_of_this_repository(project: Path) -> None:
         assert (project / f"requirements/{lock}.txt").is_file()
     assert os.access(project / "requirements/bootstrap.sh", os.X_OK)
     assert "\ntest:" in (project / "Makefile").read_text("utf-8")
+
+
+def test_it_installs_no_name_that_others_may_register(project: Path) -> None:
+    """Every requirement on epochcost says where it is: here the path of this checkout."""
+    files = list((project / "requirements").glob("*.txt"))
+    assert len(files) == len(list((ROOT / "runner/epochcost/template/requirements").glob("*.txt")))
+    for file in files:
+        lines = [line for line in file.read_text("utf-8").splitlines() if line[:1] != "#"]
+        assert [line.partition(" @ ")[2] for line in lines] == [ROOT.as_uri()]
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        (None, "==1.2"),
+        ({"url": "file:///a%20b", "dir_info": {"editable": True}}, " @ file:///a%20b"),
+        (
+            {"url": "https://example.org/r", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
+            " @ git+https://example.org/r@c0ffee",
+        ),
+        (
+            {"url": "file:///e.whl", "archive_info": {"hashes": {"sha256": "ab"}}},
+            " @ file:///e.whl#sha256=ab",
+        ),
+    ],
+)
+def test_what_is_pinned_is_what_pip_noted(origin: object, requirement: str) -> None:
+    """A version of an index, a path, a commit or an archive's hash."""
+    assert pinned(None if origin is None else json.dumps(origin), "1.2") == requirement
 
 
 def test_nothing_in_it_is_a_link(project: Path) -> None:
