@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from pathlib import Path
 
 import numpy as np
@@ -70,55 +69,6 @@ def test_it_is_what_the_profile_has(nodes: str, blocks: float, tmp_path: Path) -
     assert blocks * BLOCK <= peak_activation_bytes(model) < blocks * BLOCK + 8192
     seen = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
     assert blocks * BLOCK <= seen < blocks * BLOCK + 4096
-
-
-def test_a_choice_takes_both_sides_for_itself(tmp_path: Path) -> None:
-    """Where holds each side apart beside its result; a last chunk may be given whole."""
-    model = run_of(
-        "m = ReduceMax <keepdims = 0> (x) c = Greater(m, m) a = Cos(x) r = Where(c, a, x)"
-    )
-    assert 4 * BLOCK <= peak_activation_bytes(model) < 4 * BLOCK + 8192
-    seen = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
-    assert 4 * BLOCK <= seen < 5 * BLOCK
-
-
-def images(nodes: str) -> onnx.ModelProto:
-    """A graph on an image x of one block in 16 channels, and kernels w, whose r is summed up."""
-    return bind_dimensions(
-        model_of_text(
-            "g (float[1,16,64,64] x, float[128,16,9,9] w) => (float y) "
-            f"{{ {nodes} y = ReduceSum <keepdims = 0> (r) }}"
-        ),
-        {},
-    )
-
-
-@pytest.mark.parametrize(
-    ("nodes", "blocks"),
-    [
-        ("a = Cos(x) r = MaxPool <kernel_shape = [2,2], strides = [2,2]> (a)", 2),
-        ("a = Cos(x) r, i = MaxPool <kernel_shape = [2,2], strides = [2,2]> (a)", 1.75),
-    ],
-    ids=["reordered", "as it lies"],
-)
-def test_a_pool_works_on_blocks_of_channels(nodes: str, blocks: float, tmp_path: Path) -> None:
-    """ONNX Runtime reorders before and after it, unless places are asked for."""
-    model = images(nodes)
-    ran = events(model, tmp_path)
-    assert peak_activation_bytes(model) == whole(blocks)
-    if platform.machine() in {"x86_64", "AMD64"}:  # where it has the layout's kernels
-        assert ("ReorderInput" in {e["op_name"] for e in ran}) == (blocks == 2)
-        seen = max(int(e["mem_in_use_peak"]) for e in ran)
-        assert blocks * BLOCK <= seen < blocks * BLOCK + 4096
-
-
-def test_a_convolution_has_its_columns(tmp_path: Path) -> None:
-    """More filters than positions: the columns of the image, beside image and result."""
-    model = images("a = Cos(x) r = Conv <strides = [7,7]> (a, w)")
-    taken = BLOCK + 4 * 128 * 8 * 8 + 4 * 16 * 9 * 9 * 8 * 8
-    assert taken <= peak_activation_bytes(model) < 1.05 * taken
-    seen = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path))
-    assert taken <= seen < taken + 4096
 
 
 def test_later_runs_take_chunks_that_the_first_did_not_have() -> None:

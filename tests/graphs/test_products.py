@@ -7,7 +7,7 @@ import pytest
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.counting import static_shapes
 from epochcost.graphs.execution import execution
-from epochcost.graphs.products import taken_in
+from epochcost.graphs.peak_memory import taken_in
 from graph_text import model_of_text
 
 

@@ -23,9 +23,9 @@ class Footprint:
     ``carried_bytes`` are what a step changes: trained parameters, statistics, optimizer and
     recurrent states; ``in_place_bytes`` what of them it overwrites, ``fixed_bytes`` the weights
     that it does not change. ``activation_bytes`` are what intermediate tensors take of the arena,
-    gradients and scratch memory of kernels among them.
-    ``exchanged_bytes`` are one batch of inputs and targets and the outputs, ``pool_bytes`` the
-    batches that wait on the host, ``folded_bytes`` what a session computes of constants beforehand.
+    gradients among them. ``exchanged_bytes`` are one batch of inputs and targets and the outputs,
+    ``pool_bytes`` the batches that wait on the host, ``folded_bytes`` what a session computes of
+    constants beforehand.
     """
 
     mode: Mode
