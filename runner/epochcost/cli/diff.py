@@ -14,6 +14,7 @@ from epochcost.report.difference.words import (
     HEADER,
     by_size,
     cells,
+    recomputed_words,
     shown_costs,
     summary,
     winner_words,
@@ -91,6 +92,10 @@ def _show_text(found: Difference) -> None:
         typer.echo("\nCheapest now:")
     for winner in found.winners:
         typer.echo(f"  {winner_words(winner)}")
+    if found.recomputed:
+        typer.echo("\nPublished figures, recomputed:")
+    for figure in found.recomputed:
+        typer.echo(f"  {recomputed_words(figure)}")
     for kind, files in found.results.by_kind().items():
         typer.echo(f"\nResults {kind}:")
         for file in files:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from epochcost.cost import Cost
     from epochcost.report.difference.changes import ChangedCost, Difference, Winner
     from epochcost.report.difference.results import ResultFile
-    from epochcost.report.rows import Row
+    from epochcost.report.priced_jobs import PricedWork
     from epochcost.statistics.change import TimeChange
 
 
@@ -23,6 +23,7 @@ def as_json(difference: Difference) -> dict[str, Any]:
         "after": difference.after,
         "costs": [_cost_change(one) for one in difference.costs],
         "winners": [_winner(one) for one in difference.winners],
+        "recomputed": [asdict(one) for one in difference.recomputed],
         "results": {
             "added": [_file(one) for one in results.added],
             "removed": [_file(one) for one in results.removed],
@@ -85,23 +86,24 @@ def _winner(one: Winner) -> dict[str, Any]:
     return {
         "subject": one.subject,
         "goal": one.goal,
-        "before": _choice(one.before, one),
-        "after": _choice(one.after, one),
+        "before": _choice(one.before),
+        "after": _choice(one.after),
         "sure": one.sure,
     }
 
 
-def _choice(row: Row | None, winner: Winner) -> dict[str, Any] | None:
-    if row is None:
+def _choice(work: PricedWork | None) -> dict[str, Any] | None:
+    if work is None:
         return None
-    machine = row.observed.machine
+    job = work.job
     return {
-        "hardware": machine.hardware,
-        "host": machine.host,
-        "device": machine.device,
-        "batch_size": row.observed.batch_size,
-        "price": row.price.id if row.price else None,
-    } | _cost(row.cost(winner.goal))
+        "hardware": job.hardware,
+        "host": job.host,
+        "device": job.device,
+        "batch_size": job.batch_size,
+        "price": work.price.id if work.price else None,
+        "source": job.source,
+    } | _cost(work.basis.cost)
 
 
 def _file(one: ResultFile) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from epochcost.report.difference.words import (
     HEADER,
     by_size,
     cells,
+    recomputed_words,
     shown_costs,
     summary,
     winner_words,
@@ -50,6 +51,11 @@ def as_markdown(difference: Difference) -> str:
     for section in (
         _table(costs[:_ROWS_ABOVE]),
         _listed("Cheapest now", difference.winners, lambda one: escaped(winner_words(one))),
+        _listed(
+            "Published figures, recomputed",
+            difference.recomputed,
+            lambda one: escaped(recomputed_words(one)),
+        ),
         *_results(difference),
         _folded("More costs", costs[_ROWS_ABOVE:]),
         _listed("Left out", difference.problems, escaped),

@@ -59,7 +59,7 @@ def estimated(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[Estim
     """
     catalogue = inputs.catalogue
     timed = {row.observed.subject.id for row in rows if row.training}
-    machines = [one for one in catalogue.hardware.values() if _trains_large_models(one)]
+    machines = [one for one in catalogue.hardware.values() if trains_large_models(one)]
     found = {}
     for model in catalogue.models.values():
         flops = None if model.id in timed else _flops(inputs, model)
@@ -95,7 +95,8 @@ def _flops(inputs: Inputs, model: Model) -> Decimal | None:
     return training_flops(model, counted.forward_flops)
 
 
-def _trains_large_models(hardware: Hardware) -> bool:
+def trains_large_models(hardware: Hardware) -> bool:
+    """Whether models that nobody timed are priced on such machines."""
     return bool(hardware.accelerators) and all(
         (one.memory_gib or 0) >= _LEAST_DEVICE_GIB for one in hardware.accelerators
     )

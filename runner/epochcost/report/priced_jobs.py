@@ -10,29 +10,41 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
-from epochcost.cost import Time
+from epochcost.cost import Time, prorated_cost
 from epochcost.cost.difference import Basis
+from epochcost.report.estimates import EstimatedRow
 from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
 from epochcost.report.serving import ServingRow, serving_rows
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.current import current_prices
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
+from epochcost.units import SECONDS_PER_HOUR
+
+JobGoal = Goal | Literal["hour"]
+# The source of a figure that nobody timed.
+ESTIMATED = "estimated from FLOPs"
+_HOUR = Time.exactly(Decimal(SECONDS_PER_HOUR))
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One piece of work on one machine, to one end.
 
-    ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row
-    and is empty for what was measured. ``threads`` 0: all cores.
+    ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row,
+    is ESTIMATED for what nobody timed, and empty for what was measured. ``threads`` 0: all cores.
+    An hour of a machine is of no subject and mode; estimates have no batch size.
     """
 
     subject: str
-    mode: Mode
-    goal: Goal
-    batch_size: int
+    mode: Mode | None
+    goal: JobGoal
+    batch_size: int | None
     device: str
     hardware: str
     host: str | None
@@ -51,7 +63,7 @@ class Job:
 class PricedWork:
     """A job under one price plan; ``current``: no newer price of that plan is known.
 
-    ``stored`` is the result that was read, None for a published figure.
+    ``stored`` is the result that was read, None for any other figure.
     """
 
     job: Job
@@ -63,6 +75,11 @@ class PricedWork:
     def price(self) -> Price | None:
         """The plan; None where none is known."""
         return self.basis.price
+
+    @property
+    def estimated(self) -> bool:
+        """Whether nobody timed it, so that its cost is a range."""
+        return self.job.source == ESTIMATED
 
 
 def priced_work(
@@ -76,8 +93,37 @@ def priced_work(
         found = stored.get(row.observed.evidence.uri)
         source = sources.get(id(row.observed), "")
         for goal in _goals(row.observed):
-            job = _job(row.observed, goal, found, source)
-            yield PricedWork(job, _basis(row, goal), row.current, found)
+            yield work_of(row, goal, found, source)
+
+
+def work_of(row: Row, goal: Goal, stored: Stored | None = None, source: str = "") -> PricedWork:
+    """A row for one of the goals that it is about."""
+    job = _job(row.observed, goal, stored, source)
+    return PricedWork(job, _basis(row, goal), row.current, stored)
+
+
+def estimated_work(model: str, row: EstimatedRow) -> PricedWork:
+    """A full training that nobody timed, on one machine under one plan."""
+    vcpus = row.hardware.vcpus
+    basis = Basis(row.cost, row.time, None, row.price, vcpus, accelerated=True, shared=False)
+    device, hardware = row.hardware.device, row.hardware.id
+    job = Job(model, "training", "full", None, device, hardware, None, 0, "", "", ESTIMATED)
+    return PricedWork(job, basis, current=True, stored=None)
+
+
+def hourly_work(catalogue: Catalogue, hardware: Iterable[str]) -> Iterator[PricedWork]:
+    """An hour of each machine under each of its current plans, whether anything is timed or not."""
+    for machine in (catalogue.hardware[name] for name in hardware if name in catalogue.hardware):
+        for price in current_prices(catalogue.prices_of(machine.id)) or (None,):
+            yield _an_hour(machine, price)
+
+
+def _an_hour(machine: Hardware, price: Price | None) -> PricedWork:
+    accelerated = machine.device == "cuda"
+    cost = prorated_cost(price, _HOUR, vcpus=machine.vcpus, accelerated=accelerated)
+    basis = Basis(cost, _HOUR, None, price, machine.vcpus, accelerated, shared=True)
+    job = Job("", None, "hour", None, machine.device, machine.id, None, 0, "", "", "")
+    return PricedWork(job, basis, current=True, stored=None)
 
 
 def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:

@@ -10,9 +10,12 @@ import pytest
 
 from epochcost.cost.estimate import Estimate, Unpriced
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.report.difference.changes import ChangedCost, Difference
+from epochcost.report.dataset.lines import values_of
+from epochcost.report.difference.changes import ChangedCost, Difference, Recomputed
+from epochcost.report.difference.words import cells, shown_costs, winner_words
+from epochcost.report.pages.page import Report
 from epochcost.specs.loader import load_catalogue
-from report_project import make_result, store_results
+from report_project import inputs_of, make_result, store_results
 from revisions import STEPS, commit, compared, edit, write_repository, write_spec
 
 Compare = Callable[[], Difference]
@@ -62,7 +65,7 @@ def test_an_edited_price(project: Path, compare: Compare) -> None:
     """Each cost follows the rate exactly, and the price is the only cause."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     found = compare()
-    assert {one.job.goal for one in found.costs} == {"epoch", "full"}
+    assert {one.job.goal for one in found.costs} == {"epoch", "full", "hour"}
     change = of_goal(found, "full")
     # 10 epochs of 200 steps of 10 ms are 20 s of an hour at $0.90, then at $0.45.
     assert [round(amount, 12) for amount in amounts(change)] == [
@@ -222,6 +225,142 @@ _TABLE = """
 """
 
 
+NODE = """
+    id = "{name}"
+    name = "A node"
+    provider = "Cloud"
+    vcpus = 8
+    source = "a test"
+    [[accelerators]]
+    name = "GPU"
+    count = 10
+    memory_gib = 80
+    peak_fp16_tflops = 100
+"""
+HOURLY = """
+    id = "{name}"
+    hardware = "{name}"
+    plan = "on-demand"
+    provider = "Cloud"
+    amount = {amount}
+    billing = "prorated"
+    source = "a test"
+    as_of = 2026-07-01
+"""
+LARGE = """
+    id = "large"
+    name = "Large"
+    task = "language"
+    example = "a token"
+    source = "a test"
+    declared = { parameters = 1_000_000_000, training_tokens = 1_000_000_000 }
+"""
+
+
+@pytest.fixture
+def estimating(project: Path) -> Path:
+    """The project with a model that nobody can run, and two machines that such are priced on."""
+    write_spec(project, "models/large", LARGE)
+    for name, amount in (("node", "3.60"), ("mode", "7.20")):
+        write_spec(project, f"hardware/{name}", NODE.format(name=name))
+        write_spec(project, f"prices/{name}", HOURLY.format(name=name, amount=amount))
+    commit(project)
+    return project
+
+
+def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> None:
+    """What nobody timed is compared as its page shows it, and who is cheapest now is said."""
+    edit(estimating, "prices/mode", "7.20", "1.80")
+    found = compare()
+    (change,) = shown_costs(found)
+    assert cells(change) == (
+        "large, full training, estimated from FLOPs",
+        "mode, cuda",
+        "mode",
+        "$24.00 to $60.00",
+        "$6.00 to $15.00",
+        "-$25.71 (-75.0%)",
+        "price: amount 7.2 → 1.8",
+    )
+    (winner,) = found.winners
+    assert winner_words(winner) == (
+        "large, full training: was node, node, $12.00 to $30.00, estimated from FLOPs; is mode, "
+        "mode, $6.00 to $15.00, estimated from FLOPs; their intervals overlap, so that either may "
+        "be cheaper"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("models/large", "training_tokens = 1_", "training_tokens = 2_", "training_tokens"),
+        ("hardware/mode", "tflops = 100", "tflops = 50", "peak_fp16_tflops 100 → 50"),
+    ],
+)
+def test_an_estimate_follows_its_specs(
+    estimating: Path, compare: Compare, name: str, old: str, new: str, words: str
+) -> None:
+    """More work, or a slower machine: the key that was edited is the reason."""
+    edit(estimating, name, old, new)
+    changes = shown_costs(compare())
+    assert {one.job.subject for one in changes} == {"large"}
+    assert [one.reasons[0].cause for one in changes] == ["spec"] * len(changes)
+    assert all(words in one.reasons[0].words for one in changes)
+
+
+def test_an_hour_of_what_nobody_timed(project: Path, compare: Compare) -> None:
+    """A price that is behind no timed work stands on its page, and among the changes."""
+    write_spec(project, "prices/x", _price_of_other())
+    commit(project)
+    edit(project, "prices/x", "0.01", "0.02")
+    (change,) = shown_costs(compare())
+    assert cells(change)[:3] == ("an hour", "other, cpu", "x")
+    assert cells(change)[3:6] == ("$0.010", "$0.020", "+$0.010 (+100.0%)")
+
+
+def test_terms_that_leave_the_hour_as_it_was(project: Path, compare: Compare) -> None:
+    """Another billing of a machine that nobody timed is told, though its hour costs the same."""
+    write_spec(project, "prices/x", _price_of_other())
+    commit(project)
+    edit(project, "prices/x", "amount = 0.01", 'amount = 0.01\n        billing = "whole-hour"')
+    (change,) = shown_costs(compare())
+    assert "whole-hour" in change.reasons[0].words
+
+
+def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare) -> None:
+    """Rows of several machines are no job here; their recomputed figures are compared."""
+    claims = """
+    count = 4
+    price = "local-2025"
+    claims = [ { label = "all", printed = "0.2", unit = "USD", formula = { name = "bill" } } ]
+    """
+    write_spec(project, "published/paper", f"{_TABLE}{claims}")
+    commit(project)
+    edit(project, "prices/local-2025", "0.90", "1.80")
+    found = compare().recomputed
+    assert found == (Recomputed("paper, one: all", "0.2 USD (= equal)", "0.4 USD (≠ differs)"),)
+
+
+def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:
+    """Whatever figure the published table has otherwise after new prices is among the changes."""
+    write_spec(estimating, "published/paper", _TABLE)
+    store_results(estimating, [make_result(mode="inference", batch_size=1, samples=STEPS)])
+    commit(estimating)
+    before = _amounts(estimating)
+    for name, old in (("local-2025", "0.90"), ("node", "3.60"), ("mode", "7.20")):
+        edit(estimating, f"prices/{name}", old, "5.55")
+    otherwise = _amounts(estimating) - before
+    after = [one.after.basis.cost for one in compare().costs if one.after]
+    assert len(otherwise) == 5
+    assert otherwise <= {cost.mean for cost in after if isinstance(cost, Estimate)}
+
+
+def _amounts(project: Path) -> set[object]:
+    columns = ("epoch_cost", "full_cost", "million_cost")
+    lines = [values_of(line) for line in Report(inputs_of(project)).lines]
+    return {line[name] for line in lines for name in columns if line.get(name) is not None}
+
+
 def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:
     """A trial under a newer producer is the same job, measured by another method."""
     newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3, producer="0.2.0")
@@ -241,8 +380,8 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
     (winner,) = compare().winners
     assert winner.before
     assert winner.after
-    assert winner.before.observed.machine.hardware == "local"
-    assert winner.after.observed.machine.hardware == "other"
+    assert winner.before.job.hardware == "local"
+    assert winner.after.job.hardware == "other"
     assert winner.sure
 
 
@@ -269,6 +408,6 @@ def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:
     (project / "docs/data/results/local/net-training-x.json").write_text("{")
     edit(project, "prices/local-2025", "0.90", "0.45")
     found = compare()
-    assert len(found.costs) == 2
+    assert len(shown_costs(found)) == 1
     (problem,) = found.problems
     assert problem.startswith("working tree: docs/data/results/local/net-training-x.json:1:")

@@ -6,11 +6,11 @@ git's ids. Both sides are computed by this version of epochcost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.cost import Cost
+from epochcost.cost import Cost, Estimate, recompute
 from epochcost.cost.difference import (
     Cause,
     Part,
@@ -20,13 +20,14 @@ from epochcost.cost.difference import (
     relative_change,
 )
 from epochcost.report.answers import answer
+from epochcost.report.claim_words import agreement_words, ours_words
 from epochcost.report.collection import without_collection
 from epochcost.report.difference.keys import changed_keys
 from epochcost.report.difference.results import ResultChanges, result_changes
 from epochcost.report.difference.revision import Snapshot
 from epochcost.report.difference.sides import Side, both_sides
-from epochcost.report.priced_jobs import Job, PricedWork
-from epochcost.report.rows import Goal, Row
+from epochcost.report.priced_jobs import Job, PricedWork, work_of
+from epochcost.report.rows import Goal
 from epochcost.results.rounds import rounds_in
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.current import supersedes
@@ -95,9 +96,18 @@ class Winner:
 
     subject: str
     goal: Goal
-    before: Row | None
-    after: Row | None
+    before: PricedWork | None
+    after: PricedWork | None
     sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """A figure of a published table, ``what``, that comes out otherwise than before, in words."""
+
+    what: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +124,13 @@ class Difference:
     results: ResultChanges
     unsure: int
     problems: tuple[str, ...]
+    recomputed: tuple[Recomputed, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether a reader need not be told anything."""
-        return not (self.costs or self.winners or self.results or self.unsure or self.problems)
+        known = self.costs or self.winners or self.results or self.recomputed
+        return not (known or self.unsure or self.problems)
 
 
 def difference(before: Snapshot, after: Snapshot) -> Difference:
@@ -141,7 +153,28 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         results=result_changes(before, after, one, other),
         unsure=len({change.job.work for change in compared if change and not change.reasons}),
         problems=tuple(dict.fromkeys((*one.problems, *other.problems))),
+        recomputed=tuple(_recomputed(one.catalogue, other.catalogue)),
     )
+
+
+def _recomputed(earlier: Catalogue, later: Catalogue) -> Iterator[Recomputed]:
+    """The figures of published tables whose prices or times are others."""
+    if (earlier.published, earlier.prices) != (later.published, later.prices):
+        old = _figures(earlier)
+        for what, figure in _figures(later).items():
+            if old.get(what, figure) != figure:
+                yield Recomputed(what, old[what], figure)
+
+
+def _figures(catalogue: Catalogue) -> Mapping[str, str]:
+    return {
+        f"{source.id}, {row.timing.id if row.timing else source.title}: {check.claim.label}": (
+            f"{ours_words(check)} {check.claim.unit} ({agreement_words(check)})"
+        )
+        for source in catalogue.published.values()
+        for row in recompute(source, catalogue.prices)
+        for check in row.checks
+    }
 
 
 _Pair = tuple[PricedWork | None, PricedWork | None]
@@ -192,7 +225,7 @@ def _compared(pair: _Pair, earlier: Catalogue, later: Catalogue) -> ChangedCost 
     """The change of a pair; without reasons where only a time differs and that cannot be said."""
     before, after = pair
     costs = (one.basis.cost if one else None for one in pair)
-    if not changed(*costs):
+    if not changed(*costs) and not _asks_otherwise(before, after):
         return None
     if before is None or after is None:
         return ChangedCost(before, after, (_plan_came_or_went(before, after),))
@@ -210,6 +243,14 @@ def _compared(pair: _Pair, earlier: Catalogue, later: Catalogue) -> ChangedCost 
         said["spec"] = "other keys of the specs"
     reasons = tuple(Reason(cause, text, found.get(cause)) for cause, text in said.items() if text)
     return ChangedCost(before, after, reasons, time)
+
+
+def _asks_otherwise(before: PricedWork | None, after: PricedWork | None) -> bool:
+    """Whether a plan says something else, though an hour under it costs the same."""
+    if before is None or after is None or after.job.goal != "hour":
+        return False
+    one, other = before.price, after.price
+    return one is not None and other is not None and changed_keys(one, other) != ""
 
 
 def _plan_came_or_went(before: PricedWork | None, after: PricedWork | None) -> Reason:
@@ -256,6 +297,10 @@ def _timed(before: PricedWork, after: PricedWork, time: TimeChange | None) -> tu
 def _spec_words(before: PricedWork, after: PricedWork, earlier: Catalogue, later: Catalogue) -> str:
     """What of the model or the machine changes the bill; a published figure has but its table."""
     job, one, other = after.job, before.basis, after.basis
+    if after.estimated:
+        machines = earlier.hardware[job.hardware], later.hardware[job.hardware]
+        models = earlier.models[job.subject], later.models[job.subject]
+        return ", ".join(word for pair in (models, machines) if (word := changed_keys(*pair)))
     if job.source:
         return "" if one.time == other.time else "the published table was edited"
     words = []
@@ -276,6 +321,8 @@ def _price_words(before: Price | None, after: Price | None) -> str:
         return f"{either.id} {came}" if either else ""
     if before.id == after.id:
         return changed_keys(before, after)
+    if before.amount == after.amount and (words := changed_keys(before, after)):
+        return f"{words}, {before.as_of} → {after.as_of}"
     rates = f"{before.amount} → {after.amount} an hour, " if before.amount and after.amount else ""
     return f"{rates}{before.as_of} → {after.as_of}"
 
@@ -283,19 +330,35 @@ def _price_words(before: Price | None, after: Price | None) -> str:
 def _winners(one: Side, other: Side) -> Iterator[Winner]:
     """The goals whose cheapest way is another than before, or is one at last."""
     goals: tuple[Goal, ...] = ("full", "million")
-    for subject in sorted({*one.rows, *other.rows}):
+    subjects = {name for side in (one, other) for name in (*side.rows, *side.estimated)}
+    for subject in sorted(subjects):
         for goal in goals:
-            before = answer(one.rows.get(subject, ()), goal)
-            after = answer(other.rows.get(subject, ()), goal)
-            first = before.cheapest.row if before and before.cheapest else None
-            second = after.cheapest.row if after and after.cheapest else None
+            first, _ = _cheapest(one, subject, goal)
+            second, rivals = _cheapest(other, subject, goal)
             if _is_another(first, second):
-                near = {_place(row) for row in after.rivals} if after else set()
+                near = {_place(rival) for rival in rivals}
                 sure = first is None or _place(first) not in near
                 yield Winner(subject, goal, first, second, sure)
 
 
-def _is_another(before: Row | None, after: Row | None) -> bool:
+def _cheapest(
+    side: Side, subject: str, goal: Goal
+) -> tuple[PricedWork | None, Sequence[PricedWork]]:
+    """The cheapest way and what may be as cheap; by an estimate where nothing was timed."""
+    found = answer(side.rows.get(subject, ()), goal)
+    if found and found.cheapest:
+        return work_of(found.cheapest.row, goal), [work_of(row, goal) for row in found.rivals]
+    ordered = side.estimated.get(subject, ()) if goal == "full" else ()
+    best = ordered[0] if ordered else None
+    return best, [one for one in ordered if best and _may_be_below(one, best)]
+
+
+def _may_be_below(one: PricedWork, best: PricedWork) -> bool:
+    cost, least = one.basis.cost, best.basis.cost
+    return isinstance(cost, Estimate) and isinstance(least, Estimate) and cost.low <= least.high
+
+
+def _is_another(before: PricedWork | None, after: PricedWork | None) -> bool:
     if before is None or after is None:
         return before is not after
     if _place(before)[:-1] != _place(after)[:-1]:
@@ -305,11 +368,10 @@ def _is_another(before: Row | None, after: Row | None) -> bool:
     return not same
 
 
-def _place(row: Row) -> tuple[object, ...]:
+def _place(work: PricedWork) -> tuple[object, ...]:
     """Where and how the work was done, and at whose price."""
-    machine, observed = row.observed.machine, row.observed
-    price = row.price.id if row.price else None
-    return machine.hardware, machine.host, machine.device, observed.batch_size, price
+    job, price = work.job, work.price.id if work.price else None
+    return job.hardware, job.host, job.device, job.batch_size, price
 
 
 def _order(change: ChangedCost) -> tuple[object, ...]:
@@ -317,4 +379,12 @@ def _order(change: ChangedCost) -> tuple[object, ...]:
     job = change.job
     either = change.after or change.before
     price = either.price.id if either and either.price else ""
-    return (job.subject, job.goal, job.hardware, job.host or "", job.batch_size, str(job), price)
+    return (
+        job.subject,
+        job.goal,
+        job.hardware,
+        job.host or "",
+        job.batch_size or 0,
+        str(job),
+        price,
+    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epochcost.report.difference.revision import Snapshot
+from epochcost.report.estimates import estimated, trains_large_models
 from epochcost.report.inputs import Inputs, Stored, at_home, homes, unknown
 from epochcost.report.observations import (
     Observation,
@@ -19,7 +20,14 @@ from epochcost.report.observations import (
     observe_variants,
     representatives,
 )
-from epochcost.report.priced_jobs import PricedWork, priced_work, served_work, sources_of
+from epochcost.report.priced_jobs import (
+    PricedWork,
+    estimated_work,
+    hourly_work,
+    priced_work,
+    served_work,
+    sources_of,
+)
 from epochcost.report.ratios import StepRatios
 from epochcost.report.rows import Row, priced
 from epochcost.results.format import DamagedResultError, parse_result
@@ -32,13 +40,15 @@ from epochcost.specs.identity import Identity
 class Side:
     """One revision: its priced work that may differ, and all rows of the workloads concerned.
 
-    ``rows`` are all of plain trials, by workload; ``stored`` are by the result file's path, and
-    ``doubts`` are those of observed results, by their address.
+    ``rows`` are all of plain trials, by workload, and ``estimated`` what stands for them where
+    nobody timed a model, cheapest first; ``stored`` are by the result file's path, and ``doubts``
+    are those of observed results, by their address.
     """
 
     catalogue: Catalogue
     work: tuple[PricedWork, ...]
     rows: Mapping[str, tuple[Row, ...]]
+    estimated: Mapping[str, tuple[PricedWork, ...]]
     stored: Mapping[str, Stored]
     doubts: Mapping[str, tuple[str, ...]]
     problems: tuple[str, ...]
@@ -127,7 +137,22 @@ def _scope(before: Snapshot, after: Snapshot) -> Scope:
         for source in catalogue.published.values():
             if source.id in tables or any(row.hardware in hardware for row in source.timings):
                 subjects.add(source.model or source.id)
+    subjects |= _estimated_on(before, hardware) | _estimated_on(after, hardware)
     return Scope(frozenset(hardware), frozenset(subjects))
+
+
+def _estimated_on(snapshot: Snapshot, hardware: Iterable[str]) -> set[str]:
+    """Models without a timed training that may be estimated on a machine of these."""
+    catalogue = snapshot.catalogue
+    machines = (catalogue.hardware[name] for name in hardware if name in catalogue.hardware)
+    if not any(map(trains_large_models, machines)):
+        return set()
+    timed = {path.rsplit("/", 1)[-1].partition("-training-")[0] for path in snapshot.results}
+    return {
+        model.id
+        for model in catalogue.models.values()
+        if (model.declared or model.training) and model.id not in timed
+    }
 
 
 def _changed(one: Mapping[str, object], other: Mapping[str, object]) -> frozenset[str]:
@@ -212,7 +237,7 @@ def _inputs(catalogue: Catalogue, stored: Iterable[Stored]) -> Inputs:
 
 
 def _side(
-    found: _Found, scope: Scope, measured: Sequence[Observation], same: Iterable[Row]
+    found: _Found, scope: Scope, measured: Sequence[Observation], same: Sequence[Row]
 ) -> Side:
     """``same`` are rows of both sides: they may be the cheapest, and do not differ."""
     published = observe(_inputs(found.catalogue, ()))
@@ -220,13 +245,25 @@ def _side(
     rows = priced(found.catalogue, [*measured, *concerned])
     stored = {one.uri: one for one in found.stored.values()}
     served = [one for one in stored.values() if one.result.measurement.served is not None]
+    models = {
+        name: model for name, model in found.catalogue.models.items() if name in scope.subjects
+    }
+    untimed = {
+        model: tuple(estimated_work(model, row) for row in guessed)
+        for model, guessed in estimated(
+            _inputs(replace(found.catalogue, models=models), ()), (*same, *rows)
+        ).items()
+    }
     return Side(
         catalogue=found.catalogue,
         work=(
             *priced_work(rows, stored, sources_of(published)),
             *served_work(_inputs(found.catalogue, served)),
+            *(one for guessed in untimed.values() for one in guessed),
+            *hourly_work(found.catalogue, scope.hardware),
         ),
         rows=_by_subject((*same, *rows)),
+        estimated=untimed,
         stored=found.stored,
         doubts={one.evidence.uri: one.doubts for one in measured},
         problems=found.problems,

@@ -7,20 +7,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from epochcost.cost.estimate import Unpriced
-from epochcost.units import money
+from epochcost.units import money, money_range
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from epochcost.cost import Cost
-    from epochcost.cost.estimate import Estimate
-    from epochcost.report.difference.changes import ChangedCost, Difference, Winner
-    from epochcost.report.priced_jobs import Job
-    from epochcost.report.rows import Goal, Row
+    from epochcost.report.difference.changes import ChangedCost, Difference, Recomputed, Winner
+    from epochcost.report.priced_jobs import Job, JobGoal, PricedWork
     from epochcost.specs.price import Price
 
-GOALS: Mapping[Goal, str] = MappingProxyType(
-    {"epoch": "one epoch", "full": "full training", "million": "a million inferences"}
+GOALS: Mapping[JobGoal, str] = MappingProxyType(
+    {
+        "epoch": "one epoch",
+        "full": "full training",
+        "million": "a million inferences",
+        "hour": "an hour",
+    }
 )
 # Changes are ordered as they are shown: what one price does to many costs stands together.
 _DIGITS = 3
@@ -28,12 +30,17 @@ HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 
 
 def shown_costs(difference: Difference) -> tuple[ChangedCost, ...]:
-    """The changes less the epochs whose full training stands beside them under the same plan."""
+    """The changes less what follows from others beside them under the same plan.
+
+    These are epochs beside their full training, and hours beside any work.
+    """
     full = {(one.job.work, _plan_id(one)) for one in difference.costs if one.job.goal == "full"}
+    worked = {_plan_id(one) for one in difference.costs if one.job.goal != "hour"}
     return tuple(
         one
         for one in difference.costs
-        if one.job.goal != "epoch" or (one.job.work, _plan_id(one)) not in full
+        if not (one.job.goal == "epoch" and (one.job.work, _plan_id(one)) in full)
+        and not (one.job.goal == "hour" and _plan_id(one) in worked)
     )
 
 
@@ -69,6 +76,13 @@ def summary(difference: Difference) -> str:
         f"{_counted(len(files), 'result', 'results')} {kind}"
         for kind, files in difference.results.by_kind().items()
     ]
+    parts.append(
+        _some(
+            len(difference.recomputed),
+            "published figure comes out otherwise",
+            "published figures come out otherwise",
+        )
+    )
     parts.append(_unsure(difference))
     parts.append(_some(len(difference.problems), "file left out", "files left out"))
     return "; ".join(part for part in parts if part)
@@ -98,8 +112,8 @@ def cells(change: ChangedCost) -> tuple[str, ...]:
         job_words(change.job),
         machine_words(change.job),
         plan_words(either.price if either else None),
-        cost_words(before.basis.cost if before else None),
-        cost_words(after.basis.cost if after else None),
+        cost_words(before),
+        cost_words(after),
         change_words(change),
         _reasons(change),
     )
@@ -118,7 +132,7 @@ def _reasons(change: ChangedCost) -> str:
 
 def job_words(job: Job) -> str:
     """What is done, to which end."""
-    words = [job.subject, GOALS[job.goal], f"batch {job.batch_size}"]
+    words = [job.subject, GOALS[job.goal], _batch_words(job)]
     words += [f"{job.threads} threads"] if job.threads and not job.variant else []
     return ", ".join(word for word in (*words, job.variant, job.load, job.source) if word)
 
@@ -134,11 +148,16 @@ def plan_words(price: Price | None) -> str:
     return "no price" if price is None else price.id + (" (assumed)" if price.assumed else "")
 
 
-def cost_words(cost: Cost | None) -> str:
-    """An amount; a plan that is not there, and a price that nobody knows, are states."""
-    if cost is None:
+def cost_words(work: PricedWork | None) -> str:
+    """An amount, of an estimate its ends; no such plan and no known price are states."""
+    if work is None:
         return "—"
-    return "unknown" if isinstance(cost, Unpriced) else money(cost.mean, cost.currency)
+    cost = work.basis.cost
+    if isinstance(cost, Unpriced):
+        return "unknown"
+    if work.estimated:
+        return money_range(cost.low, cost.high, cost.currency)
+    return money(cost.mean, cost.currency)
 
 
 def change_words(change: ChangedCost) -> str:
@@ -159,14 +178,22 @@ def winner_words(winner: Winner) -> str:
     """A sentence on who was cheapest and who is."""
     what = f"{winner.subject}, {GOALS[winner.goal]}"
     doubt = "" if winner.sure else "; their intervals overlap, so that either may be cheaper"
-    was = _choice_words(winner.before, winner.goal)
-    return f"{what}: was {was}; is {_choice_words(winner.after, winner.goal)}{doubt}"
+    was = _choice_words(winner.before)
+    return f"{what}: was {was}; is {_choice_words(winner.after)}{doubt}"
 
 
-def _choice_words(row: Row | None, goal: Goal) -> str:
-    if row is None:
+def recomputed_words(figure: Recomputed) -> str:
+    """A published figure as it came out and as it does."""
+    return f"{figure.what}: was {figure.before}; is {figure.after}"
+
+
+def _choice_words(work: PricedWork | None) -> str:
+    if work is None:
         return "unknown"
-    estimate: Estimate | None = row.estimate(goal)
-    amount = cost_words(estimate)
-    batch = f"batch {row.observed.batch_size}"
-    return f"{row.observed.machine.hardware}, {batch}, {plan_words(row.price)}, {amount}"
+    job = work.job
+    words = (job.hardware, _batch_words(job), plan_words(work.price), cost_words(work), job.source)
+    return ", ".join(word for word in words if word)
+
+
+def _batch_words(job: Job) -> str:
+    return "" if job.batch_size is None else f"batch {job.batch_size}"
