@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from epochcost.execute.binding import bound
-from epochcost.execute.optimizers import update_rule
+from epochcost.execute.step import update_rule
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.execute import gpus, planning, room
+from epochcost.execute import gpus, planning
 from epochcost.execute.gpus import gpu_lines, on_device, require_device
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.runtimes import Prepared
@@ -33,7 +33,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
     """Have CUDA show these GPUs, and work under every runtime that has kernels for them."""
-    for module in (gpus, planning, room):
+    for module in (gpus, planning):
         patch.setattr(module, "shown_gpus", lambda: shown)
     patch.setattr(gpus, "require_provider", lambda *_: None)
 
@@ -85,10 +85,10 @@ def test_the_number_of_the_run_goes_before_the_studies(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("two_gpus")
 def test_the_room_is_that_of_the_gpu_that_is_used() -> None:
     """A number that nobody shows has no known room."""
-    assert room.room_bytes()["cuda"] == 80 * 2**30
-    assert room.room_bytes({1})["cuda"] == 16 * 2**30
-    assert room.room_bytes({0, 1})["cuda"] == 16 * 2**30
-    assert "cuda" not in room.room_bytes({7})
+    assert planning.room_bytes()["cuda"] == 80 * 2**30
+    assert planning.room_bytes({1})["cuda"] == 16 * 2**30
+    assert planning.room_bytes({0, 1})["cuda"] == 16 * 2**30
+    assert "cuda" not in planning.room_bytes({7})
 
 
 V100 = Gpu(name="Tesla V100", memory_bytes=16 * 2**30, driver="580", compute_capability="7.0")

@@ -7,7 +7,7 @@ from typing import Any
 
 from epochcost.autodiff import Term
 from epochcost.autodiff.losses import SoftmaxCrossEntropy
-from epochcost.execute.losses import loss_terms
+from epochcost.execute.step import loss_terms
 from epochcost.specs.model import Training
 
 

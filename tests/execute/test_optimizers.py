@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from epochcost import autodiff
-from epochcost.execute.optimizers import update_rule
+from epochcost.execute.step import update_rule
 from epochcost.specs import optimizer as spec
 
 RATE = Decimal("0.5")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.execute import room
+from epochcost.execute import planning
 from epochcost.execute.planning import Request, plan_here
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.specs.loader import load_catalogue
@@ -17,7 +17,7 @@ CPU = Request(providers=("cpu",))
 
 def test_the_machine_has_room_of_its_own() -> None:
     """The process's limit, and a GPU only where there is one."""
-    assert room.room_bytes()["cpu"] == room.memory_limit_bytes()
+    assert planning.room_bytes()["cpu"] == planning.memory_limit_bytes()
 
 
 def test_the_largest_batch_that_fits_is_run(
@@ -32,7 +32,7 @@ def test_the_largest_batch_that_fits_is_run(
     assert [trial.batch_size for trial in everything.trials] == [1, 2, 400]
     # 400 examples of 72 bytes wait 512 deep; two of them take less than a twentieth of that.
     limit = PROCESS_BYTES + 2**20
-    monkeypatch.setattr(room, "memory_limit_bytes", lambda: limit)
+    monkeypatch.setattr(planning, "memory_limit_bytes", lambda: limit)
     fitting = plan_here(catalogue, CPU)
     assert [trial.batch_size for trial in fitting.trials] == [1, 2]
     (left,) = fitting.left_out
@@ -56,7 +56,7 @@ def test_a_comparison_with_fp32_needs_room_too(
     asked = 'modes = ["inference"]\nprecisions = ["fp32", "int8"]\n[sampling]'
     study.write_text(study.read_text().replace("[sampling]", asked))
     catalogue = load_catalogue(project)
-    monkeypatch.setattr(room, "memory_limit_bytes", lambda: PROCESS_BYTES + 2**20)
+    monkeypatch.setattr(planning, "memory_limit_bytes", lambda: PROCESS_BYTES + 2**20)
     fitting = plan_here(catalogue, CPU)
     assert [trial.precision for trial in fitting.trials] == ["fp32"]
     assert [left.what for left in fitting.left_out] == ["tiny inference cpu batch 1, int8"]

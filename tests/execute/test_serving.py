@@ -8,11 +8,10 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.execute.build import build_job
+from epochcost.execute.build import build_job, powers_of_two
 from epochcost.execute.events import Event, Finished
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
-from epochcost.execute.serving import powers_of_two
 from epochcost.plan.make import Plan
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.catalogue import Catalogue

@@ -174,14 +174,14 @@ def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[Sized]:
 
 
 def _show_sizes(sized: Sequence[Sized]) -> None:
-    from epochcost.execute.room import room_bytes
+    from epochcost.execute.planning import room_bytes
 
     if sized:
         show_sizes(sized, room_bytes())
 
 
 def _sizes_as_json(sized: Sequence[Sized]) -> dict[str, Any]:
-    from epochcost.execute.room import room_bytes
+    from epochcost.execute.planning import room_bytes
 
     return sizes_as_json(sized, room_bytes()) if sized else {}
 

@@ -1,17 +1,21 @@
 """From a trial to a worker's job: the graph to time and the data to feed it, as files in a folder.
 
-Nothing is executed here. How the graph is differentiated is known in ``autodiff``, what the data
+Of a trial under LoadGen these are a graph for each batch size, and examples. Nothing is executed
+here. How the graph is differentiated is known in ``autodiff``, what the data
 look like in ``train``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from epochcost.autodiff import Precision, TrainingStep, evaluation_graph
@@ -23,24 +27,26 @@ from epochcost.execute.arrays import (
     save_stored_weights,
 )
 from epochcost.execute.binding import bound, carried_state
-from epochcost.execute.losses import loss_terms
 from epochcost.execute.precision import (
     graph_in_precision,
     reference_of,
     require_half,
     step_precision,
 )
-from epochcost.execute.running import Built, job_of
-from epochcost.execute.runtimes import require_read
-from epochcost.execute.serving import serving_job
-from epochcost.execute.step import in_place, step_of
+from epochcost.execute.runtimes import interpreter, require_read
+from epochcost.execute.step import in_place, loss_terms, step_of
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import Carried, Evaluation, Job
+from epochcost.measure.job import Carried, Evaluation, Job, Reference, Sampling, Serving
+from epochcost.measure.pinning import pinning_to
+from epochcost.plan.load import Load
 from epochcost.plan.trial import Trial
+from epochcost.results.pinning import Pinning
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES, Provider
 from epochcost.train.batches import (
+    POOL_BYTES,
+    TRAINING_STREAM,
     example_fields,
     held_out_batches,
     step_targets,
@@ -48,6 +54,114 @@ from epochcost.train.batches import (
 )
 from epochcost.train.schedule import Horizon, learning_rates
 from epochcost.train.teacher import Teacher
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a trial executes, as files; each field is the ``Job``'s of that name."""
+
+    graph: Path
+    batches: Path
+    reference: Reference | None
+    carried: tuple[Carried, ...] = ()
+    outputs: tuple[str, ...] = ()
+    initial: Path | None = None
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    series: Path | None = None
+    evaluation: Evaluation | None = None
+    serving: Serving | None = None
+
+
+def job_of(trial: Trial, built: Built) -> Job:
+    """The job of a trial.
+
+    Raises CapabilityError where a trial has to be pinned and cannot be, or its runtime is not
+    prepared.
+    """
+    return Job(
+        mode=trial.mode,
+        provider=trial.provider,
+        runtime=trial.runtime,
+        python=interpreter(trial),
+        session=trial.session,
+        pinning=pinning(trial),
+        input_copy=trial.input_copy,
+        seed=trial.seed,
+        precision=trial.precision,
+        sampling=Sampling(
+            relative_half_width=float(trial.relative_half_width),
+            minimum_samples=trial.minimum_samples,
+            budget_seconds=float(trial.budget_seconds),
+        ),
+        graph=built.graph,
+        batches=built.batches,
+        reference=built.reference,
+        carried=built.carried,
+        outputs=built.outputs,
+        initial=built.initial,
+        scalars=dict(built.scalars),
+        series=built.series,
+        evaluation=built.evaluation,
+        serving=built.serving,
+    )
+
+
+def pinning(trial: Trial) -> Pinning | None:
+    """The CPUs of its worker, None for all; raises CapabilityError as ``job_of``."""
+    return None if trial.vcpus is None else pinning_to(trial.vcpus, trial.session.threads)
+
+
+# As many as MLPerf keeps of ImageNet for ResNet-50 (loadgen/mlperf.conf), or what fits in the pool.
+_MOST_EXAMPLES = 1024
+_FEWEST_EXAMPLES = 8
+
+
+def serving_job(
+    trial: Trial, load: Load, model: Model, graph: onnx.ModelProto, folder: Path
+) -> Job:
+    """Write graphs and examples into ``folder``; ``graph`` is the model's, not yet bound.
+
+    Raises ModelError where the graph cannot be bound or does not fit the spec.
+    """
+    sizes = powers_of_two(trial.batch_size)
+    graphs = {size: bound(graph, model, size) for size in sizes}
+    fields = example_fields(graphs[1], model, 1)
+    teacher = Teacher(fields, (), trial.seed)
+    room = POOL_BYTES // max(1, sum(field.example_bytes for field in fields))
+    count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))
+    examples = teacher.draw(TRAINING_STREAM, 0, count).inputs
+    plain = {
+        size: save_graph(each, folder / f"serving-{size}.onnx") for size, each in graphs.items()
+    }
+    firsts = {size: _first_batch(examples, size, folder) for size in sizes}
+    files = {
+        size: graph_in_precision(trial, graphs[size], plain[size], firsts[size]) for size in sizes
+    }
+    largest = trial.batch_size
+    built = Built(
+        graph=files[largest],
+        reference=reference_of(trial, graphs[largest], plain[largest], firsts[largest]),
+        batches=save_arrays(examples, folder / "examples.npz"),
+        carried=tuple(
+            Carried(input=state.input, output=state.output)
+            for state in carried_state(graphs[1], model)
+        ),
+        serving=Serving(load=load, graphs=files),
+    )
+    return job_of(trial, built)
+
+
+def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
+    """A pool ``[1, size, ...]`` of the first examples, over again where they are too few."""
+    first = {
+        name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
+    }
+    return save_arrays(first, folder / f"first-{size}.npz")
+
+
+def powers_of_two(largest: int) -> tuple[int, ...]:
+    """The batch sizes to have graphs for: powers of two below ``largest``, and that itself."""
+    return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)
 
 
 @dataclass(frozen=True)

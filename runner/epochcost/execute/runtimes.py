@@ -20,7 +20,7 @@ import onnx
 from pydantic import ValidationError
 
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.execute.cache import cache_folder
+from epochcost.execute.folders import cache_folder
 from epochcost.measure.reading import Reads
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.kernels import FOR_OLDER_GPUS

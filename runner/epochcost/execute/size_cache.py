@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import epochcost
 from epochcost.errors import CapabilityError
-from epochcost.execute.cache import cache_folder
+from epochcost.execute.folders import cache_folder
 from epochcost.execute.sizing import size_of
 from epochcost.graphs.loading import load_model
 from epochcost.plan.digests import work_sha256

@@ -19,8 +19,7 @@ from epochcost.autodiff.choices import matching
 from epochcost.autodiff.sequences import without_split_sequences
 from epochcost.errors import ModelError
 from epochcost.execute.binding import bound, carried_state
-from epochcost.execute.optimizers import update_rule
-from epochcost.execute.step import in_place, step_of
+from epochcost.execute.step import in_place, step_of, update_rule
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.counting import Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state

@@ -1,16 +1,84 @@
-"""The training step that a model's spec describes, on a graph that is bound to a batch size."""
+"""The training step that a model's spec describes, on a graph that is bound to a batch size.
+
+Its loss and its update rule are the spec's, as the differentiator knows them.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 
-from epochcost.autodiff import Precision, TrainingStep, training_step
+from epochcost.autodiff import (
+    Adadelta,
+    Adagrad,
+    Adam,
+    Momentum,
+    Precision,
+    RmsProp,
+    Sgd,
+    Term,
+    TrainingStep,
+    training_step,
+)
 from epochcost.autodiff.checkpoint import Checkpoint
-from epochcost.execute.losses import loss_terms
-from epochcost.execute.optimizers import update_rule
+from epochcost.autodiff.losses import SoftmaxCrossEntropy
 from epochcost.graphs.in_place import written_in_place
+from epochcost.specs import optimizer as spec
+from epochcost.specs.loss import LossTerm
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
+from epochcost.train.targets import IGNORED
+
+
+def loss_terms(training: Training) -> list[Term]:
+    """One term for each of the spec's, the main one first."""
+    return [_term(term) for term in training.terms]
+
+
+def _term(term: LossTerm) -> Term:
+    weight, target = float(term.weight), term.target
+    if target is None or not (target.ignored_share or target.label_smoothing):
+        return Term(term.loss, term.output, weight)
+    loss = SoftmaxCrossEntropy(
+        ignore_index=IGNORED if target.ignored_share else None,
+        label_smoothing=float(target.label_smoothing),
+    )
+    return Term(loss, term.output, weight)
+
+
+Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
+
+
+def update_rule(optimizer: spec.Optimizer) -> Rule:
+    """The rule with the spec's settings; its learning rate is fed at each step and not part of it.
+
+    Both sides follow PyTorch's formulas, so that settings carry over as they are.
+    """
+    settings = _settings(optimizer)
+    match optimizer:
+        case spec.Sgd():
+            return _sgd(optimizer)
+        case spec.RmsProp():
+            return RmsProp(**settings)
+        case spec.Adagrad():
+            return Adagrad(**settings)
+        case spec.Adadelta():
+            return Adadelta(**settings)
+        case spec.Adam():
+            return Adam(**settings, decoupled=optimizer.name == "adamw")
+
+
+def _sgd(optimizer: spec.Sgd) -> Sgd | Momentum:
+    decay = float(optimizer.weight_decay)
+    if not optimizer.momentum:
+        return Sgd(weight_decay=decay)
+    return Momentum(float(optimizer.momentum), optimizer.nesterov, decay)
+
+
+def _settings(optimizer: spec.Optimizer) -> dict[str, Any]:
+    settings = optimizer.model_dump(exclude={"name", "learning_rate"})
+    return {name: float(value) for name, value in settings.items()}
 
 
 def step_of(

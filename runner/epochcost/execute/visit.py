@@ -11,13 +11,12 @@ from pathlib import Path
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.assignment import Assignment, Run
-from epochcost.execute.build import build_job
+from epochcost.execute.build import build_job, pinning
 from epochcost.execute.epochs import whole_epochs
 from epochcost.execute.events import Advanced, Failed, Finished, Outcome, RoundKept, Skipped
+from epochcost.execute.folders import scratch_folder
 from epochcost.execute.plausibility import contradictions
-from epochcost.execute.running import pinning
 from epochcost.execute.runtimes import interpreter
-from epochcost.execute.scratch import scratch_folder
 from epochcost.measure.environment import detect
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.trial import started_worker

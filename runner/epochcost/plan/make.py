@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from epochcost.plan.demands import unmet
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.load import Load, loads
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import Variant, impossible, session_settings, variants
+from epochcost.plan.variant import Variant, impossible, session_settings, unmet, variants
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, AskedBatchSizes, Mode, Provider, Sampling, Study

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from epochcost.plan.load import Load
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Cuda, GraphOptimization, Mode, Precision, Provider, Study
 
@@ -87,3 +88,16 @@ def session_settings(study: Study, variant: Variant, provider: Provider) -> Sess
         device=cuda.device,
         device_memory_limit_bytes=None if limit is None else int(limit * _BYTES_A_GIB),
     )
+
+
+def unmet(study: Study, provider: Provider, load: Load | None, gpus: int | None) -> str | None:
+    """Why this is not done; None where it is. ``gpus``: how many CUDA shows, None: not known."""
+    if load is not None and study.input_copy == "excluded":
+        return "under LoadGen the copy of a request is part of its latency: it cannot be excluded"
+    if provider != "cuda":
+        return None
+    if load is not None and study.cuda.graphs:
+        return "a CUDA graph is of one batch size; under LoadGen batches are of many"
+    if gpus is not None and study.cuda.device >= gpus:
+        return f"needs GPU {study.cuda.device}; CUDA shows {gpus} here, counted from 0"
+    return None

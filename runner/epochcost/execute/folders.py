@@ -1,4 +1,6 @@
-"""The folder for a run's temporary files: one per results folder, so that nothing piles up.
+"""The folders of a run: for temporary files, and for what may be deleted at any time.
+
+There is one for temporary files per results folder, so that nothing piles up.
 
 A killed run cannot clean up after itself; the next one on the same results does, which the lock on
 the results makes safe.
@@ -41,3 +43,13 @@ def remove_scratch(results: Path) -> Path:
     folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     return folder
+
+
+def cache_folder(name: str) -> Path:
+    """A folder below $XDG_CACHE_HOME, else ~/.cache; it need not exist.
+
+    The XDG Base Directory Specification takes absolute paths only. Raises RuntimeError where there
+    is no home.
+    """
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name
