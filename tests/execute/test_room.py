@@ -40,11 +40,15 @@ def test_the_largest_batch_that_fits_is_run(
     assert left.reason == "needs about 118.1 MiB; this machine has 105.0 MiB"
 
 
-def test_a_graph_that_cannot_be_read_is_left_to_its_trial(tmp_path: Path) -> None:
-    """The plan stands: the trial itself says what is wrong with the file."""
+def test_a_graph_that_cannot_be_read_is_left_out_once(tmp_path: Path) -> None:
+    """One reason for its model; the rest of the plan stands."""
     project = write_tiny_project(tmp_path)
     (project / "models/tiny.onnx").write_bytes(b"no graph at all")
-    assert len(plan_here(load_catalogue(project), CPU).trials) == 3
+    plan = plan_here(load_catalogue(project), CPU)
+    assert plan.trials == ()
+    (left,) = plan.left_out
+    assert left.what == "tiny"
+    assert "truncated or is not ONNX" in left.reason
 
 
 def test_a_comparison_with_fp32_needs_room_too(

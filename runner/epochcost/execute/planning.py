@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from epochcost import __version__
-from epochcost.errors import CapabilityError, EpochcostError, InputError
+from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelError
 from epochcost.execute.gpus import on_device, require_device, unusable_cuda
 from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.runtimes import missing
@@ -25,7 +25,15 @@ from epochcost.measure.load.loadgen import missing_loadgen
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
 from epochcost.plan.digests import graph_digests
-from epochcost.plan.make import Host, Plan, Selection, leave_out_oversized, merge_plans, plan_study
+from epochcost.plan.make import (
+    Host,
+    LeftOut,
+    Plan,
+    Selection,
+    leave_out_oversized,
+    merge_plans,
+    plan_study,
+)
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import knows_cuda
 from epochcost.specs.catalogue import Catalogue
@@ -146,15 +154,34 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         compliant=request.compliant,
     )
     graphs = graph_digests(catalogue, _models(studies, request))
-    for name in graphs:
-        external_files(catalogue.graph_path(catalogue.models[name]))
     asked = merge_plans(
         plan_study(
             catalogue, study, replace(host, no_cuda=reasons), graphs=graphs, selection=selection
         )
         for study, reasons in zip(studies, no_cuda, strict=True)
     )
-    return with_room(catalogue, asked)
+    return with_room(catalogue, _without_unreadable(asked, _unreadable(catalogue, graphs)))
+
+
+def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, str]:
+    """By model the reason why its file, or one that it keeps its tensors in, cannot be read."""
+    reasons: dict[str, str] = {}
+    for name in names:
+        try:
+            external_files(catalogue.graph_path(catalogue.models[name]))
+        except ModelError as error:
+            reasons[name] = str(error)
+    return reasons
+
+
+def _without_unreadable(plan: Plan, reasons: Mapping[str, str]) -> Plan:
+    left_out = (LeftOut(name, reason) for name, reason in reasons.items())
+    return replace(
+        plan,
+        trials=tuple(trial for trial in plan.trials if trial.model not in reasons),
+        sweeps=tuple(sweep for sweep in plan.sweeps if sweep.trial.model not in reasons),
+        left_out=(*plan.left_out, *left_out),
+    )
 
 
 def _studies(catalogue: Catalogue, request: Request) -> tuple[Study, ...]:
