@@ -231,3 +231,25 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
     )
     with pytest.raises(ModelError, match="demanded X, W and R of rank 3"):
         vjp_graph(model, ["x"])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        'Pad <mode = "wrap"> (x, ends)',
+        "AveragePool <kernel_shape = [3], strides = [1]> (longer)",
+        "AveragePool <kernel_shape = [100000], strides = [1]> (longer)",
+        "LSTM <hidden_size = 1> (longer, w, r)",
+    ],
+)
+def test_derivatives_that_outgrow_the_model_are_refused(made: str) -> None:
+    """Places, 0/1 matrices and steps of time that a small file asks for by the hundred million."""
+    model = model_of_text(
+        "g (float[1,1,1] x) => (float s) <int64[6] ends = {0, 0, 0, 0, 0, 99999999}, "
+        "int64[3] sizes = {SIZES}, float[1,4,1] w = {1,2,3,4}, float[1,4,1] r = {1,2,3,4}> "
+        f"{{ longer = Expand(x, sizes) y = {made} s = ReduceSum <keepdims = 0> (y) }}".replace(
+            "SIZES", "99999999,1,1" if "LSTM" in made else "1,1,99999999"
+        )
+    )
+    with pytest.raises(ModelError, match="demanded (derivatives with|at most 4096 steps)"):
+        vjp_graph(model, ["x"])

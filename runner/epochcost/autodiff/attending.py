@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 from onnx import TensorProto
 
-from epochcost.autodiff.builder import Value
+from epochcost.autodiff.builder import Value, ascending
 
 # The stages of scores, as qk_matmul_output_mode counts them.
 BEFORE_CAP, AFTER_CAP, WITH_BIAS, WEIGHTS = range(4)
@@ -102,8 +102,8 @@ def band(
     and how far ahead it looks, a negative number means without bound.
     """
     op = like.op
-    rows = op.constant(np.arange(queries, dtype=np.int64).reshape(-1, 1))
-    columns = op.constant(np.arange(keys, dtype=np.int64))
+    rows = op.constant(ascending(queries).reshape(-1, 1))
+    columns = op.constant(ascending(keys))
     position = rows + offset if isinstance(offset, Value) or offset else rows
     back, ahead = bounds
     masks = []

@@ -7,6 +7,7 @@ Derivatives, losses and optimizers are left to the modules above.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,6 +26,8 @@ FLOAT_TYPES = frozenset(
 # Constants above this size are not handed to shape inference: no shape is that long.
 Provider = Literal["cpu", "cuda"]
 _MAX_SHAPE_CONSTANT = 64
+# What a derivative keeps of places and of 0/1 matrices; a graph with more would not fit a file.
+_MAX_CONSTANT_ELEMENTS = 2**24
 # Shape and element type of one output, and of all outputs of a node; None: not known.
 _Kind = tuple[tuple[int, ...], int]
 _Kinds = tuple[_Kind | None, ...]
@@ -329,6 +332,21 @@ class Builder:
             shapes = ", ".join(f"{name}{list(self.values[name].shape)}" for name in names)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
+
+
+def ascending(count: int) -> NDArray[np.int64]:
+    """The numbers from 0 to below a count that a model says; ModelError where they are too many."""
+    require_room(count)
+    return np.arange(count, dtype=np.int64)
+
+
+def require_room(*shape: int) -> None:
+    """Raise ModelError before a constant is made that is larger than any use."""
+    if math.prod(shape) > _MAX_CONSTANT_ELEMENTS:
+        raise ModelError(
+            f"demanded derivatives with constants of at most 2**24 elements; one needs the shape "
+            f"{list(shape)}"
+        )
 
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:

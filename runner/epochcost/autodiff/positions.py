@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from epochcost.autodiff.builder import Value
+from epochcost.autodiff.builder import Value, ascending
 from epochcost.errors import ModelError
 
 # ScatterElements adds from this opset on; before it the addition goes through a one-hot mask.
@@ -38,7 +36,7 @@ def add_at(scores: Value, classes: Value, amount: Value) -> Value:
     op = scores.op
     index = op.Unsqueeze(classes, op.integers(-1))
     if op.opset < _SCATTER_ADDS:
-        labels = op.constant(np.arange(scores.shape[-1], dtype=np.int64))
+        labels = op.constant(ascending(scores.shape[-1]))
         onehot = op.Cast(op.Equal(index, labels), to=scores.elem_type)
         return scores + onehot * as_column(amount)
     amounts = op.Expand(amount, op.integers(*classes.shape))

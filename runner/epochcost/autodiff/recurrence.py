@@ -23,6 +23,7 @@ from epochcost.errors import ModelError
 
 # From this opset on Split demands either the sizes or the number of parts.
 _SPLIT_COUNTS = 18
+_MOST_STEPS = 4096
 _DEFAULT_ACTIVATIONS = {
     "LSTM": ("Sigmoid", "Tanh", "Tanh"),
     "GRU": ("Sigmoid", "Tanh"),
@@ -214,6 +215,11 @@ class View:
         self._batch_first: int = node.attribute("layout", 0)
         self._x = self._time_first(node.x)
         self.steps, self._batch = self._x.shape[:2]
+        if self.steps > _MOST_STEPS:
+            raise ModelError(
+                f"{node.label}: demanded at most {_MOST_STEPS} steps of time, which are "
+                f"differentiated one by one; got {self.steps}; cut the sequences into shorter ones"
+            )
         self._lengths = self._own_lengths(node.optional_input(4))
         self.directions = node.input(1).shape[0]
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from epochcost.autodiff.attending import NOTHING, Attention, band, by_heads, pull_back, together
 from epochcost.autodiff.axes import cut_along
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient
 from epochcost.autodiff.turning import Turning
@@ -76,7 +76,7 @@ def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
     if lengths is not None:
         valid = op.Reshape(lengths, op.integers(-1, 1, 1, 1))
         offset = valid - queries
-        masks.append(op.Less(op.constant(np.arange(keys, dtype=np.int64)), valid))
+        masks.append(op.Less(op.constant(ascending(keys)), valid))
     window = (node.attribute("left_window_size", -1), node.attribute("right_window_size", -1))
     masks += band(q, queries, keys, offset, window)
     return masks + (band(q, queries, keys, offset, (-1, 0)) if node.attribute("is_causal") else [])

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from epochcost.autodiff.attending import Attention, Pulled, band, by_heads, pull_back, together
 from epochcost.autodiff.broadcast import unbroadcast
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient
 from epochcost.autodiff.rules.linear import matmul_cotangents
@@ -243,7 +243,7 @@ def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value
         return None
     op, batch = node.op, node.x.shape[0]
     if mask.rank == 1 and mask.shape[0] == batch:
-        positions = op.constant(np.arange(keys, dtype=np.int64))
+        positions = op.constant(ascending(keys))
         lengths = op.Reshape(op.Cast(mask, to=TensorProto.INT64), op.integers(batch, 1, 1, 1))
         kept = op.Less(positions, lengths)
     elif mask.rank in (_MATRIX, _SEQUENCE):
@@ -296,6 +296,6 @@ def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
     )
     length = x.shape[1] if x.rank == _SEQUENCE else x.shape[2]
     if positions.shape == (1,):
-        steps = op.constant(np.arange(length, dtype=np.int64))
+        steps = op.constant(ascending(length))
         positions = op.Expand(positions + steps, op.integers(x.shape[0], length))
     return dx, None, *turning.cache_cotangents(x, dy, positions, cos)

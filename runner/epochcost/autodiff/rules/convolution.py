@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from epochcost.autodiff import blocked
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, require_room
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, refused
 from epochcost.autodiff.windows import Window, back, covered, through, transposed_window, window
@@ -150,6 +150,7 @@ def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group:
 
 def _one_hot_kernels(channels: int, kernel: tuple[int, ...], elem_type: int) -> NDArray[Any]:
     taps = math.prod(kernel)
+    require_room(taps, taps, channels)
     one = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(elem_type))
     return np.tile(one.reshape(taps, 1, *kernel), (channels, 1, *[1] * len(kernel)))
 

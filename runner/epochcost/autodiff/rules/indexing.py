@@ -13,7 +13,7 @@ import numpy as np
 from onnx import TensorProto
 
 from epochcost.autodiff.axes import padded
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, refused, zero
 from epochcost.autodiff.scattering import scattered
@@ -103,7 +103,7 @@ def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
     axis, mode = node.attribute("axis") % dy.rank, node.attribute("mode")
     along = [1] * dy.rank
     along[axis] = update.shape[axis]
-    places = op.constant(np.arange(update.shape[axis]).reshape(along))
+    places = op.constant(ascending(update.shape[axis]).reshape(along))
     if start is not None:
         places = places + op.Reshape(start, op.integers(-1, *[1] * (dy.rank - 1)))
     if mode == "circular":
@@ -184,7 +184,7 @@ def _with_batch_places(op: Builder, places: Value, batch_dims: int) -> Value:
     columns = [*places.shape[:-1], 1]
     counts = []
     for axis in range(batch_dims):
-        count = np.arange(columns[axis]).reshape(-1, *[1] * (len(columns) - axis - 1))
+        count = ascending(columns[axis]).reshape(-1, *[1] * (len(columns) - axis - 1))
         counts.append(op.Expand(op.constant(count), op.integers(*columns)))
     return op.Concat(*counts, places, axis=-1)
 

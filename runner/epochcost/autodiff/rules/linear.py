@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from epochcost.autodiff.axes import turned
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.equation import Equation, fresh_letters, parse
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient
@@ -144,6 +142,6 @@ def _apart(term: str, equation: Equation) -> tuple[str, list[str]]:
 
 def _eye(like: Value, size: int) -> Value:
     """The identity [size, size], which the file does not store."""
-    op, numbers = like.op, np.arange(size, dtype=np.int64)
+    op, numbers = like.op, ascending(size)
     equal = op.Equal(op.constant(numbers.reshape(-1, 1)), op.constant(numbers))
     return op.Cast(equal, to=like.elem_type)

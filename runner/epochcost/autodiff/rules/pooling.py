@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, ascending, require_room
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, refused
 from epochcost.autodiff.windows import Window, back, window
@@ -64,10 +64,11 @@ def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
     x, taps = node.x, math.prod(view.kernel)
     chosen = op.Equal(
         op.Unsqueeze(_tap(op, node, view), op.integers(2)),
-        op.constant(np.arange(taps).reshape(-1, *[1] * len(view.kernel))),
+        op.constant(ascending(taps).reshape(-1, *[1] * len(view.kernel))),
     )
     sorted_out = op.Cast(chosen, to=dy.elem_type) * op.Unsqueeze(dy, op.integers(2))
     planes = op.Reshape(sorted_out, op.integers(-1, taps, *dy.shape[2:]))
+    require_room(taps, taps)
     one_hot = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(dy.elem_type))
     kernels = op.constant(one_hot.reshape(taps, 1, *view.kernel))
     return op.Reshape(back(planes, kernels, view, x.shape[2:], 1), op.integers(*x.shape))
@@ -79,7 +80,7 @@ def _tap(op: Builder, node: Node, view: Window) -> Value:
     stride = 1
     for axis in reversed(range(len(view.kernel))):
         length = op.integers(node.x.shape[2 + axis])
-        starts = np.arange(node.y.shape[2 + axis]) * view.strides[axis] - view.begins[axis]
+        starts = ascending(node.y.shape[2 + axis]) * view.strides[axis] - view.begins[axis]
         first = op.constant(starts.reshape(-1, *[1] * (len(view.kernel) - 1 - axis)))
         inside = op.Mod(rest, length) - first
         tap = tap + op.Div(inside, op.integers(view.dilations[axis])) * op.integers(stride)
@@ -112,7 +113,8 @@ def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dt
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
-    starts = np.arange(node.y.shape[2 + axis]) * view.strides[axis] - view.begins[axis]
+    starts = ascending(node.y.shape[2 + axis]) * view.strides[axis] - view.begins[axis]
+    require_room(*starts.shape, view.kernel[axis])
     taps = starts[:, None] + np.arange(view.kernel[axis]) * view.dilations[axis]
     return np.asarray(((taps >= first) & (taps < last)).sum(axis=1))
 

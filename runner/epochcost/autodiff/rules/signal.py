@@ -6,7 +6,7 @@ import numpy as np
 from onnx import helper
 
 from epochcost.autodiff.axes import padded
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, require_room
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, zero
 from epochcost.autodiff.windows import Window, through
@@ -81,6 +81,7 @@ def col2im(op: Builder, node: Node, dy: Value) -> Cotangents:
     assert block is not None
     view = _blocks(node, tuple(int(size) for size in block))
     channels, taps = dy.shape[1], int(np.prod(view.kernel))
+    require_room(taps, taps, channels)
     one = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(dy.elem_type))
     kernels = np.tile(one.reshape(taps, 1, *view.kernel), (channels, 1, *[1] * len(view.kernel)))
     patches = through(dy, op.constant(kernels), view, _positions(view, dy.shape[2:]), channels)

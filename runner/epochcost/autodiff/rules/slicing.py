@@ -8,7 +8,7 @@ import numpy as np
 from onnx import helper
 
 from epochcost.autodiff.axes import along_axis, cut_along, flipped, padded, spread
-from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.builder import Builder, Value, ascending, require_room
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient
 from epochcost.errors import ModelError
@@ -127,7 +127,8 @@ def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Va
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end
     length = stop - begin
-    sources = np.pad(np.arange(length), (begin, end), mode=mode)  # type: ignore[call-overload]
+    require_room(length, max(1, begin + end))
+    sources = np.pad(ascending(length), (begin, end), mode=mode)  # type: ignore[call-overload]
     in_pads = np.r_[sources[:begin], sources[stop:]]
     dtype = helper.tensor_dtype_to_np_dtype(dy.elem_type)
     copies = (np.arange(length)[:, None] == in_pads).astype(dtype)
