@@ -6,7 +6,7 @@ The nodes are copies, in the order of the file; what is done with them is left t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,16 @@ def open_model(
     dimensions: Mapping[str, int] | None = None,
     provider: Provider | None = None,
     mixed: Mixed | None = None,
+    varying: Collection[str] = (),
 ) -> Forward:
     """A copy of the model with static shapes inside a Builder.
 
     ``dimensions`` gives symbolic dimensions their sizes, ``provider`` says where the graph will
-    run, ``mixed`` computes in half precision. Raises ModelError when a dimension stays unbound, or
-    when an opset before 13 cannot be brought up to it.
+    run, ``mixed`` computes in half precision, ``varying`` is as for ``bind_dimensions``. Raises
+    ModelError when a dimension stays unbound, or when an opset before 13 cannot be brought up to
+    it.
     """
-    bound = bind_dimensions(expanded(respelled(model)), dimensions or {})
+    bound = bind_dimensions(expanded(respelled(model)), dimensions or {}, varying)
     bound = mixed.rewritten(bound) if mixed else bound
     graph = bound.graph
     built = mixed.builder if mixed else Builder

@@ -29,7 +29,7 @@ from epochcost.autodiff.training_mode import in_inference_mode, in_training_mode
 from epochcost.autodiff.unrolled import write_out
 from epochcost.autodiff.update import Carried, Move, clipped, emptied, summed, updates
 from epochcost.errors import ModelError
-from epochcost.graphs.parameters import data_inputs, parameters, state
+from epochcost.graphs.parameters import data_inputs, parameters, state, untrained
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,12 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     terms, mover = terms_of(loss, output), _mover(optimizer)
     everything = [parameter.name for parameter in parameters(model)]
     held = [statistic.name for statistic in state(model)]
-    frozen = matching("freeze", freeze, [*everything, *held])
+    frozen = matching("freeze", freeze, [*everything, *held, *untrained(model)])
     undecayed = matching("no_weight_decay", no_weight_decay, everything)
     trainable = [name for name in everything if name not in frozen]
     mixed = mixed_of(precision, [*everything, *held])
     asked = respelled(asked_for(model, terms, (carry or {}).values()))
-    forward = open_model(in_training_mode(asked, seed), dimensions, provider, mixed)
+    forward = open_model(in_training_mode(asked, seed), dimensions, provider, mixed, everything)
     op = forward.op
     batched = train_on_batches(op, held, frozen)
     run_in_blocks(op)
@@ -203,7 +203,8 @@ def evaluation_graph(
     forward = open_model(in_inference_mode(respelled(model)), dimensions)
     if batch_statistics:
         held = [statistic.name for statistic in state(model)]
-        everything = [*(parameter.name for parameter in parameters(model)), *held]
+        everything = [parameter.name for parameter in parameters(model)]
+        everything += [*held, *untrained(model)]
         train_on_batches(forward.op, held, matching("freeze", freeze, everything))
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]

@@ -24,7 +24,7 @@ def vjp_graph(
     binds symbolic dimensions. Raises ModelError for unknown names, unbound dimensions and
     operators that cannot be differentiated (naming node, operator, version and path).
     """
-    forward = open_model(model, dimensions)
+    forward = open_model(model, dimensions, varying=wrt)
     op = forward.op
     sources = [_source(forward, name) for name in wrt]
     nodes = list(op.nodes)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from epochcost.autodiff import TrainingStep
 
 LOSS_HELP = "softmax_cross_entropy, sigmoid_cross_entropy, nll, mse, l1, huber or own_output."
+# Of names in the text; --format json has them all.
+_MOST_LISTED = 8
 OPTIMIZER_HELP = "sgd, momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw."
 
 
@@ -39,6 +41,10 @@ def train_graph(
     ] = None,
     wrt: Annotated[
         list[str] | None, typer.Option(help="Train this parameter and no other. Repeatable.")
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(help="A constant or buffer of the file that is trained too. Repeatable."),
     ] = None,
     carry: Annotated[
         list[str] | None,
@@ -72,7 +78,8 @@ def train_graph(
 
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: demanded a file name that ends in .onnx; got {destination}")
-    loaded, dimensions = load_model(model), _dimensions(dim or ())
+    dimensions = _dimensions(dim or ())
+    loaded = _with_parameters(load_model(model), train or [], wrt or [])
     step = training_step(
         loaded,
         loss=loss,
@@ -91,7 +98,15 @@ def train_graph(
     forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
     told = _as_json if form == "json" else _as_text
-    typer.echo(told(_Written(step, flops(forward), model, destination)))
+    left = _untrained(loaded, step)
+    typer.echo(told(_Written(step, flops(forward), model, destination, left)))
+
+
+class _Untrained(NamedTuple):
+    """A float tensor that stays as it is: how many numbers, and why."""
+
+    size: int
+    why: str
 
 
 @dataclass(frozen=True)
@@ -102,6 +117,7 @@ class _Written:
     forward_flops: int
     source: Path
     destination: Path
+    untrained: Mapping[str, _Untrained]
 
     @property
     def backward_flops(self) -> int:
@@ -134,6 +150,33 @@ def _frozen(model: ModelProto, freeze: list[str], wrt: list[str]) -> list[str]:
         if name not in names:
             raise unknown("--wrt", name, names)
     return [*freeze, *(name for name in names if wrt and name not in wrt)]
+
+
+def _with_parameters(model: ModelProto, train: list[str], wrt: list[str]) -> ModelProto:
+    """The model whose constants and buffers are parameters where the options name them."""
+    from epochcost.autodiff.choices import unknown
+    from epochcost.graphs.constants import as_parameters
+    from epochcost.graphs.parameters import untrained
+
+    others = untrained(model)
+    for name in train:
+        if name not in others:
+            raise unknown("--train", name, others)
+    named = [*train, *(name for name in wrt if name in others)]
+    return as_parameters(model, named) if named else model
+
+
+def _untrained(model: ModelProto, step: TrainingStep) -> dict[str, _Untrained]:
+    """Float tensors of the model that the step leaves as they are, apart from its state."""
+    from epochcost.graphs.parameters import parameters, untrained
+
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    found = {n: _Untrained(math.prod(shapes[n]), why) for n, why in untrained(model).items()}
+    for parameter in parameters(model):
+        if parameter.name not in step.parameters:
+            why = "frozen, or without a way to the output"
+            found[parameter.name] = _Untrained(math.prod(parameter.shape), why)
+    return found
 
 
 def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) -> None:
@@ -175,6 +218,7 @@ def _as_json(written: _Written) -> str:
             "learning_rate": step.learning_rate,
             "loss": step.loss,
             "carried": carried,
+            "not_trained": {name: one.why for name, one in written.untrained.items()},
             "nodes": len(step.model.graph.node),
             "flops": {"forward": written.forward_flops, "backward": written.backward_flops},
             "peak_activation_bytes": written.activation_bytes,
@@ -189,6 +233,8 @@ def _as_text(written: _Written) -> str:
     lines = [
         f"{to}: one training step of {written.source}, {len(step.model.graph.node)} nodes",
         f"  parameters   {_size(step, 'parameter')}",
+        f"    {_listed(step.parameters)}",
+        *_untrained_lines(written.untrained),
         f"  state        {_size(step, 'state')}",
         f"  arithmetic   {written.forward_flops:,} FLOPs forward, "
         f"{written.backward_flops:,} backward",
@@ -205,3 +251,19 @@ def _size(step: TrainingStep, role: str) -> str:
     tensors = [carried for carried in step.carried if carried.role == role]
     numbers = sum(math.prod(carried.shape) for carried in tensors)
     return f"{numbers:,} numbers in {len(tensors)} tensors"
+
+
+def _untrained_lines(untrained: Mapping[str, _Untrained]) -> Iterator[str]:
+    """How much is not trained, and what for which reason; nothing where all is."""
+    if untrained:
+        numbers = sum(one.size for one in untrained.values())
+        yield f"  not trained  {numbers:,} numbers in {len(untrained)} tensors"
+    for why in dict.fromkeys(one.why for one in untrained.values()):
+        names = [name for name, one in untrained.items() if one.why == why]
+        yield f"    {_listed(names)}: {why}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    left = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {left} more" if left > 0 else "")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx
 
 from epochcost.errors import ModelError
 from epochcost.graphs.execution import reads
 from epochcost.graphs.folding import folded
+from epochcost.graphs.parameters import untrained
 from epochcost.graphs.tensors import (
     FLOATS,
     MAX_ELEMENTS,
@@ -37,10 +38,13 @@ def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, _dim in _open_input_dimensions(model)))
 
 
-def bind_dimensions(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
+def bind_dimensions(
+    model: onnx.ModelProto, sizes: Mapping[str, int], varying: Collection[str] = ()
+) -> onnx.ModelProto:
     """A copy of the model in which every tensor of the main graph has a static shape.
 
-    ``sizes`` gives each of ``symbolic_dimensions(model)`` its size. Raises ModelError for an
+    ``sizes`` gives each of ``symbolic_dimensions(model)`` its size; ``varying`` names stored
+    tensors that are no constants, whatever they look like. Raises ModelError for an
     unknown name, a size that is no positive integer, a dimension left without a size, shapes that
     contradict each other, and a tensor whose shape depends on data.
     """
@@ -48,7 +52,7 @@ def bind_dimensions(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.Mo
     bound = onnx.ModelProto()
     bound.CopyFrom(model)
     _replace(bound, sizes)
-    inferred = _infer(folded(bound))
+    inferred = _infer(folded(bound, untrained(bound).keys() - set(varying)))
     check_declarations(inferred)
     _check_static(inferred)
     _check_constants(inferred.graph)

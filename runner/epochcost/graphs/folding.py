@@ -1,14 +1,15 @@
 """Folding: what depends on shapes and constants alone becomes a constant before anything runs.
 
 Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); once the dimensions are
-bound, those are numbers. Initializers of float type may be trained and are no constants here.
+bound, those are numbers. Initializers of float type may be trained: which of them are constants is
+said by the caller.
 Shapes themselves are inferred in ``binding``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,15 +42,17 @@ _RANDOM = frozenset(
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
 
-def folded(model: onnx.ModelProto) -> onnx.ModelProto:
+def folded(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelProto:
     """A copy whose constant nodes are Constant nodes of their values; the dimensions are bound.
+
+    ``fixed`` are the float initializers that count as constants.
 
     An If whose condition is constant becomes its branch. A node that cannot be evaluated stays as
     it is: nothing is refused here.
     """
     answer = onnx.ModelProto()
     answer.CopyFrom(model)
-    known = _Known(answer)
+    known = _Known(answer, fixed)
     outputs = {value.name for value in answer.graph.output}
     nodes = list(_folded_nodes(answer.graph.node, known, outputs))
     del answer.graph.node[:]
@@ -97,7 +100,7 @@ def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.No
 class _Known:
     """What is known of the values of a graph on the way through its nodes: types and constants."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, fixed: Collection[str]) -> None:
         graph = model.graph
         self._imports = list(model.opset_import)
         self._ir_version = model.ir_version
@@ -112,7 +115,8 @@ class _Known:
         self.arrays: dict[str, Array] = {
             t.name: numpy_helper.to_array(t)
             for t in graph.initializer
-            if t.data_type not in FLOATS and math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
+            if t.data_type not in FLOATS or t.name in fixed
+            if math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
         }
 
     def infer(self, node: onnx.NodeProto) -> None:

@@ -2,7 +2,8 @@
 
 A weightless file lists its parameters and state in its metadata (``metadata`` reads it); in an
 ordinary file the float initializers are parameters, except running statistics
-(``running_statistics`` finds them). How values are drawn is known in ``initial``.
+(``running_statistics`` finds them) and what ``constants`` knows as such. How values are drawn is
+known in ``initial``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import onnx
 from numpy.typing import NDArray
 
 from epochcost.errors import CapabilityError, ModelError
+from epochcost.graphs.constants import constants
 from epochcost.graphs.initial import Initial, draw
 from epochcost.graphs.metadata import (
     METADATA_KEY,
@@ -58,12 +60,23 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     listed = listed_parameters(model)
     if listed is not None:
         return _listed(model, METADATA_KEY, listed)
-    statistics = running_statistics(model)
+    others = {*running_statistics(model), *untrained(model)}
     return tuple(
         _stored(tensor)
         for tensor in model.graph.initializer
-        if tensor.data_type in FLOATS and tensor.name not in statistics
+        if tensor.data_type in FLOATS and tensor.name not in others
     )
+
+
+def untrained(model: onnx.ModelProto) -> dict[str, str]:
+    """By name, why a float tensor that an ordinary file stores is neither parameter nor state.
+
+    Empty for a weightless file, whose list leaves no doubt.
+    """
+    if listed_parameters(model) is not None:
+        return {}
+    statistics = running_statistics(model)
+    return {name: why for name, why in constants(model).items() if name not in statistics}
 
 
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:

@@ -1,0 +1,108 @@
+"""What an exporter marks as a buffer, or what looks like a number of the program, is no weight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import numpy_helper
+
+from epochcost.graphs.constants import as_parameters, constants
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import parameters, untrained
+from graph_text import model_of_text
+
+FAULTS = Path(__file__).parents[1] / "faults"
+WEIGHT = np.array([[0.123456, -0.37], [0.71, 0.2345678]], np.float32)
+
+
+def model_with(nodes: str, **tensors: object) -> onnx.ModelProto:
+    """A model of x and tokens: a product h of x with a weight w, then the nodes, from h to y."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[n,2] x, int64[n] tokens) '
+        f"=> (float[n,2] y) {{ h = MatMul(x, w) {nodes} }}"
+    )
+    for name, value in {"w": WEIGHT, **tensors}.items():
+        array = np.asarray(value, np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    for name, whole in {"zero": np.array(0), "two": np.array([2])}.items():
+        model.graph.initializer.append(numpy_helper.from_array(whole, name))
+    return model
+
+
+KNOTS = [[-1.0, -0.6, -0.2, 0.2, 0.6, 1.0]] * 2
+TRAINED = {
+    "a fresh bias": ("y = Add(h, a)", [0.0, 0.0]),
+    "a trained bias": ("y = Add(h, a)", [0.1234567, -2.345678]),
+    "a bias whose forget gate begins open": ("y = Add(h, a)", [0.0, 1.0]),
+    "a bias of one unit": ("y = Add(h, a)", [-0.0024900085]),
+    "a fresh bias of one unit": ("y = Add(h, a)", [0.0]),
+    "a scale that begins at nothing": ("y = Mul(h, a)", 0.0),
+    "a scale of a layer": ("y = Mul(h, a)", [1e-6, 1e-6]),
+    "a temperature": ("e = Exp(a) y = Mul(h, e)", 2.6592600369),
+    "a product's factor": ("y = MatMul(h, a)", [[1.0, 2.0], [3.0, 4.0]]),
+    "an embedding": ("e = Gather(a, tokens) y = Add(h, e)", [[0.113, 2.347], [0.571, 0.299]]),
+}
+UNTRAINED = {
+    "a bound": ("y = Clip(h, a)", 0.4321234),
+    "an exponent": ("y = Pow(h, a)", 2.7182817),
+    "a power of two": ("y = Mul(h, a)", 0.5),
+    "a root": ("y = Div(h, a)", 11.313708),
+    "the constant of Gelu": ("y = Mul(h, a)", 0.79788458),
+    "one minus": ("y = Sub(a, h)", [1.0]),
+    "one plus a weight": ("g = Add(w, a) y = MatMul(h, g)", 1.0),
+    "a mask": ("y = Add(h, a)", [0.0, -3.4028235e38]),
+    "an infinite mask": ("y = Add(h, a)", [0.0, -np.inf]),
+    "a switch": ("y = Mul(h, a)", [0.0, 1.0]),
+    "positions": ("e = Gather(a, tokens) y = Add(h, e)", [[0.0, 1.0, 2.0]] * 2),
+    "knots": (
+        "u = Unsqueeze(h, two) d = Sub(u, a) y = ReduceSum <keepdims = 0> (d, two)",
+        KNOTS,
+    ),
+    "only in comparisons": ("c = Less(h, a) y = Where(c, h, x)", 0.7654321),
+    "a rotary frequency": (
+        "s = Shape(x) t = Gather(s, zero) p = Cast <to = 1> (t) m = Mul(p, a) "
+        "e = Cos(m) y = Mul(h, e)",
+        [0.7654321, 0.1234567],
+    ),
+    "read by nothing": ("y = Relu(h)", [0.7654321]),
+}
+
+
+@pytest.mark.parametrize(("nodes", "value"), TRAINED.values(), ids=TRAINED)
+def test_weights_are_trained(nodes: str, value: object) -> None:
+    """As they are at first, and as they come to be."""
+    assert constants(model_with(nodes, a=value)) == {}
+
+
+@pytest.mark.parametrize(("nodes", "value"), UNTRAINED.values(), ids=UNTRAINED)
+def test_numbers_of_the_program_are_not_trained(nodes: str, value: object) -> None:
+    """Bounds, shapes, angles, and what nobody's training finds."""
+    assert list(constants(model_with(nodes, a=value))) == ["a"]
+
+
+def test_sines_of_positions_are_not_trained() -> None:
+    """The table of Transformer, whose rows have sines and cosines of the same angles."""
+    angles = np.outer(np.arange(7), 10.0 ** -np.arange(4))
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    nodes = "e = Gather(a, tokens) f = MatMul(e, b) y = Add(h, f)"
+    rng = np.random.default_rng(0)
+    assert list(constants(model_with(nodes, a=table, b=rng.random((8, 2))))) == ["a"]
+
+
+def test_the_exporter_knows_best() -> None:
+    """What PyTorch marks as a buffer is none to train, and what it marks otherwise is."""
+    model = load_model(FAULTS / "buffer_trained_False.onnx")
+    assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
+    assert untrained(model) == {"mask": "the exporter says BUFFER"}
+    marked = as_parameters(model, ["mask"])
+    assert [p.name for p in parameters(marked)] == ["l.weight", "l.bias", "mask"]
+
+
+def test_a_model_of_such_numbers_alone_is_trained() -> None:
+    """Where all weights look written, as those of an example do, they are weights."""
+    text = "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
+    assert [parameter.name for parameter in parameters(model_of_text(text))] == ["w"]
