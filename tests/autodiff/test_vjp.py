@@ -253,3 +253,25 @@ def test_derivatives_that_outgrow_the_model_are_refused(made: str) -> None:
     )
     with pytest.raises(ModelError, match=r"demanded (derivatives with|at most 4096 steps)"):
         vjp_graph(model, ["x"])
+
+
+def test_places_in_a_detector_are_no_weights() -> None:
+    """Sizes as expressions, an enlargement and a range by float initializers: shapes are known."""
+    model = model_of_text(
+        "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
+        "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
+        "int64 two = {2}> { c = Conv <kernel_shape = [3], strides = [2], pads = [1,1]> (x, w) "
+        "u = Resize(c, , twice) s = Shape(u) n = Gather(s, two) f = Cast <to = 1> (n) "
+        "r = Range(zero, f, one) a = Add(r, half) y = Mul(u, a) }"
+    )
+    half = "floor(height/2 - 1/2) + 1"
+    for name, rows in {"c": half, "u": f"2*({half})"}.items():
+        info = onnx.helper.make_tensor_value_info(name, 1, ["batch", 1, rows])
+        model.graph.value_info.append(info)
+    model.graph.output[0].type.tensor_type.shape.dim[2].dim_param = f"2*({half})"
+    built = vjp_graph(model, ["w"], {"batch": 2, "height": 9})
+    x, w = np.ones((2, 1, 9), np.float32), np.ones((1, 1, 3), np.float32)
+    got = run(built, {"x": x, "w": w, "y_cotangent": np.ones((2, 1, 10), np.float32)})
+    places = np.arange(10).reshape(5, 2).sum(axis=1) + 1
+    within = [places[1:].sum(), places.sum(), places[:-1].sum()]
+    np.testing.assert_allclose(got["w_gradient"].ravel(), 2 * np.array(within))

@@ -97,7 +97,10 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
-    """Write the sizes wherever their dimensions are named, in nested graphs too."""
+    """Write the sizes wherever their dimensions are named, in nested graphs too.
+
+    Other names, such as ``floor(height/2 - 1/2) + 1``, go: what they stand for is inferred.
+    """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]
     for graph in graphs(model):
@@ -105,6 +108,8 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_param in sizes:
                     dim.dim_value = sizes[dim.dim_param]
+                elif dim.HasField("dim_param"):
+                    dim.ClearField("dim_param")
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:

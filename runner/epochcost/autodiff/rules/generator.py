@@ -21,4 +21,8 @@ for _op_type, _versions in {
 }.items():
     zero(_op_type, _versions)
 
-refused("Range", (11, 27), reason="its length would depend on the value that is differentiated")
+refused(
+    "Range",
+    (11, 27),
+    reason="its length depends on what is differentiated; freeze that if it is no weight",
+)
