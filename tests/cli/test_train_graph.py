@@ -158,3 +158,14 @@ def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
     given = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
     done = train_graph(path, *given, "-o", tmp_path / "step.onnx")
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
+    """A buffer stays as it is, by name and reason, unless one objects."""
+    given = (FAULTS / "buffer_trained_False.onnx", "--loss", "mse", "-o", tmp_path / "step.onnx")
+    said = train_graph(*given).stdout
+    assert "parameters   20 numbers in 2 tensors\n    l.weight, l.bias\n" in said
+    assert "not trained  16 numbers in 1 tensors\n    mask: the exporter says BUFFER\n" in said
+    told = json.loads(train_graph(*given, "--train", "mask", "--format", "json").stdout)
+    assert [carried["input"] for carried in told["carried"]] == ["l.weight", "l.bias", "mask"]
+    assert told["not_trained"] == {}
