@@ -14,6 +14,7 @@ import pytest
 from epochcost.errors import InputError
 from epochcost.execute.submissions import CheckedResults, check_results, remarks_of
 from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.report.inputs import read_inputs
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import dump_result, parse_result
 from epochcost.results.records import Conditions, Placement, Result
@@ -143,9 +144,21 @@ def _all_clocks(factor: float) -> Callable[[Document], None]:
     return change
 
 
+_READING = {"meter": "RAPL", "of": "cpu", "joules": 9.0, "seconds": 0.6}
+
+
 def _reading(joules: float, seconds: float) -> Callable[[Document], None]:
-    reading = {"meter": "RAPL", "of": "cpu", "joules": joules, "seconds": seconds}
+    reading = _READING | {"joules": joules, "seconds": seconds}
     return _set("measurement", "energy", to={"readings": [reading]})
+
+
+def _epochs(**values: Any) -> Callable[[Document], None]:
+    epoch = {"seconds": 2.0, "waiting_seconds": 0.1} | values
+    return _set("measurement", "epochs", to={"steps": 200, "epochs": [epoch]})
+
+
+def _pinned(cpus: list[int]) -> Callable[[Document], None]:
+    return _set("measurement", "pinning", to={"cpus": cpus, "threads": 2})
 
 
 def _nodes(operator: str, count: int) -> Callable[[Document], None]:
@@ -193,7 +206,7 @@ TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
         "less than 2200-01-01",
     ),
     "a date as a number": (_set("measurement", "started_at", to=1795000000), "valid datetime"),
-    "scaled": (_samples(lambda one: [x / 2 for x in one]), "demanded at least 0.379"),
+    "scaled": (_samples(lambda one: [x / 2 for x in one]), "demanded at least 0.454"),
     "scaled far": (_samples(lambda one: [x * 1e290 for x in one]), "less than or equal to"),
     "stretched": (_samples(lambda one: [x * 1.3 for x in one]), "0.7 s of the sampling phase"),
     "nobody watched": (_set("measurement", "conditions", to=None), "conditions: demanded how"),
@@ -213,11 +226,16 @@ TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
     "a revision of f": (_set("environment", "revision", to="f" * 40), "the id of a commit"),
     "a long decimal": (_set("trial", "budget_seconds", to="1e-999999999"), "40 digits"),
     "a hidden setting": (_set("trial", "session", to={"tf32": True}), "beside the rest"),
+    "no warm-up": (_set("measurement", "warmup_seconds", to=[]), "a step at least"),
+    "a long wait": (_epochs(waiting_seconds=9e15), "waiting_seconds: demanded at most the 2 s"),
+    "long tenths": (_epochs(parts_seconds=[0.2] * 11), "parts_seconds: demanded at most the 2 s"),
+    "a CPU twice": (_pinned([0, 0]), "demanded each CPU once"),
+    "more CPUs than asked": (_pinned([0, 1]), "demanded the None CPUs of the trial; got 2"),
     "rounds at once": (_rounds(), "rounds: demanded one after the other"),
     "a short round": (_rounds(1, wall_seconds=0.2), "demanded at least the 0.3 s of a round"),
     "a round of another sum": (_rounds(1, wall_seconds=0.9), "the 1.8 s of all rounds"),
     "a round of more steps": (_rounds(1, steps_taken=50), "the 90 of all rounds; got 80"),
-    "a round of a long phase": (_rounds(1, conditions={"seconds": 0.7}), "demanded at least 0.379"),
+    "a round of a long phase": (_rounds(1, conditions={"seconds": 0.7}), "demanded at least 0.454"),
     "provider": (_set("measurement", "placement", "provider", to="CUDA"), "should have run there"),
     "nothing ran": (_set("measurement", "placement", "nodes_by_provider", to={}), "placement"),
     "runtime": (_set("environment", "runtime", to="onnxruntime==9.9.9"), "should have run under"),
@@ -279,6 +297,26 @@ def test_a_hostile_file(project: Path, name: str) -> None:
     assert words in the_fault(project, path)
 
 
+def test_one_bad_file_is_one_line(project: Path) -> None:
+    """Of files that no sum and no date can hold, each is a line; all others are read."""
+    stored(project, sound(project))
+    for size, (keys, value) in enumerate(
+        (
+            (("started_at",), "9999-12-31T23:59:59Z"),
+            (("samples_seconds",), [1e290] * 60),
+            (("energy",), {"readings": [_READING | {"joules": 1e300}]}),
+        )
+    ):
+        path = stored(project, sound(project, batch_size=64 << size))
+        document = json.loads(path.read_bytes())
+        _set("measurement", *keys, to=value)(document)
+        path.write_text(json.dumps(document), encoding="utf-8")
+    found = checked(project)
+    assert (len(found.faults), len(found.submissions)) == (3, 1)
+    inputs = read_inputs(load_catalogue(project), [project / "docs/data/results"], project / "docs")
+    assert (len(inputs.problems), len(inputs.stored)) == (3, 1)
+
+
 def test_links_and_places(project: Path) -> None:
     """A link, a folder, another name and a place outside are refused."""
     path = stored(project, sound(project))
@@ -338,9 +376,9 @@ def test_work_of_another_day(project: Path) -> None:
 
 def test_times_without_a_spread(project: Path) -> None:
     """Samples that are all the same are for a person to judge."""
-    path = stored(project, sound(project, samples=[0.01] * 40))
+    path = stored(project, sound(project, samples=[0.01] * 60))
     (one,) = checked(project, path).submissions
-    assert "all 40 samples are the same: 10 ms" in one.remarks
+    assert "all 60 samples are the same: 10 ms" in one.remarks
 
 
 def test_committed_results_are_sound() -> None:

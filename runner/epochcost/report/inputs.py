@@ -136,7 +136,7 @@ def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterat
         if one.hardware in catalogue.hardware:
             yield StoredCeilings(one, path, f"{RESULTS_URI}/{one.hardware}/{CEILINGS}/{path.name}")
         else:
-            demanded = f"demanded a machine with a spec; got {one.hardware!r}"
+            demanded = f"demanded a machine with a spec; got {one.hardware!r:.80}"
             problems.append(f"{path}: {demanded} (left out of the site)")
 
 
@@ -170,9 +170,9 @@ def unknown(result: Result, catalogue: Catalogue) -> str | None:
     """What the result names and no spec describes."""
     model = catalogue.models.get(result.trial.model)
     if model is None:
-        return f"demanded a model with a spec; got {result.trial.model!r}"
+        return f"demanded a model with a spec; got {result.trial.model!r:.80}"
     if result.trial.mode == "training" and model.training is None:
-        return f"demanded a model whose spec has [training]; got {result.trial.model!r}"
+        return f"demanded a model whose spec has [training]; got {result.trial.model!r:.80}"
     if result.hardware not in catalogue.hardware:
-        return f"demanded a machine with a spec; got {result.hardware!r}"
+        return f"demanded a machine with a spec; got {result.hardware!r:.80}"
     return None

@@ -73,7 +73,7 @@ def _read(path: Path, root: Path, kind: type[BesideT], described: str) -> Beside
         return Fault(path, 1, 1, f"demanded a readable file; got {reason}")
     if record.hardware != path.parent.parent.name:
         demanded = f"demanded hardware {path.parent.parent.name!r} in this folder"
-        return Fault(path, 1, 1, f"{demanded}; got {record.hardware!r}")
+        return Fault(path, 1, 1, f"{demanded}; got {record.hardware!r:.80}")
     return record
 
 

@@ -11,6 +11,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from epochcost.specs.wording import printable
+
 # A nanosecond is the finest clock, and a trial of thirty years nobody waited for.
 FiniteSeconds = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
@@ -62,4 +64,4 @@ def first_fault(error: ValidationError) -> str:
     """What is wrong first, and at which key, in one line."""
     first = error.errors(include_url=False)[0]
     key = ".".join(map(str, first["loc"])) or "document"
-    return f"{key:.200}: {first['msg']:.400}"
+    return printable(f"{key:.200}: {first['msg']:.400}")

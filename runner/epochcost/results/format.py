@@ -121,7 +121,9 @@ def _decoded(data: bytes, path: Path) -> Document:
 def _upgraded(document: Document, path: Path) -> Document:
     version = document.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _damaged(path, f"demanded format_version from 1 to {FORMAT_VERSION}; got {version!r}")
+        raise _damaged(
+            path, f"demanded format_version from 1 to {FORMAT_VERSION}; got {version!r:.80}"
+        )
     if version > FORMAT_VERSION:
         message = (
             f"demanded format_version up to {FORMAT_VERSION}; got {version}: "

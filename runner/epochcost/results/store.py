@@ -119,7 +119,9 @@ def _read(path: Path, root: Path) -> Result:
         message = f"demanded a readable file; got {reason}"
         raise DamagedResultError(Fault(path, 1, 1, message)) from None
     if result.hardware != path.parent.name:
-        message = f"demanded hardware {path.parent.name!r} in this folder; got {result.hardware!r}"
+        message = (
+            f"demanded hardware {path.parent.name!r} in this folder; got {result.hardware!r:.80}"
+        )
         raise DamagedResultError(Fault(path, 1, 1, message))
     return result
 

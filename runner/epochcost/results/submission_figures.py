@@ -25,8 +25,9 @@ _FIRST_RESULT = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
 _MOST_AHEAD = dt.timedelta(hours=1)
 # Sums of floats, and clocks that are read one after the other.
 _ROUNDING = 1.01
-# What the sampling phase may take besides its samples: a tenth, starting and stopping what watches
-# it, and between two steps some microseconds; in 641 rounds at most 6.2 %, 0.14 s and 2 us.
+# What the sampling phase may take besides its samples: a tenth, a quarter of a second (or of the
+# phase, where it is shorter than a second) for starting and stopping what watches it, and between
+# two steps some microseconds; in 641 rounds at most 6.2 %, 0.14 s and 2 us.
 _MOST_BESIDES_SHARE = 0.1
 _MOST_BESIDES_SECONDS = 0.25
 _MOST_BETWEEN_STEPS_SECONDS = 1e-5
@@ -48,6 +49,7 @@ def implausible(result: Result, now: dt.datetime) -> Iterator[str]:
     yield from _phases(result)
     yield from _served(result.measurement)
     yield from _rounds(result.measurement)
+    yield from _whole_epochs(result.measurement)
     yield from _power(result.measurement)
     yield from _machine(result)
 
@@ -81,6 +83,8 @@ def _times(measurement: Measurement) -> Iterator[str]:
             f"samples_seconds: demanded at most the {measurement.wall_seconds:.6g} s of the trial "
             f"in all; got {total:.6g} s with the warm-up"
         )
+    if measurement.served is None and not measurement.warmup_seconds:
+        yield "warmup_seconds: demanded a step at least, as every trial begins with; got none"
     if measurement.steps_taken < steps:
         yield f"steps_taken: demanded at least the {steps} timed; got {measurement.steps_taken}"
     fastest = min(measurement.samples_seconds, default=1.0)
@@ -129,8 +133,10 @@ class _Turn:
     @property
     def least(self) -> float:
         """What the samples of a watched phase take at least."""
-        besides = _MOST_BESIDES_SECONDS + _MOST_BETWEEN_STEPS_SECONDS * self.steps
-        return (self.seconds or 0.0) * (1 - _MOST_BESIDES_SHARE) - besides
+        seconds = self.seconds or 0.0
+        watching = _MOST_BESIDES_SECONDS * min(1.0, seconds)
+        between = _MOST_BETWEEN_STEPS_SECONDS * self.steps
+        return seconds * (1 - _MOST_BESIDES_SHARE) - watching - between
 
 
 def _of_rounds(measurement: Measurement) -> Iterator[_Turn]:
@@ -166,6 +172,8 @@ def _served(measurement: Measurement) -> Iterator[str]:
             latency.minimum_nanoseconds <= latency.mean_nanoseconds <= latency.maximum_nanoseconds
         ):
             yield "latency: demanded a minimum, percentiles and maximum that ascend; got others"
+        if run.queries > run.samples:
+            yield f"queries: demanded at most the {run.samples} samples; got {run.queries}"
         spent += run.samples / run.samples_per_second
     if spent > measurement.wall_seconds * _ROUNDING:
         yield (
@@ -191,6 +199,18 @@ def _rounds(measurement: Measurement) -> Iterator[str]:
         yield "peak_memory_bytes: demanded the most of all rounds; got another"
 
 
+def _whole_epochs(measurement: Measurement) -> Iterator[str]:
+    """An epoch waits for no longer than it takes, and its tenths are no longer together."""
+    for epoch in measurement.epochs.epochs if measurement.epochs else ():
+        for key, spent in (
+            ("waiting_seconds", epoch.waiting_seconds),
+            ("parts_seconds", sum(epoch.parts_seconds)),
+        ):
+            if spent > epoch.seconds * _ROUNDING:
+                demanded = f"demanded at most the {epoch.seconds:.6g} s of the epoch"
+                yield f"{key}: {demanded}; got {spent:.6g} s"
+
+
 def _power(measurement: Measurement) -> Iterator[str]:
     """Meters that read more than a machine can draw, or for longer than it was watched."""
     for energy in (measurement.energy, *(one.energy for one in measurement.rounds)):
@@ -213,6 +233,13 @@ def _machine(result: Result) -> Iterator[str]:
     logical = environment.logical_cpus
     if trial.vcpus is not None and trial.vcpus > logical:
         yield f"vcpus: demanded at most the {logical} CPUs of the machine; got {trial.vcpus}"
+    pinning = result.measurement.pinning
+    if pinning is not None and len({*pinning.cpus, *pinning.siblings}) < len(
+        (*pinning.cpus, *pinning.siblings)
+    ):
+        yield "pinning: demanded each CPU once; got one twice"
+    if pinning is not None and len(pinning.cpus) != trial.vcpus:
+        yield f"pinning: demanded the {trial.vcpus} CPUs of the trial; got {len(pinning.cpus)}"
     if trial.provider == "cuda" and trial.session.device >= len(environment.gpus):
         found = f"got {len(environment.gpus)} GPUs"
         yield f"gpus: demanded the GPU {trial.session.device} that the trial used; {found}"
