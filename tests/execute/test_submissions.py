@@ -17,6 +17,7 @@ from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.report.inputs import read_inputs
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import dump_result, parse_result
+from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, write_limit
 from epochcost.results.records import Conditions, Placement, Result
 from epochcost.results.store import ResultStore
 from epochcost.results.submission import MOST_BYTES
@@ -295,6 +296,28 @@ def test_a_hostile_file(project: Path, name: str) -> None:
     change, words = HOSTILE[name]
     path.write_bytes(change(path.read_bytes()))
     assert words in the_fault(project, path)
+
+
+def test_words_that_a_terminal_would_obey(project: Path) -> None:
+    """Are refused in the end of a sweep too, which commands print."""
+    result = sound(project)
+    stored(project, result)
+    words = FailedSize(batch_size=64, words="\x1b[2J", of_memory=True)
+    limit = BatchLimit(
+        limit_version=LIMIT_VERSION,
+        sweep_id=result.trial.model_copy(update={"batch_size": 0}).id,
+        trial=result.trial,
+        hardware="local",
+        ended_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
+        cause="memory",
+        reason="out of memory",
+        sizes=(32,),
+        failed=(words,),
+        environment=result.environment,
+    )
+    path = write_limit(project / "docs/data/results", limit)
+    (fault,) = checked(project).faults
+    assert (fault.path.name, "control characters" in fault.message) == (path.name, True)
 
 
 def test_one_bad_file_is_one_line(project: Path) -> None:

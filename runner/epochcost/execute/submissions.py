@@ -25,7 +25,7 @@ from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
 from epochcost.results.records import Result
 from epochcost.results.store import load_each
-from epochcost.results.submission import read_submission
+from epochcost.results.submission import read_plain, read_submission
 from epochcost.results.submission_figures import implausible, remarkable, unwatched
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
@@ -153,9 +153,16 @@ def _introduced(one: Submission, host: _Host, known: frozenset[_Host | str]) -> 
 
 
 def _beside(project: _Project, root: Path) -> Iterator[Fault]:
-    """What is wrong with the ends of sweeps and the ceilings that are kept beside results."""
-    yield from load_limits(root).faults
-    yield from ceiling_faults(project.catalogue, root, project.now)
+    """What is wrong first with each end of a sweep and each of the ceilings beside results."""
+    faults = (*load_limits(root).faults, *ceiling_faults(project.catalogue, root, project.now))
+    found = {fault.path: fault for fault in faults}
+    for folder in (LIMITS, CEILINGS):
+        for path in sorted(root.glob(f"*/{folder}/*.json")):
+            try:
+                read_plain(path, root)
+            except DamagedResultError as error:
+                found[path] = error.fault
+    yield from found.values()
 
 
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:

@@ -38,9 +38,7 @@ def read_submission(path: Path, root: Path) -> Result:
     Raises DamagedResultError, with one fault in one line, for everything that a file of ours is
     not: another place, name, size, encoding, form or content.
     """
-    data = _bytes(path, root)
-    _require_plain(_document(data, path), path)
-    result = parse_result(data, path)
+    result = parse_result(read_plain(path, root), path)
     expected = ResultStore(root).path_of(
         result.trial, result.hardware, result.environment.fingerprint
     )
@@ -49,6 +47,16 @@ def read_submission(path: Path, root: Path) -> Result:
     if path.name != expected.name:
         raise _refused(path, f"demanded the name {expected.name}; got {path.name!r:.120}")
     return result
+
+
+def read_plain(path: Path, root: Path) -> bytes:
+    """The bytes of a file below ``root``, which is JSON that harms neither a reader nor a terminal.
+
+    Raises DamagedResultError.
+    """
+    data = _bytes(path, root)
+    _require_plain(_document(data, path), path)
+    return data
 
 
 def _bytes(path: Path, root: Path) -> bytes:
