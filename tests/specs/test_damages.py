@@ -170,6 +170,7 @@ WRONG = [
     (PRICE, "0.90", '0.90\nper = "month"', 'per: should be "hour", got "month"'),
     (PRICE, "0.90", '0.90\ncurrency = "Dollar"', "currency: should be "),
     (PRICE, "0.90", '0.90\nbilling = "hourly"', "billing: should be one of "),
+    (PRICE, "0.90", '0.90\nranges = ""', 'ranges: should be a table, got ""'),
     (PRICE, '"on-demand"', '"ondemand"', 'did you mean "on-demand"?'),
     (PRICE, '"box"', '"bxo"', 'hardware: should be the id of a spec in hardware/, got "bxo"'),
     (PRICE, "2026-01-31", '"2026-01-31"', "as_of: should be a date without quotes"),

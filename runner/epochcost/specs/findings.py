@@ -131,6 +131,7 @@ _DEMANDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
         "bool_type": _fixed("true or false"),
         "date_type": _fixed("a date without quotes, such as 2016-11-01"),
         "tuple_type": _fixed("an array in square brackets"),
+        "dict_type": _fixed("a table"),
         "model_type": _fixed("a table"),
         "model_attributes_type": _fixed("a table"),
         "greater_than": _filled("be greater than {gt}"),

@@ -1,0 +1,350 @@
+"""Damaged and hostile specs: a fault in one line, or a site in which no text of theirs is alive.
+
+    PYTHONPATH=tests python -m fuzzing_specs FIRST COUNT
+
+Each number is a damage to one spec of a small project: texts become hostile, numbers extreme; keys
+go, come from elsewhere or change their kind; bytes change. Specs that are accepted stand beside the
+sound ones, each under an id of its own, many in one project: it is built, compared with what it was
+before and commented on. Where that fails, halves of the many say which of them it is.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime as dt
+import importlib.util
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli
+import tomlkit
+import tomlkit.exceptions
+
+from epochcost.specs.kinds import KINDS, ordered_keys_of
+from epochcost.specs.loader import check_paths
+from epochcost.specs.study import Mode
+from fault_words import is_ours
+from live_text import live_in_site
+from report_project import make_result, store_results, write_project
+from revisions import git
+from shown_comment import shown
+
+ROOT = Path(__file__).parents[1]
+# More would make pages of megabytes; fewer would build the sound ones too often.
+_TOGETHER = 150
+_BUILD_SECONDS = 900
+_LONGEST_FAULT = 600
+# Of each group so many models and machines; each makes charts, whose drawing takes time.
+_MEASURED = 4
+_FULL = range(_MEASURED)
+_PRICE = """
+id = "of-{0}"
+hardware = "{0}"
+plan = "on-demand"
+provider = "Cloud"
+amount = 0.90
+source = "a list"
+as_of = 2026-07-01
+"""
+_MORE = {
+    "grids/here": """
+        id = "here"
+        name = "Here"
+        kg_co2e_per_kwh = 0.05
+        year = 2023
+        source = "a table"
+    """,
+    "datasets/digits": """
+        id = "digits"
+        name = "Digits"
+        example = "an image"
+        shape = "28 x 28"
+        training_examples = 60_000
+        held_out_examples = 10_000
+        classes = 10
+        source = "a count"
+    """,
+    "currencies/usd-eur": """
+        id = "usd-eur"
+        base = "USD"
+        quote = "EUR"
+        rate = 0.88
+        source = "a bank"
+        as_of = 2026-06-01
+    """,
+    "studies/brief": """
+        id = "brief"
+        name = "Brief"
+        models = ["net"]
+        hardware = ["local"]
+        [budget]
+        limits = [{ model = "net", goal = "epoch", at_most = 0.01 }]
+    """,
+}
+# Each would do something, or stand out, wherever it were read as more than text.
+_HOSTILE = (
+    *("<hax>", "</title><script>hax()</script>", "<img src=x onerror=hax()>", "<svg onload=hax()>"),
+    *("</template><script>hax()</script>", "<a href=javascript:hax()>hax</a>", "<base href=//hax>"),
+    *(
+        "<meta http-equiv=refresh content=0;//hax>",
+        "<style>hax</style>",
+        "<?php hax ?>",
+        "</style>",
+    ),
+    *('" onmouseover=hax() x="', "' onmouseover=hax() x='", "]]>", "-->", "<!-- hax", "</script>"),
+    *("{{ 6007*7001 }}", "{% raise %}", "{# hax #}", "${hax}", "datum.hax", "<javascript:hax()>"),
+    *("**hax**", "_hax_", "`hax`", "~~hax~~", "^^hax^^", "^hax^", "==hax==", "++hax++", ":smile:"),
+    *("[hax](javascript:hax())", "![hax](javascript:hax())", "[hax]: javascript:hax()", "[hax]"),
+    *("{: onclick=hax() .hax }", "*[a]: hax", "[^1]: hax", "[^1]", '--8<-- "/etc/passwd"', "$hax$"),
+    *("&lt;script&gt;hax()&lt;/script&gt;", "&#60;img src=x onerror=hax()&#62;", "&#64;hax", "\\`"),
+    *("\n\n# hax\n\n- hax\n", "\n---\nhide: hax\n---\n", "| hax | hax |", "\\", "'''", '"""', "\t"),
+    *("\u2028", "\u202ehax\u202c", "\u200b", "\ufeff", "\u05d0\u05d1", "\0", "\x1b[31mhax", "\r\n"),
+    *('=HYPERLINK("hax")', " =hax", "\u00a0+hax", "@hax #1 GH-1 us/costs#1", "%0a%0dhax"),
+    *("javascript:hax()", "java\nscript:hax()", "data:text/html,<script>hax()</script>"),
+    *('https://hax.example/"onclick=hax()', "https://[hax", "//hax.example", "x" * 3000),
+    "http://hax@hax.example/<b>?a=1&b=2#<i>",
+)
+_NUMBERS = (
+    0, 1, -1, 2, 7, 1e-12, 0.5, 1e15, 1e-300, 1e308, -0.0, float("inf"), float("nan"), 2**31, 2**53,
+    2**63, 10**20, 365, 1000, 1_000_000,
+)  # fmt: skip
+_DATES = (dt.date.min, dt.date.max, dt.date(1970, 1, 1), dt.date(2016, 11, 1), dt.date(2026, 7, 1))
+Place = tuple[Any, Any, tuple[str, ...]]
+
+
+def corpus(folder: Path) -> list[tuple[str, str, str]]:
+    """The specs of a project to damage: kind, id and text; what it lacks of kinds is added."""
+    for name, text in _MORE.items():
+        path = folder / "specs" / f"{name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    paths = sorted((folder / "specs").rglob("*.toml"))
+    return [(path.parent.name, path.stem, path.read_text("utf-8")) for path in paths]
+
+
+def damaged(specs: Sequence[tuple[str, str, str]], number: int) -> tuple[str, bytes]:
+    """The name and contents of the file of a number, the same at each call."""
+    rng = random.Random(number)
+    kind, identifier, text = rng.choice(specs)
+    own = f"{identifier}-{number}"
+    tree = tomli.loads(text)
+    for _ in range(rng.choice((1, 1, 2, 3, 5))):
+        places = list(_places(tree, ()))
+        if places:
+            rng.choice((_hostile, _hostile, _hostile, _number, _key, _other))(
+                rng.choice(places), kind, rng
+            )
+    if "id" in tree and tree["id"] == identifier:
+        tree["id"] = own
+    try:
+        contents = tomlkit.dumps(tree).encode()
+    except (ValueError, TypeError, UnicodeError, tomlkit.exceptions.TOMLKitError):
+        contents = text.encode()  # TOML has no such value
+    if rng.random() < 0.05:
+        at = rng.randrange(len(contents))
+        contents = contents[:at] + rng.randbytes(rng.choice((0, 1, 4))) + contents[at + 1 :]
+    return f"{kind}/{own}.toml", contents
+
+
+def _places(value: Any, path: tuple[str, ...]) -> Any:
+    """Every entry of tables and arrays: what holds it, under what, and the keys that lead there."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in list(entries):
+        yield value, key, path
+        if isinstance(one, dict | list):
+            yield from _places(one, (*path, key) if isinstance(key, str) else path)
+
+
+def _words(rng: random.Random) -> str:
+    parts = rng.choices(_HOSTILE, k=rng.choice((1, 1, 2, 3, 6)))
+    return rng.choice(("", " ", "\n", "a ")).join(parts)
+
+
+def _hostile(place: Place, _: str, rng: random.Random) -> None:
+    """Another text, mostly in a text's place."""
+    holder, key, _ = place
+    if isinstance(holder[key], str) or rng.random() < 0.1:
+        holder[key] = _words(rng) if rng.random() < 0.8 else f"{holder[key]}{_words(rng)}"
+
+
+def _number(place: Place, _: str, rng: random.Random) -> None:
+    holder, key, _ = place
+    if isinstance(holder[key], int | float) or rng.random() < 0.1:
+        holder[key] = rng.choice(_NUMBERS)
+    elif isinstance(holder[key], dt.date):
+        holder[key] = rng.choice(_DATES)
+
+
+def _key(place: Place, kind: str, rng: random.Random) -> None:
+    """A key that such a table may have, or one less; an item again, or one less."""
+    holder, key, path = place
+    if isinstance(holder, list):
+        holder.append(holder[key]) if rng.random() < 0.5 else holder.pop(key)
+    elif rng.random() < 0.3:
+        del holder[key]
+    else:
+        known = [*ordered_keys_of(KINDS[kind], path), "hax"]
+        value = rng.choice((_words(rng), rng.choice(_NUMBERS), rng.choice(_DATES), True, [], {}))
+        holder[rng.choice(known)] = value
+
+
+def _other(place: Place, _: str, rng: random.Random) -> None:
+    """A value of another kind."""
+    holder, key, _ = place
+    one = holder[key]
+    holder[key] = rng.choice(
+        ([one], {"hax": one}, str(one), [], {}, True, _words(rng), [_words(rng)])
+    )
+
+
+class Project:
+    """A project that keeps accepted specs until there are enough to build."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = write_project(folder)
+        self.specs = corpus(self.folder)
+        (self.folder / ".gitignore").write_text("/site/\n/.cache/\n", "utf-8")
+        git(self.folder, "init", "--quiet", "--initial-branch=main")
+        git(self.folder, "add", "--all")
+        git(self.folder, "commit", "--quiet", "--message", "Begin")
+
+    def accepts(self, name: str, contents: bytes) -> bool:
+        """Whether a check of the specs with this one finds no fault; faults are read."""
+        path = self.folder / "specs" / name
+        path.write_bytes(contents)
+        faults = check_paths([self.folder / "specs"]).faults
+        for fault in faults:
+            words = str(fault)
+            assert words.isprintable(), f"not one line: {words!r}"
+            assert is_ours(fault.message.removeprefix("invalid TOML: ")), words
+            assert len(fault.message) < _LONGEST_FAULT, f"too long: {words!r}"
+        path.unlink()
+        return not faults
+
+    def try_all(self, files: dict[str, bytes]) -> str:
+        """What is wrong with a site of the sound specs and these; empty where nothing is."""
+        for name, contents in files.items():
+            (self.folder / "specs" / name).write_bytes(contents)
+        try:
+            conflict = self._without_conflicts()
+            self._measure(files)
+            return conflict or self._site() or self._comment()
+        finally:
+            git(self.folder, "clean", "--quiet", "--force", "-d", "--", "specs", "docs")
+
+    def _without_conflicts(self) -> str:
+        """Two that are sound may not be together, as two prices of one day are."""
+        while faults := check_paths([self.folder / "specs"]).faults:
+            sound = [one for one in faults if not one.path.is_file()]
+            if sound:
+                return str(sound[0])
+            for path in {one.path for one in faults}:
+                path.unlink()
+        return ""
+
+    def _measure(self, files: dict[str, bytes]) -> None:
+        """Give some models and machines results and prices, so that charts and tables name them."""
+        known: dict[str, list[str]] = {"models": [], "hardware": []}
+        for name in files:
+            kind, _, identifier = name.removesuffix(".toml").partition("/")
+            if (self.folder / "specs" / name).is_file() and len(known.get(kind, _FULL)) < _MEASURED:
+                known[kind].append(identifier)
+        for identifier in known["hardware"]:
+            path = self.folder / f"specs/prices/of-{identifier}.toml"
+            path.write_text(_PRICE.format(identifier), "utf-8")
+        modes: tuple[Mode, ...] = ("training", "inference")
+        some = [make_result(mode=mode, model=one) for mode in modes for one in known["models"]]
+        some += [make_result(hardware=one, fingerprint="beef" * 4) for one in known["hardware"]]
+        store_results(self.folder, some)
+
+    def _site(self) -> str:
+        site = self.folder / "site"
+        shutil.rmtree(site, ignore_errors=True)
+        done = self._run("build")
+        if done.returncode != 0 or "Traceback" in done.stderr:
+            return f"build: {done.stderr[-3000:]}"
+        return "\n".join(live_in_site(site)[:20])
+
+    def _comment(self) -> str:
+        for form in ("text", "json"):
+            if (done := self._run("diff", "HEAD", "--format", form)).returncode != 0:
+                return f"diff: {done.stderr[-3000:]}"
+        done = self._run("diff", "HEAD", "--format", "markdown")
+        live = shown(done.stdout)[1] + shown(_harmless(done.stdout))[1]
+        return "\n".join(f"comment: {one}" for one in live[:20])
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "epochcost", *words],
+            cwd=self.folder,
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_BUILD_SECONDS,
+        )
+
+    def require_harmless(self, files: dict[int, tuple[str, bytes]]) -> None:
+        """Try all together; raises AssertionError with a number that does harm, and what."""
+        wrong = self.try_all(dict(files.values()))
+        numbers = list(files)
+        while wrong and len(numbers) > 1:
+            half = numbers[: len(numbers) // 2]
+            found = self.try_all(dict(files[number] for number in half))
+            numbers = half if found else numbers[len(half) :]
+            wrong = found or self.try_all(dict(files[number] for number in numbers)) or wrong
+        if wrong:
+            sys.stderr.write(f"mutation {numbers[0]}\n")
+            raise AssertionError(f"{files[numbers[0]]}\n{wrong}")
+
+
+def _harmless(text: str) -> str:
+    path = ROOT / ".github/scripts/comment.py"
+    spec = importlib.util.spec_from_file_location("comment", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    written: Callable[[str], str] = module.harmless
+    return written(text)
+
+
+def run(first: int, count: int) -> collections.Counter[str]:
+    """The outcomes of so many damages; raises at the first that is neither fault nor harmless."""
+    found: collections.Counter[str] = collections.Counter()
+    kept: dict[int, tuple[str, bytes]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder) / "project")
+        for number in range(first, first + count):
+            name, contents = damaged(project.specs, number)
+            kind = name.partition("/")[0]
+            try:
+                accepted = project.accepts(name, contents)
+            except BaseException:
+                sys.stderr.write(f"mutation {number}\n")
+                raise
+            found[f"{'built' if accepted else 'refused'} of {kind}"] += 1
+            if accepted:
+                kept[number] = name, contents
+            if kept and (len(kept) == _TOGETHER or number == first + count - 1):
+                project.require_harmless(kept)
+                kept = {}
+    return found
+
+
+def main() -> None:
+    """Run the damages named on the command line and say what came of them."""
+    first, count = map(int, sys.argv[1:])
+    for text, times in sorted(run(first, count).items()):
+        sys.stdout.write(f"{times:7} {text}\n")
+
+
+if __name__ == "__main__":
+    main()
