@@ -3,8 +3,8 @@
     PYTHONPATH=tests python -m endless_fuzzing [--folder .cache/fuzz] [--count N] [KIND ...]
 
 Each kind is a module that is run with a first number and how many, says what came of them, and ends
-with an error at the first that does harm, which it names as ``mutation N``. That number's words are
-kept in the folder, and the next number is gone on with; so is it after an interruption.
+with an error at the first that does harm, which it names as ``mutation N`` or ``damage N``. That
+number's words are kept in the folder, and the next is gone on with, as after an interruption.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Kind:
             harm, said = True, f"{error}\n{error.stderr!r}"
         after = first + count
         if harm:
-            named = re.findall(r"^mutation (\d+)", said, re.M)
+            named = re.findall(r"^(?:mutation|damage) (\d+)$", said, re.M)
             number = int(named[-1]) if named else after - 1
             (self.folder / f"{self.name}-{number}.txt").write_text(said, "utf-8")
             after = number + 1
@@ -68,7 +68,7 @@ class Kind:
 
 
 def main() -> None:
-    """Go round until interrupted, or until so many of each kind are done."""
+    """Go round until interrupted, or until so many of each are done; exit 1 where one did harm."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--folder", type=Path, default=TESTS.parent / ".cache/fuzz")
     arguments.add_argument("--count", type=int, default=sys.maxsize)
