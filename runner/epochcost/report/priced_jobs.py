@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -19,6 +19,7 @@ from epochcost.report.inputs import Inputs, Stored
 from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
 from epochcost.report.serving import ServingRow, serving_rows
+from epochcost.report.smaller import PROPORTIONAL, job_cost
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.current import current_prices
 from epochcost.specs.hardware import Hardware
@@ -83,17 +84,38 @@ class PricedWork:
 
 
 def priced_work(
-    rows: Iterable[Row], stored: Mapping[str, Stored], sources: Mapping[int, str]
+    catalogue: Catalogue,
+    rows: Iterable[Row],
+    stored: Mapping[str, Stored],
+    sources: Mapping[int, str],
 ) -> Iterator[PricedWork]:
-    """Each row, once for each goal that it is about.
+    """Each row, once for each goal that it is about; variants for the one that their pages price.
 
     ``stored`` is by the address of the evidence, ``sources`` as ``sources_of`` gives them.
     """
     for row in rows:
         found = stored.get(row.observed.evidence.uri)
         source = sources.get(id(row.observed), "")
+        if row.observed.variant:
+            yield _variant_work(catalogue, row, found)
+            continue
         for goal in _goals(row.observed):
             yield work_of(row, goal, found, source)
+
+
+def _variant_work(catalogue: Catalogue, row: Row, stored: Stored | None) -> PricedWork:
+    """A variant under a plan of its machine, as `smaller` prices as many vCPUs as it had."""
+    observed, machine = row.observed, row.observed.machine
+    goal: Goal = "epoch" if observed.mode == "training" else "million"
+    basis, found = _basis(row, goal), job_cost(catalogue, observed, row.price)
+    if found.basis == PROPORTIONAL and observed.vcpus and machine.vcpus and basis.step:
+        share = Decimal(observed.vcpus) / machine.vcpus
+        time, step = basis.time.scaled(share), basis.step.scaled(share)
+        basis = replace(basis, cost=found.cost, time=time, step=step)
+    else:
+        vcpus = observed.vcpus or machine.vcpus
+        basis = replace(basis, cost=found.cost, price=found.price, vcpus=vcpus)
+    return PricedWork(_job(observed, goal, stored, ""), basis, row.current, stored)
 
 
 def work_of(row: Row, goal: Goal, stored: Stored | None = None, source: str = "") -> PricedWork:

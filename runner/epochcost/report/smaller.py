@@ -18,7 +18,7 @@ from epochcost.specs.current import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 
-_PROPORTIONAL = "price taken in proportion to vCPUs"
+PROPORTIONAL = "price taken in proportion to vCPUs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -
     if machine.vcpus is None:
         return JobCost(Unpriced("how many vCPUs the machine has is not known"), price)
     share = Decimal(vcpus) / machine.vcpus
-    return JobCost(_cost(price, observed, machine.vcpus, share), price, _PROPORTIONAL)
+    return JobCost(_cost(price, observed, machine.vcpus, share), price, PROPORTIONAL)
 
 
 def _cost(

@@ -355,6 +355,28 @@ def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Comp
     assert otherwise <= {cost.mean for cost in after if isinstance(cost, Estimate)}
 
 
+@pytest.mark.parametrize("per_vcpu", [True, False])
+def test_a_variant_costs_what_its_page_says(
+    project: Path, compare: Compare, *, per_vcpu: bool
+) -> None:
+    """Half of a machine's vCPUs at their price, or at their share of the whole one's."""
+    pinned = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16, vcpus=2)
+    store_results(project, [pinned])
+    owned = "[owned]\nper_vcpu = true\npurchase = 100\nyears = 4\nutilisation = 0.25\n"
+    owned += "power_watts = 10\nelectricity_per_kwh = 0.2\n"
+    text = _price_of_other()
+    if per_vcpu:
+        text = text.replace("amount = 0.01\n", "").replace("on-demand", "owned") + owned
+    write_spec(project, "prices/x", text)
+    commit(project)
+    before = _amounts(project)
+    edit(project, "prices/x", *(("= 100", "= 200") if per_vcpu else ("0.01", "0.02")))
+    (otherwise,) = _amounts(project) - before
+    (change,) = (one for one in compare().costs if one.job.variant)
+    assert amounts(change)[1] == otherwise
+    assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
+
+
 def _amounts(project: Path) -> set[object]:
     columns = ("epoch_cost", "full_cost", "million_cost")
     lines = [values_of(line) for line in Report(inputs_of(project)).lines]

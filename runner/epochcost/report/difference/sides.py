@@ -257,7 +257,7 @@ def _side(
     return Side(
         catalogue=found.catalogue,
         work=(
-            *priced_work(rows, stored, sources_of(published)),
+            *priced_work(found.catalogue, rows, stored, sources_of(published)),
             *served_work(_inputs(found.catalogue, served)),
             *(one for guessed in untimed.values() for one in guessed),
             *hourly_work(found.catalogue, scope.hardware),
