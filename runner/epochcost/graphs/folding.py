@@ -20,6 +20,7 @@ from onnx.reference import ReferenceEvaluator
 
 from epochcost.graphs import contrib
 from epochcost.graphs.branches import branch_nodes
+from epochcost.graphs.miscounted import is_miscounted, recounted
 from epochcost.graphs.tensors import FLOATS
 
 Array = NDArray[Any]
@@ -27,6 +28,7 @@ Array = NDArray[Any]
 MAX_FOLDED_ELEMENTS = 4096
 # Shape inference reads values of constants where they are shapes, which are never longer.
 _MAX_SHAPE_CONSTANT = 64
+_DEFAULT_DOMAINS = ("", "ai.onnx")
 _RANDOM = frozenset(
     {
         "Bernoulli",
@@ -47,8 +49,8 @@ def folded(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelPro
 
     ``fixed`` are the float initializers that count as constants.
 
-    An If whose condition is constant becomes its branch. A node that cannot be evaluated stays as
-    it is: nothing is refused here.
+    An If whose condition is constant becomes its branch, and what onnx miscounts is written
+    otherwise. A node that cannot be evaluated stays as it is: nothing is refused here.
     """
     answer = onnx.ModelProto()
     answer.CopyFrom(model)
@@ -57,8 +59,17 @@ def folded(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelPro
     nodes = list(_folded_nodes(answer.graph.node, known, outputs))
     del answer.graph.node[:]
     answer.graph.node.extend(nodes)
+    if known.recounted:
+        _declare_again(answer.graph, known.types)
     _declare(answer.graph, known.contributed)
     return answer
+
+
+def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
+    """Correct what onnx miscounted before the file was written."""
+    for value in [*graph.value_info, *graph.output]:
+        if _static_shape(types.get(value.name)) is not None:
+            value.type.CopyFrom(types[value.name])
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
@@ -80,7 +91,8 @@ def _folded_nodes(
             taken = branch_nodes(node, bool(condition.item()), known.branches)
             yield from _folded_nodes(taken, known, outputs)
         else:
-            yield _replaced(node, known, outputs)
+            for part in known.recount(node):
+                yield _replaced(part, known, outputs)
 
 
 def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.NodeProto:
@@ -103,12 +115,14 @@ class _Known:
     def __init__(self, model: onnx.ModelProto, fixed: Collection[str]) -> None:
         graph = model.graph
         self._imports = list(model.opset_import)
+        self.recounted = False
+        self._opset = next((e.version for e in self._imports if e.domain in _DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
         self.branches = 0  # how many an If has become
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
-        self._types = {v.name: v.type for v in [*graph.input, *graph.value_info]}
-        self._types |= {
+        self.types = {v.name: v.type for v in [*graph.input, *graph.value_info]}
+        self.types |= {
             t.name: helper.make_tensor_type_proto(t.data_type, list(t.dims))
             for t in graph.initializer
         }
@@ -119,10 +133,19 @@ class _Known:
             if math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
         }
 
+    def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
+        """The node, or what takes its place where onnx would infer a wrong shape."""
+        if not is_miscounted(node, self._opset):
+            return [node]
+        shape = _static_shape(self.types.get(node.input[0]))
+        parts = [node] if shape is None else recounted(node, shape)
+        self.recounted |= parts != [node]
+        return parts
+
     def infer(self, node: onnx.NodeProto) -> None:
         """Learn the types of the node's outputs, where ONNX can tell."""
         names = list(filter(None, node.input))
-        if any(name not in self._types for name in names):
+        if any(name not in self.types for name in names):
             return
         held = (name for name in names if name in self.arrays)
         data = {
@@ -130,10 +153,10 @@ class _Known:
             for name in held
             if self.arrays[name].size <= _MAX_SHAPE_CONSTANT
         }
-        types = {name: self._types[name] for name in names}
+        types = {name: self.types[name] for name in names}
         if node.domain == contrib.DOMAIN:
             self.contributed |= contrib.output_types(node, types)
-            self._types |= self.contributed
+            self.types |= self.contributed
             return
         version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
         try:
@@ -148,7 +171,7 @@ class _Known:
             ValueError,
         ):
             return
-        self._types.update(inferred)
+        self.types.update(inferred)
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         """The values of a node's outputs where they are constants of a small size."""
@@ -162,12 +185,12 @@ class _Known:
         return self._evaluated(node, feeds)
 
     def _is_small(self, name: str) -> bool:
-        shape = _static_shape(self._types.get(name))
+        shape = _static_shape(self.types.get(name))
         return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
 
     def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         """Shape and Size need no values, only the shape of their input."""
-        shape = _static_shape(self._types.get(node.input[0]))
+        shape = _static_shape(self.types.get(node.input[0]))
         if shape is None:
             return None
         if node.op_type == "Size":

@@ -8,7 +8,7 @@ from onnx import helper
 from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value, require_room
 from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, zero
+from epochcost.autodiff.registry import Cotangents, gradient, refused, zero
 from epochcost.autodiff.windows import Window, through
 
 # The axis became an input, and may be negative, from this version on.
@@ -16,6 +16,12 @@ _AXIS_IS_INPUT = 20
 
 # Filters are drawn between whole bins of the spectrum.
 zero("MelWeightMatrix", versions=(17,))
+refused(
+    "STFT",
+    versions=(17,),
+    reason="the overlapping frames are not put together again; a Conv with windowed cosines and "
+    "sines gives the same and is differentiated",
+)
 
 
 @gradient("DFT", versions=(17, 20))

@@ -1,0 +1,134 @@
+"""Bound shapes are those that ONNX Runtime computes, where ONNX's inference gives others."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+from epochcost.autodiff import vjp_graph
+from epochcost.graphs.binding import bind_dimensions
+from graph_text import model_of_text, run
+
+
+def pool(op_type: str, opset: int, lengths: list[int], **attributes: Any) -> onnx.ModelProto:
+    """One pool of two channels, and an input that needs no derivative of its own."""
+    graph = helper.make_graph(
+        [helper.make_node(op_type, ["x"], ["y"], **attributes)],
+        "pool",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2, *lengths])],
+        [helper.make_empty_tensor_value_info("y")],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+def shape_of(model: onnx.ModelProto) -> tuple[int, ...]:
+    """The bound shape of the only output."""
+    [output] = bind_dimensions(model, {}).graph.output
+    return tuple(dim.dim_value for dim in output.type.tensor_type.shape.dim)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(("length", "kernel"), [(10, 2), (11, 3)])
+@pytest.mark.parametrize("opset", [13, 18, 22])
+def test_no_window_starts_in_the_padding(
+    op_type: str, length: int, kernel: int, opset: int
+) -> None:
+    """Stride 3 and padding 1, rounding up: the last window would see padding alone."""
+    extra = {"count_include_pad": 1} if op_type == "AveragePool" else {}
+    model = pool(
+        op_type,
+        opset,
+        [length, length],
+        kernel_shape=[kernel] * 2,
+        strides=[3, 3],
+        pads=[1] * 4,
+        ceil_mode=1,
+        **extra,
+    )
+    x = np.random.default_rng(0).random((1, 2, length, length), dtype=np.float32)
+    [expected] = run(model, {"x": x}).values()
+    backward = vjp_graph(model, ["x"])
+    got = run(backward, {"x": x, "y_cotangent": np.ones_like(expected)})
+    np.testing.assert_allclose(got["y"], expected, rtol=1e-6)
+    if op_type == "MaxPool":
+        assert got["x_gradient"].sum() == expected.size
+    step = np.float32(0.5)
+    moved = run(model, {"x": x + step * x})["y"].sum() - expected.sum()
+    np.testing.assert_allclose((got["x_gradient"] * step * x).sum(), moved, rtol=1e-3)
+
+
+def drawn_pool(rng: random.Random) -> onnx.ModelProto:
+    """A pool that rounds up, of one to three axes, with all that can go with it."""
+    op_type, rank = rng.choice(["AveragePool", "LpPool", "MaxPool"]), rng.choice([1, 2, 2, 3])
+    kernel = [rng.choice([1, 2, 3]) for _ in range(rank)]
+    attributes: dict[str, Any] = {
+        "kernel_shape": kernel,
+        "strides": [rng.choice([1, 2, 3, 4]) for _ in range(rank)],
+        "dilations": [rng.choice([1, 1, 2]) for _ in range(rank)],
+        "ceil_mode": 1,
+    }
+    if rng.random() < 0.2:
+        attributes["auto_pad"] = rng.choice(["SAME_UPPER", "SAME_LOWER", "VALID"])
+        pairs = zip(attributes["strides"], kernel, strict=True)
+        attributes["strides"] = [min(pair) for pair in pairs]
+    else:
+        attributes["pads"] = [rng.randrange(kernel[i % rank]) for i in range(2 * rank)]
+    if op_type == "AveragePool":
+        attributes["count_include_pad"] = rng.choice([0, 1])
+    lengths = [rng.randrange(4, 9) for _ in range(rank)]
+    return pool(op_type, rng.choice([19, 21, 22]), lengths, **attributes)
+
+
+def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
+    """Whatever the windows, the bound model computes what the given one does, as declared."""
+    rng, compared = random.Random(0), 0
+    for _ in range(150):
+        model = drawn_pool(rng)
+        shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+        x = np.random.default_rng(1).random(shape, dtype=np.float32)
+        try:
+            expected = run(model, {"x": x})["y"]
+        except onnxruntime.capi.onnxruntime_pybind11_state.Fail:
+            continue
+        compared += 1
+        assert shape_of(model) == expected.shape, model
+        got = run(bind_dimensions(model, {}), {"x": x})["y"]
+        np.testing.assert_allclose(got, expected, rtol=1e-5, err_msg=str(model))
+    assert compared > 100
+
+
+def test_what_onnx_wrote_down_before_is_corrected() -> None:
+    """A file that onnx's own inference has gone through is bound like any other."""
+    model = onnx.shape_inference.infer_shapes(
+        model_of_text(
+            "g (float[1,2,10] x) => (float[1,2,n] y) { h = MaxPool <kernel_shape = [2], "
+            "strides = [3], pads = [1, 1], ceil_mode = 1> (x) y = Relu(h) }"
+        )
+    )
+    assert model.graph.value_info[0].type.tensor_type.shape.dim[2].dim_value == 5
+    assert shape_of(model) == (1, 2, 4)
+
+
+def test_an_stft_is_one_sided_unless_it_says_otherwise() -> None:
+    """The default of the operator holds, whatever the inference makes of its absence."""
+    held = [numpy_helper.from_array(np.array(n), name) for name, n in (("s", 8), ("l", 16))]
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("STFT", ["x", "s", "", "l"], ["y"])],
+            "stft",
+            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 128, 1])],
+            [helper.make_empty_tensor_value_info("y")],
+            held,
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    x = np.random.default_rng(0).random((1, 128, 1), dtype=np.float32)
+    assert shape_of(model) == run(model, {"x": x})["y"].shape == (1, 15, 9, 2)
