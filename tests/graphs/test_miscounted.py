@@ -65,14 +65,14 @@ def test_no_window_starts_in_the_padding(
 
 
 def drawn_pool(rng: random.Random) -> onnx.ModelProto:
-    """A pool that rounds up, of one to three axes, with all that can go with it."""
+    """A pool of one to three axes, with all that can go with it."""
     op_type, rank = rng.choice(["AveragePool", "LpPool", "MaxPool"]), rng.choice([1, 2, 2, 3])
     kernel = [rng.choice([1, 2, 3]) for _ in range(rank)]
     attributes: dict[str, Any] = {
         "kernel_shape": kernel,
         "strides": [rng.choice([1, 2, 3, 4]) for _ in range(rank)],
         "dilations": [rng.choice([1, 1, 2]) for _ in range(rank)],
-        "ceil_mode": 1,
+        "ceil_mode": rng.choice([0, 1, 1]),
     }
     if rng.random() < 0.2:
         attributes["auto_pad"] = rng.choice(["SAME_UPPER", "SAME_LOWER", "VALID"])
@@ -102,6 +102,18 @@ def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
         got = run(bind_dimensions(model, {}), {"x": x})["y"]
         np.testing.assert_allclose(got, expected, rtol=1e-5, err_msg=str(model))
     assert compared > 100
+
+
+@pytest.mark.parametrize("op_type", ["AveragePool", "LpPool", "MaxPool"])
+@pytest.mark.parametrize("padding", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_padding_by_rule_goes_before_padding_in_numbers(op_type: str, padding: str) -> None:
+    """Some converters write zeros beside auto_pad, which the runtime does not read."""
+    window = {"kernel_shape": [3], "strides": [2], "pads": [0, 0]}
+    model = pool(op_type, 18, [8], auto_pad=padding, **window)
+    x = np.random.default_rng(0).random((1, 2, 8), dtype=np.float32)
+    expected = run(model, {"x": x})["y"]
+    assert shape_of(model) == expected.shape
+    np.testing.assert_allclose(run(bind_dimensions(model, {}), {"x": x})["y"], expected, rtol=1e-6)
 
 
 def test_what_onnx_wrote_down_before_is_corrected() -> None:

@@ -2,6 +2,7 @@
 
 Of pools with ``ceil_mode`` the last window can start in the padding behind. PyTorch, ONNX Runtime
 and, since opset 22, ONNX's text leave that window out; ONNX's inference of older opsets counts it.
+Where both ``pads`` and ``auto_pad`` are written it goes by the former, the runtime by the latter.
 An STFT is one-sided unless it says otherwise, which the inference takes the other way round.
 """
 
@@ -76,7 +77,11 @@ def is_miscounted(node: onnx.NodeProto, opset: int) -> bool:
     given = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
     if node.op_type not in _POOLS:
         return node.op_type == "STFT" and "onesided" not in given
-    if given.get("auto_pad", _GIVEN) in _SAME and any(n != 1 for n in given.get("dilations", ())):
+    padding, dilated = (
+        given.get("auto_pad", _GIVEN),
+        any(n != 1 for n in given.get("dilations", ())),
+    )
+    if padding != _GIVEN and ("pads" in given or (dilated and padding in _SAME)):
         return True
     return bool(given.get("ceil_mode")) and opset < _COUNTED_RIGHT
 
@@ -100,15 +105,16 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     """
     given = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
     axes = _axes(given, shape[_BATCH_AND_CHANNELS:])
-    rounds_up = any(axis.rounds_up for axis in axes)
+    rounds_up = bool(given.get("ceil_mode")) and any(axis.rounds_up for axis in axes)
     begins = [axis.begin for axis in axes]
     ends = [axis.exact_end if rounds_up and axis.is_over else axis.end for axis in axes]
     cuts = any(pad < 0 for pad in (*begins, *ends))
     if not axes or (cuts and any(node.output[1:])):
         return [node]
     pads = [max(pad, 0) for pad in (*begins, *ends)]
-    given |= {"ceil_mode": int(rounds_up), "pads": pads}
-    given.pop("auto_pad", None)
+    given["pads"] = pads
+    for name in ("auto_pad", *(() if rounds_up else ("ceil_mode",))):
+        given.pop(name, None)
     stops = [axis.length + min(end, 0) for axis, end in zip(axes, ends, strict=True)]
     *cutting, source = _cut(node, begins, stops) if cuts else [node.input[0]]
     pool = helper.make_node(node.op_type, [source], node.output, name=node.name, **given)
