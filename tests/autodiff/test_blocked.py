@@ -25,14 +25,15 @@ def convolution(
     maps: int,
     attributes: str,
     kernel: tuple[int, int] = (3, 3),
+    group: int = 1,
 ) -> onnx.ModelProto:
     """A scale for each channel of x, then a convolution with a bias: all three are trained."""
-    attributes = f"<{attributes}>" if attributes else ""
+    given = f"group = {group}, {attributes}" if attributes else f"group = {group}"
     text = (
         f"g (float[{batch},{channels},{size},{size}] x) => (float[n,m,h,k] y) "
-        f"{{ a = Mul(x, s) y = Conv {attributes} (a, w, b) }}"
+        f"{{ a = Mul(x, s) y = Conv <{given}> (a, w, b) }}"
     )
-    shapes = {"s": (channels, 1, 1), "w": (maps, channels, *kernel), "b": (maps,)}
+    shapes = {"s": (channels, 1, 1), "w": (maps, channels // group, *kernel), "b": (maps,)}
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
     model.graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ones(shape, np.float32), name)
@@ -85,13 +86,47 @@ def test_a_step_in_blocks_is_the_plain_step(
 
 
 @pytest.mark.parametrize(
+    ("batch", "channels", "attributes", "kernel"),
+    [
+        (2, 16, "pads = [3, 3, 3, 3]", (7, 7)),
+        (1, 32, "pads = [1, 1, 1, 1], strides = [2, 2]", (3, 3)),
+        (3, 16, "pads = [0, 1, 2, 1], strides = [3, 2]", (3, 4)),
+        (3, 16, "pads = [0, 2, 1, 0], dilations = [2, 3]", (3, 2)),
+        (2, 8, "pads = [2, 2, 2, 2]", (5, 5)),
+        (2, 16, "", (2, 2)),
+    ],
+)
+def test_a_depthwise_step_in_blocks_is_the_plain_step(
+    batch: int, channels: int, attributes: str, kernel: tuple[int, int]
+) -> None:
+    """One map of each channel; where channels fill no block, those of all images may."""
+    model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
+    expected, plain = stepped(model, None)
+    got, special = stepped(model, "cpu")
+    assert (DOMAIN, "Conv") in special - plain
+    for name, value in expected.items():
+        scale = np.abs(value).max()
+        np.testing.assert_allclose(got[name], value, atol=2e-5 * scale, err_msg=name)
+
+
+@pytest.mark.parametrize(
     "model",
     [
+        convolution(16, 16, 4, 32, "", group=16),
+        convolution(16, 32, 4, 32, "", group=2),
+        convolution(1, 8, 4, 8, "", group=8),
         convolution(16, 16, 4, BLOCK // 2, ""),
         convolution(16, 16, 4, 16, "", kernel=(1, 1)),
         convolution(1, 8, 4, 16, ""),
     ],
-    ids=["maps that fill no block", "one tap", "fewer rows than bands"],
+    ids=[
+        "two maps of a channel",
+        "groups of many channels",
+        "channels that fill no block",
+        "maps that fill no block",
+        "one tap",
+        "fewer rows than bands",
+    ],
 )
 def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None:
     """No operator of the layout is used, and the step is the portable one."""

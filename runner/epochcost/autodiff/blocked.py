@@ -39,20 +39,25 @@ def offers(op: Builder, *tensors: Value) -> bool:
     return there and flat
 
 
-def convolved(x: Value, w: Value, view: Window, bias: Value | None = None) -> Value | None:
-    """X [N, C, H, W] convolved with w [M, C, kh, kw], plus the bias [M].
+def convolved(
+    x: Value, w: Value, view: Window, group: int = 1, bias: Value | None = None
+) -> Value | None:
+    """X [N, C, H, W] convolved with w [M, C / group, kh, kw], plus the bias [M].
 
     None where blocks do not fit or do not pay: one tap alone is a product of matrices, which the
-    plain layout does as fast.
+    plain layout does as fast. Of groups, those of one channel and one map are taken.
     """
-    channels = x.shape[1] == w.shape[1] and x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
+    whole = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
+    groups = x.shape[1] == group * w.shape[1] and (group == 1 or group == x.shape[1] == w.shape[0])
     pays = math.prod(view.kernel) > 1 and min(view.pads, default=0) >= 0
-    if not (offers(x.op, x, w) and channels and pays):
+    if not (offers(x.op, x, w) and whole and groups and pays):
         return None
-    return _convolved(x, w, view, bias)
+    return _convolved(x, w, view, group, bias)
 
 
-def adjoint(dy: Value, w: Value, view: Window, into: tuple[int, ...]) -> Value | None:
+def adjoint(
+    dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
+) -> Value | None:
     """The adjoint of ``convolved``, from dy [N, M, ...] to [N, C, *into]; None as there.
 
     Where windows move by single steps it is a convolution too: with w turned around.
@@ -64,16 +69,42 @@ def adjoint(dy: Value, w: Value, view: Window, into: tuple[int, ...]) -> Value |
     begins = tuple(r - pad for r, pad in zip(reach, fitted.begins, strict=True))
     ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
     turned = Window(view.kernel, view.strides, view.dilations, begins, ends)
-    return convolved(dy, flipped(w.op.Transpose(w, perm=[1, 0, 2, 3]), [2, 3]), turned)
+    across = w if group > 1 else w.op.Transpose(w, perm=[1, 0, 2, 3])
+    return convolved(dy, flipped(across, [2, 3]), turned, group)
 
 
-def weight_cotangent(x: Value, dy: Value, view: Window) -> Value | None:
-    """That of w [M, C, kh, kw] from x [N, C, ...] and dy [N, M, ...]; None where blocks do not fit.
+def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
+    """That of w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
 
-    X convolved with dY, batch and channels, strides and dilations having changed places. Where the
-    batch does not divide into blocks, images are cut into bands of rows: examples of their own.
+    None where blocks do not fit. X convolved with dY, strides and dilations having changed places.
     """
-    if not offers(x.op, x, dy) or dy.shape[1] % BLOCK or math.prod(view.kernel) == 1:
+    if not offers(x.op, x, dy) or math.prod(view.kernel) == 1:
+        return None
+    return _by_maps(x, dy, view) if group == 1 else _by_channels(x, dy, view, group)
+
+
+def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
+    """Every channel of every image is a group of its own; then the sum over the images."""
+    op, (batch, channels) = x.op, x.shape[:2]
+    if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
+        return None
+    fitted = view.fitted(x.shape[2:], dy.shape[2:])
+    images = padded(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends))
+    images = op.Reshape(images, op.integers(1, batch * channels, *images.shape[2:]))
+    kernels = op.Reshape(dy, op.integers(batch * channels, 1, *dy.shape[2:]))
+    exchanged = Window(dy.shape[2:], view.dilations, view.strides, (0, 0), (0, 0))
+    products = _convolved(images, kernels, exchanged, batch * channels)
+    each = op.Reshape(products, op.integers(batch, channels, 1, *view.kernel))
+    return op.ReduceSum(each, op.integers(0), keepdims=0)
+
+
+def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
+    """Batch and channels change places too.
+
+    Where the batch does not divide into blocks, images are cut into bands of rows: examples of
+    their own.
+    """
+    if dy.shape[1] % BLOCK:
         return None
     bands = BLOCK // math.gcd(BLOCK, dy.shape[0])
     if bands > dy.shape[2]:
@@ -99,7 +130,9 @@ def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 
 
-def _convolved(x: Value, w: Value, view: Window, bias: Value | None = None) -> Value:
+def _convolved(
+    x: Value, w: Value, view: Window, group: int = 1, bias: Value | None = None
+) -> Value:
     out = [
         (length + before + after - view.extent(axis)) // view.strides[axis] + 1
         for axis, (length, before, after) in enumerate(
@@ -107,8 +140,9 @@ def _convolved(x: Value, w: Value, view: Window, bias: Value | None = None) -> V
         )
     ]
     shape = (x.shape[0], w.shape[0], *out)
-    given = [_in_blocks(x), _weights_in_blocks(w), *([] if bias is None else [bias])]
-    y = _emit("Conv", given, shape, view.attributes)
+    weights = _weights_in_blocks(w, is_depthwise=group > 1)
+    given = [_in_blocks(x), weights, *([] if bias is None else [bias])]
+    y = _emit("Conv", given, shape, {**view.attributes, "group": group})
     return _emit("ReorderOutput", [y], shape, {"channels": shape[1]})
 
 
@@ -116,14 +150,15 @@ def _in_blocks(x: Value) -> Value:
     return _emit("ReorderInput", [x], x.shape)
 
 
-def _weights_in_blocks(w: Value) -> Value:
+def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
     """Blocks of input channels innermost but one, blocks of output channels innermost.
 
     To reorder a tensor is to move a block of its second axis to the end: first the input channels
-    of each output channel, then the output channels before all that.
+    of each output channel, unless it has one only, then the output channels before all that.
     """
     op = w.op
-    flat = op.Reshape(_in_blocks(w), op.integers(1, w.shape[0], w.size // w.shape[0], 1))
+    inner = w if is_depthwise else _in_blocks(w)
+    flat = op.Reshape(inner, op.integers(1, w.shape[0], w.size // w.shape[0], 1))
     return op.Reshape(_in_blocks(flat), op.integers(*w.shape))
 
 
@@ -165,4 +200,5 @@ def _is_convolution(proto: onnx.NodeProto) -> bool:
 
 def _forward(node: Node) -> Value | None:
     x, w = node.input(0), node.input(1)
-    return convolved(x, w, window(node, w.shape[2:]), node.optional_input(2))
+    group = node.attribute("group", 1)
+    return convolved(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

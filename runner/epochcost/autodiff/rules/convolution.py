@@ -62,12 +62,11 @@ def _bias_cotangent(op: Builder, dy: Value) -> Value:
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """In blocks where they pay; one tap at single steps is a product; else transposed."""
-    if group == 1:
-        dx = blocked.adjoint(dy, w, view, x.shape[2:])
-        if dx is not None:
-            return dx
-        if _is_product(view):
-            return dy.op.Conv(dy, dy.op.Transpose(w, perm=[1, 0, *range(2, w.rank)]))
+    dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
+    if dx is not None:
+        return dx
+    if group == 1 and _is_product(view):
+        return dy.op.Conv(dy, dy.op.Transpose(w, perm=[1, 0, *range(2, w.rank)]))
     return back(dy, w, view, x.shape[2:], group)
 
 
@@ -81,12 +80,11 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
     Unless cutting the patches out takes too large a constant.
     """
-    if group == 1:
-        dw = blocked.weight_cotangent(x, dy, view)
-        if dw is not None:
-            return dw
-        if _is_product(view):
-            return _by_positions(op, x, w, dy)
+    dw = blocked.weight_cotangent(x, dy, view, group)
+    if dw is not None:
+        return dw
+    if group == 1 and _is_product(view):
+        return _by_positions(op, x, w, dy)
     small = x.shape[1] * math.prod(view.kernel) ** 2 <= _LARGEST_CONSTANT
     return (by_patches if small else by_exchange)(op, x, w, dy, view, group)
 
