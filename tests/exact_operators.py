@@ -133,4 +133,39 @@ def _centres(length: int, align_corners: bool, dtype: Any) -> Array:
     return np.linspace(-edge, edge, length, dtype=dtype)
 
 
-OPERATORS = [AffineGrid, ConvTranspose, Erf, GlobalLpPool, GlobalMaxPool, LpNormalization]
+class LinearClassifier(OpRun):
+    """Of one row the scores of two classes, 1 - f(s) and f(s), as ONNX Runtime has them.
+
+    onnx's are f(-s) and f(s), in single precision: for f(s) = s others, of the same derivative.
+    """
+
+    op_domain = "ai.onnx.ml"
+
+    def _run(
+        self,
+        x: Array,
+        coefficients: Sequence[float],
+        intercepts: Sequence[float],
+        classlabels_ints: Sequence[int],
+        post_transform: str,
+        **_: Any,
+    ) -> tuple[Array, Array]:
+        scores = x @ np.reshape(coefficients, (-1, x.shape[1])).T + np.array(intercepts)
+        if post_transform == "LOGISTIC":
+            scores = 1 / (1 + np.exp(-scores))
+        elif post_transform == "SOFTMAX":
+            scores = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+        if scores.shape[1] == 1:
+            scores = np.concatenate([1 - scores, scores], axis=1)
+        return np.array(classlabels_ints)[scores.argmax(axis=1)], scores
+
+
+OPERATORS = [
+    AffineGrid,
+    ConvTranspose,
+    Erf,
+    GlobalLpPool,
+    GlobalMaxPool,
+    LinearClassifier,
+    LpNormalization,
+]

@@ -317,7 +317,7 @@ class Builder:
     def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
         names = [name for name in node.input if name]
         types = {name: _type_proto(self.values[name]) for name in names}
-        if node.domain == contrib.DOMAIN:
+        if contrib.is_known(node):
             return contrib.output_types(node, types)
         data = {
             name: numpy_helper.from_array(self._constants[name], name)

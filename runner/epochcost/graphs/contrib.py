@@ -1,7 +1,7 @@
-"""Shapes and types of the operators that ONNX Runtime contributes; onnx has no schema of them.
+"""Shapes and types that onnx cannot infer: of ONNX Runtime's own operators, and of ai.onnx.ml.
 
 One function for each form: the tensors that go in and the attributes, to the tensors that come out.
-What the operators compute is left to ``autodiff.rules.contrib``.
+What the operators compute is left to ``autodiff.rules``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import onnx
 from onnx import TensorProto, helper
 
 DOMAIN = "com.microsoft"
-# ONNX Runtime gives all of them this one version.
+# ONNX Runtime gives all of its operators this one version.
 VERSION = 1
+ML_DOMAIN = "ai.onnx.ml"
 
 
 class Tensor(NamedTuple):
@@ -29,11 +30,16 @@ Inputs = Sequence[Tensor | None]
 Attributes = Mapping[str, Any]
 
 
+def is_known(node: onnx.NodeProto) -> bool:
+    """Whether the node's operator has its shapes here, and not from onnx."""
+    return node.domain == DOMAIN or (node.domain, node.op_type) in _RULES
+
+
 def output_types(
     node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]
 ) -> dict[str, onnx.TypeProto]:
     """The types of a node's outputs by name; none where the operator or a shape is not known."""
-    rule = _RULES.get(node.op_type) if node.domain == DOMAIN else None
+    rule = _RULES.get((node.domain, node.op_type))
     given = [_tensor(types.get(name)) for name in node.input]
     if rule is None or any(
         name and tensor is None for name, tensor in zip(node.input, given, strict=True)
@@ -119,6 +125,16 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [Tensor(x.elem_type, (batch, length, sizes[2])), present]
 
 
+def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
+    return [Tensor(TensorProto.FLOAT, _given(inputs, 0).shape)]
+
+
+def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """A row of features for each example, a number for each target."""
+    batch, _ = _given(inputs, 0).shape
+    return [Tensor(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
+
+
 def _given(inputs: Inputs, place: int) -> Tensor:
     tensor = inputs[place]
     if tensor is None:
@@ -127,7 +143,7 @@ def _given(inputs: Inputs, place: int) -> Tensor:
 
 
 _MOST_INPUTS = 10
-_RULES: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
+_CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"), _as_first),
     **dict.fromkeys(
         ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
@@ -135,4 +151,9 @@ _RULES: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _fused_matmul),
     "MultiHeadAttention": _multi_head,
     "Attention": _packed_attention,
+}
+_RULES = {
+    **{(DOMAIN, op_type): rule for op_type, rule in _CONTRIBUTED.items()},
+    (ML_DOMAIN, "Scaler"): _scaler,
+    (ML_DOMAIN, "LinearRegressor"): _linear_regressor,
 }

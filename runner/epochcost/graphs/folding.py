@@ -154,7 +154,7 @@ class _Known:
             if self.arrays[name].size <= _MAX_SHAPE_CONSTANT
         }
         types = {name: self.types[name] for name in names}
-        if node.domain == contrib.DOMAIN:
+        if contrib.is_known(node):
             self.contributed |= contrib.output_types(node, types)
             self.types |= self.contributed
             return
