@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 
 from epochcost.autodiff import registry, vjp_graph
@@ -199,6 +200,47 @@ def test_control_flow_is_refused_with_what_to_do() -> None:
         "{ d = Identity(c) t = Mul(s, s) }> (n, go, x) }"
     )
     with pytest.raises(ModelError, match=r"Loop .*the loop written out"):
+        vjp_graph(model, ["x"])
+
+
+LEAF = (
+    'nodes_modes = ["LEAF"], nodes_featureids = [0], nodes_treeids = [0], nodes_nodeids = [0], '
+    "nodes_values = [0.0], target_ids = [0], target_nodeids = [0], target_treeids = [0], "
+    "target_weights = [1.0]"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "demand"),
+    [
+        (f"y = ai.onnx.ml.TreeEnsembleRegressor <{LEAF}> (x)", "ml::TreeEnsembleRegressor.* grown"),
+        ("y = ai.onnx.ml.Normalizer (x)", "ai.onnx.ml::Normalizer.*export the model with ONNX's"),
+        (
+            "y = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (x)",
+            "ai.onnx.ml::ZipMap.*no tensor",
+        ),
+        ("y = SequenceConstruct (x)", "ai.onnx::SequenceConstruct.*with plain tensors"),
+        ("y = NonZero (x)", "ai.onnx::NonZero: .* depends on data"),
+        ("y = other.Norm (x)", "other::Norm: .* onnx has no such operator"),
+        (
+            "d = ReduceSum <keepdims = 0> (x) c = Cast <to = 9> (d) y = If (c) "
+            "<then_branch = t () => (float[2, 2] p) { p = Identity (x) }, "
+            "else_branch = e () => (float q) { q = Identity (d) }>",
+            "ai.onnx::If: .* a constant of the file",
+        ),
+        (
+            "k = Constant <value_int = 3> () c = Cast <to = 9> (k) z, y = Loop (k, c, x) <body = b "
+            "(int64 i, bool on, float[2, 2] v) => (bool more, float[2, 2] w, float[2, 2] o) "
+            "{ more = Identity (on) w = Mul (v, v) o = Identity (w) }>",
+            "ai.onnx::Loop: .* EmbeddingBag",
+        ),
+    ],
+)
+def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, demand: str) -> None:
+    """The operator, its domain and what would help stand in the one line."""
+    head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "other" : 1]>'
+    model = onnx.parser.parse_model(f"{head} g (float[2, 2] x) => (y) {{ {body} }}")
+    with pytest.raises(ModelError, match=demand):
         vjp_graph(model, ["x"])
 
 

@@ -15,13 +15,15 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from epochcost.autodiff import registry
 from epochcost.autodiff.builder import Builder, Provider, Value
 from epochcost.autodiff.expand import expanded
 from epochcost.autodiff.mixed import Mixed
 from epochcost.autodiff.prune import live_nodes, relabelled, used_names
 from epochcost.autodiff.spelling import respelled
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions
+from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
+from epochcost.graphs.tensors import declared_values
 
 # onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
 NEWEST_IR_VERSION = 10
@@ -66,7 +68,7 @@ def open_model(
     ModelError when a dimension stays unbound, or when an opset before 13 cannot be brought up to
     it.
     """
-    bound = bind_dimensions(expanded(respelled(model)), dimensions or {}, varying)
+    bound = _bound(expanded(respelled(model)), dimensions or {}, varying)
     bound = mixed.rewritten(bound) if mixed else bound
     graph = bound.graph
     built = mixed.builder if mixed else Builder
@@ -84,6 +86,29 @@ def open_model(
         _adopt(op, node)
     outputs = tuple(op.values[info.name] for info in graph.output)
     return Forward(op, inputs, outputs, {e.key: e.value for e in bound.metadata_props})
+
+
+def _bound(
+    model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str] | None
+) -> onnx.ModelProto:
+    """With tensors of static shapes; an operator that yields others is named, with its refusal."""
+    try:
+        bound = bind_dimensions(model, dimensions, varying)
+    except UnknownShapeError as error:
+        raise _with_refusal(error, error.domain, error.op_type) from None
+    kinds = {value.name: value.type for value in declared_values(bound.graph)}
+    for node in bound.graph.node:
+        for name in node.output:
+            if name in kinds and not kinds[name].HasField("tensor_type"):
+                where = f"node {node.name or node.output[0]!r}: operator "
+                problem = f"{node.domain or 'ai.onnx'}::{node.op_type}: {name!r} is no tensor"
+                raise _with_refusal(ModelError(where + problem), node.domain, node.op_type)
+    return bound
+
+
+def _with_refusal(error: ModelError, domain: str, op_type: str) -> ModelError:
+    reason = registry.refusal(domain, op_type)
+    return ModelError(f"{error}; nor can it be differentiated: {reason}") if reason else error
 
 
 def close_model(

@@ -82,6 +82,18 @@ def answer(domain: str, op_type: str, version: int) -> Answer | None:
     return _ANSWERS.get((domain, op_type, version))
 
 
+def refusal(domain: str, op_type: str) -> str | None:
+    """Why the operator is refused, in whichever version; None where it is not."""
+    return next(
+        (
+            known.reason
+            for (owner, name, _), known in _ANSWERS.items()
+            if (owner, name) == (domain, op_type) and isinstance(known, Refused)
+        ),
+        None,
+    )
+
+
 def registered() -> dict[Key, Answer]:
     """The whole table, for the documentation and the tests."""
     return dict(_ANSWERS)

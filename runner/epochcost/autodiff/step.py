@@ -29,6 +29,7 @@ from epochcost.autodiff.training_mode import in_inference_mode, in_training_mode
 from epochcost.autodiff.unrolled import write_out
 from epochcost.autodiff.update import Carried, Move, clipped, emptied, summed, updates
 from epochcost.errors import ModelError
+from epochcost.graphs.contrib import ML_DOMAIN
 from epochcost.graphs.parameters import data_inputs, parameters, state, untrained
 
 
@@ -229,7 +230,11 @@ def _pull(
     gradients = {name: found[name] for name in trainable if name in found}
     if not gradients:
         outputs = ", ".join(map(repr, built.cotangents))
-        raise ModelError(f"no trainable parameter reaches the output {outputs}")
+        classical = sorted({n.op_type for n in nodes if n.domain == ML_DOMAIN})
+        why = f"; the numbers of {', '.join(classical)} ({ML_DOMAIN}) are attributes, not trained"
+        raise ModelError(
+            f"no trainable parameter reaches the output {outputs}{why if classical else ''}"
+        )
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
     return _Pulled(forward, built.targets, loss, gradients, standing, scale)

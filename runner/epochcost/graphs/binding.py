@@ -30,6 +30,17 @@ MAX_CONSTANT_ELEMENTS = 2**27
 _REFUSALS = (onnx.shape_inference.InferenceError, ValueError, TypeError, RuntimeError)
 
 
+class UnknownShapeError(ModelError):
+    """A value's shape is not known before the run; says of which operator, for those who know it.
+
+    ``domain`` is "" for ONNX's own.
+    """
+
+    def __init__(self, message: str, domain: str, op_type: str) -> None:
+        super().__init__(message)
+        self.domain, self.op_type = domain, op_type
+
+
 def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
     """The names of the inputs' symbolic dimensions, in graph order, each once.
 
@@ -128,10 +139,20 @@ def _check_static(model: onnx.ModelProto) -> None:
     for node in model.graph.node:
         for name in filter(None, node.output):
             if name not in types or not _is_static(types[name]):
-                raise ModelError(
-                    f"tensor {name!r}: demanded a shape known before the run; that of the "
-                    f"{node.op_type!r} which makes it depends on data or cannot be inferred"
-                )
+                raise _unknown_shape(node, name)
+
+
+def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    why = "depends on data or cannot be inferred"
+    if not any((s.domain, s.name) == (domain, node.op_type) for s in onnx.defs.get_all_schemas()):
+        why = "is not known: onnx has no such operator"
+    return UnknownShapeError(
+        f"node {node.name or node.output[0]!r}: operator {domain or 'ai.onnx'}::{node.op_type}: "
+        f"demanded a shape known before the run; that of its output {name!r} {why}",
+        domain,
+        node.op_type,
+    )
 
 
 def _check_constants(graph: onnx.GraphProto) -> None:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from epochcost.autodiff.registry import refused
 
-_LOOPS = "its body would have to be unrolled; export the model with the loop written out"
-_BRANCH = "which branch runs is known only at run time; export the model with the branch chosen"
+_LOOPS = (
+    "its body would have to be unrolled; export the model with the loop written out"
+    " (PyTorch exports EmbeddingBag as a Loop: write it as an embedding and a sum or mean of rows)"
+)
+_BRANCH = (
+    "which branch runs is known only at run time; export the model with the branch chosen, or make"
+    " the condition, or the input that it follows from, a constant of the file"
+)
 _CONTAINER = "a sequence or optional value is no tensor; export the model with plain tensors"
 
 refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)

@@ -26,6 +26,10 @@ _TABLES = (
     "what comes out is looked up, and has no derivative; take the loss of an output before it,"
     " or feed what comes out of it"
 )
+_STEPS = (
+    "it is not written; export the model with ONNX's own operators in its place (Div by a norm,"
+    " Where, Concat, Gather, Greater), or take the loss of an output before it"
+)
 
 
 @gradient("Scaler", versions=(1,), domain=ML_DOMAIN)
@@ -108,5 +112,10 @@ for _op_type, _versions, _reason in (
     ("LabelEncoder", (1, 2, 4), _TABLES),
     ("OneHotEncoder", (1,), _TABLES),
     ("ZipMap", (1,), _TABLES),
+    ("ArrayFeatureExtractor", (1,), _STEPS),
+    ("Binarizer", (1,), _STEPS),
+    ("FeatureVectorizer", (1,), _STEPS),
+    ("Imputer", (1,), _STEPS),
+    ("Normalizer", (1,), _STEPS),
 ):
     refused(_op_type, _versions, _reason, ML_DOMAIN)
