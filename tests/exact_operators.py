@@ -5,6 +5,7 @@ A gradient cannot be judged by a flawed forward pass; each class says what is wr
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -160,12 +161,67 @@ class LinearClassifier(OpRun):
         return np.array(classlabels_ints)[scores.argmax(axis=1)], scores
 
 
+class GridSample(OpRun):
+    """Coordinates in double precision, and elements beyond the border each by itself.
+
+    onnx has coordinates in single precision, and brings those of cubic mode inside first, as
+    neither ONNX Runtime nor PyTorch does.
+    """
+
+    op_domain = ""
+
+    def _run(
+        self, x: Array, grid: Array, align_corners: int, mode: str, padding_mode: str
+    ) -> tuple[Array]:
+        y = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
+        for image, *point in np.ndindex(grid.shape[:-1]):
+            axes = []
+            for place, length in zip(grid[(image, *point)][::-1], x.shape[2:], strict=True):
+                low, high = (0, length - 1) if align_corners else (-0.5, length - 0.5)
+                at = low + (place + 1) / 2 * (high - low)
+                axes.append(self._read(at, low, high, mode.removeprefix("bi"), padding_mode))
+            for corner in itertools.product(*axes):
+                element, weights = zip(*corner, strict=True)
+                y[(image, slice(None), *point)] += x[image][(slice(None), *element)] * np.prod(
+                    weights
+                )
+        return (y,)
+
+    def _read(
+        self, at: float, low: float, high: float, mode: str, padding: str
+    ) -> list[tuple[int, float]]:
+        """Elements of an axis with their weights."""
+        if mode == "nearest":
+            near = {float(np.rint(at)): 1.0}
+        else:
+            reach = {"linear": 1, "cubic": 2}[mode]
+            begin = np.floor(at) - reach + 1
+            near = {begin + i: self._weight(abs(at - begin - i), mode) for i in range(2 * reach)}
+        first, last = math.ceil(low), math.floor(high)
+        read = []
+        for begun, weight in near.items():
+            element = begun
+            while padding == "reflection" and high > low and not low <= element <= high:
+                element = 2 * (low if element < low else high) - element
+            inside = int(min(max(element, first), last))
+            read.append((inside, weight * (padding != "zeros" or element == inside)))
+        return read
+
+    def _weight(self, distance: float, mode: str) -> float:
+        """Keys' kernel with a = -3/4."""
+        d = distance
+        if mode == "linear":
+            return 1 - d
+        return 1.25 * d**3 - 2.25 * d**2 + 1 if d <= 1 else -0.75 * (d**3 - 5 * d**2 + 8 * d - 4)
+
+
 OPERATORS = [
     AffineGrid,
     ConvTranspose,
     Erf,
     GlobalLpPool,
     GlobalMaxPool,
+    GridSample,
     LinearClassifier,
     LpNormalization,
 ]

@@ -12,7 +12,14 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from exact_operators import AffineGrid, Erf, GlobalLpPool, GlobalMaxPool, LpNormalization
+from exact_operators import (
+    AffineGrid,
+    Erf,
+    GlobalLpPool,
+    GlobalMaxPool,
+    GridSample,
+    LpNormalization,
+)
 from oracle.pooling import AveragePool, LpPool
 from oracle.precision import in_type
 from oracle.suite import Array
@@ -49,6 +56,7 @@ _EXACT = [
     Gelu,
     GlobalLpPool,
     GlobalMaxPool,
+    GridSample,
     LpNormalization,
     LpPool,
 ]

@@ -16,7 +16,11 @@ _FLOATS = {"tensor(float)", "tensor(double)", "tensor(float16)", "tensor(bfloat1
 # Older meanings are converted to this opset before they are differentiated.
 _OLDEST_OPSET = 13
 _LONGEST_NOTE = 160
-_TITLES = {"": "ONNX", "com.microsoft": "ONNX Runtime (com.microsoft)"}
+_TITLES = {
+    "": "ONNX",
+    "ai.onnx.ml": "Classical models (ai.onnx.ml)",
+    "com.microsoft": "ONNX Runtime (com.microsoft)",
+}
 # What a run of the suite does not measure is written by hand.
 _INTRODUCTION = Path(__file__).with_name("introduction.md")
 _RESULTS = Path(__file__).with_name("results.md")

@@ -1,21 +1,39 @@
-"""Sampling at positions that are data: affine grids; what reads images between elements."""
+"""Sampling at positions that are data: affine grids, and images that are read at their points."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 
+from epochcost.autodiff.axes import cut_along
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.node import Node
 from epochcost.autodiff.registry import Cotangents, gradient, refused
+from epochcost.autodiff.scattering import scattered
+from epochcost.errors import ModelError
 
-refused(
-    "GridSample",
-    versions=(16, 20, 22),
-    reason="its samples lie between elements, and the scatter to their neighbours is not written",
+# By mode: how far the first of its elements lies from the coordinate's floor, and each element's
+# weight as a polynomial of the rest, lowest power first. Cubic: Keys' kernel with a = -0.75.
+_LINEAR = (0, ((1.0, -1.0), (0.0, 1.0)))
+_CUBIC = (
+    -1,
+    (
+        (0.0, -0.75, 1.5, -0.75),
+        (1.0, 0.0, -2.25, 1.25),
+        (0.0, 0.75, 1.5, -1.25),
+        (0.0, 0.0, -0.75, 0.75),
+    ),
 )
+_KERNELS = {"linear": _LINEAR, "bilinear": _LINEAR, "cubic": _CUBIC, "bicubic": _CUBIC}
+_NEAREST = (0, ((1.0,),))
+
 refused(
     "RoiAlign",
     versions=(10, 16, 22),
@@ -39,3 +57,161 @@ def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
     return op.Concat(
         op.MatMul(rows, positions), op.reduce("ReduceSum", rows, [2], keepdims=True), axis=2
     )
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """One element that each point reads along an axis, all [N, points]; int64, floats, floats.
+
+    ``slope`` is the derivative of the weight by the point.
+    """
+
+    place: Value
+    weight: Value
+    slope: Value
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A spatial axis as GridSample reads it: its length, its rim, and what lies beyond.
+
+    Coordinates stay as they are: what lies beyond the rim is known of each element by itself, as
+    in PyTorch and ONNX Runtime.
+    """
+
+    length: int
+    align_corners: bool
+    padding: str
+
+    @property
+    def scale(self) -> float:
+        """Elements for each unit of the grid, which spans -1 to 1."""
+        return (self.length - self.align_corners) / 2
+
+    @property
+    def low(self) -> float:
+        """Where the axis begins; reflection turns there, and 2 · scale further."""
+        return 0.0 if self.align_corners else -0.5
+
+    def coordinate(self, points: Value) -> Value:
+        """Points of the grid in elements."""
+        return (points + 1.0) * self.scale + self.low
+
+    def element(self, at: Value) -> tuple[Value, Value | None]:
+        """The elements that whole coordinates mean, int64, and with zeros around which exist."""
+        op = at.op
+        at = self._reflected(at) if self.padding == "reflection" and self.scale else at
+        low, high = (op.scalar(end, at.elem_type) for end in (0.0, self.length - 1.0))
+        clipped = op.Clip(at, low, high)
+        exists = None
+        if self.padding == "zeros":
+            exists = op.Cast(op.Equal(at, clipped), to=at.elem_type)
+        return op.Cast(clipped, to=TensorProto.INT64), exists
+
+    def _reflected(self, at: Value) -> Value:
+        """A wave of triangles: low + span - |r - span|, r the rest of at - low by 2 span."""
+        span, from_low = 2 * self.scale, at - self.low
+        rest = from_low - at.op.Floor(from_low / (2 * span)) * (2 * span)
+        return (self.low + span) - at.op.Abs(rest - span)
+
+
+@gradient("GridSample", versions=(16, 20, 22))
+def grid_sample(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Y at a point is Σ w X over the elements around it, w a product of weights along the axes.
+
+    X [N, C, ...], grid [N, ..., axes], the last axis of X first. dX adds w dY where Y has read, and
+    the grid's is Σ dw (X · dY), the product over channels.
+    """
+    x, grid = node.input(0), node.input(1)
+    batch, channels, *space = x.shape
+    count = math.prod(grid.shape[1:-1])
+    flat = op.Reshape(grid, op.integers(batch, count, len(space)))
+    flat = flat if grid.elem_type == x.elem_type else op.Cast(flat, to=x.elem_type)
+    rows = op.Transpose(op.Reshape(dy, op.integers(batch, channels, count)), perm=[0, 2, 1])
+    taps = []
+    for number, length in enumerate(space):
+        column = cut_along(flat, 2, len(space) - 1 - number, len(space) - number)
+        axis = _Axis(length, bool(node.attribute("align_corners")), node.attribute("padding_mode"))
+        taps.append(_taps(node, axis, op.Reshape(column, op.integers(batch, count))))
+    corners = [(_place(op, corner, x.shape), corner) for corner in itertools.product(*taps)]
+    return (
+        _added_back(op, corners, rows, x.shape) if node.wants(0) else None,
+        _moved(node, corners, rows) if node.wants(1) else None,
+    )
+
+
+def _taps(node: Node, axis: _Axis, points: Value) -> list[_Tap]:
+    """The elements that points read along an axis."""
+    op, mode = node.op, node.attribute("mode")
+    if mode != "nearest" and mode not in _KERNELS:
+        raise ModelError(f"{node.label}: mode {mode!r} is unknown")
+    first, kernel = _KERNELS.get(mode, _NEAREST)
+    at = axis.coordinate(points)
+    begin = op.Round(at) if mode == "nearest" else op.Floor(at)
+    taps = []
+    for offset, powers in enumerate(kernel, start=first):
+        place, exists = axis.element(begin + float(offset))
+        weight = _polynomial(at - begin, powers)
+        slope = _polynomial(at - begin, [n * p for n, p in enumerate(powers)][1:] or [0.0])
+        if exists is not None:
+            weight, slope = weight * exists, slope * exists
+        taps.append(_Tap(place, weight, slope * axis.scale))
+    return taps
+
+
+def _polynomial(t: Value, powers: Sequence[float]) -> Value:
+    """By Horner's rule; of t's shape also where it is constant."""
+    value = t * 0.0 + powers[-1]
+    for factor in powers[-2::-1]:
+        value = value * t + factor
+    return value
+
+
+Corner = tuple[Value, tuple[_Tap, ...]]
+
+
+def _place(op: Builder, corner: Sequence[_Tap], shape: tuple[int, ...]) -> Value:
+    """The row of a corner in the table [N · elements, C]."""
+    batch, _, *space = shape
+    images = op.constant(np.arange(batch, dtype=np.int64).reshape(batch, 1) * math.prod(space))
+    steps = [math.prod(space[axis + 1 :]) for axis in range(len(space))]
+    rows = (tap.place * op.integers(step) for tap, step in zip(corner, steps, strict=True))
+    return functools.reduce(operator.add, rows, images)
+
+
+def _added_back(
+    op: Builder, corners: Sequence[Corner], rows: Value, shape: tuple[int, ...]
+) -> Value:
+    batch, channels, *space = shape
+    places = op.Concat(*(place for place, _ in corners), axis=1)
+    shares = [rows * op.Unsqueeze(_product(corner), op.integers(2)) for _, corner in corners]
+    table = (batch * math.prod(space), channels)
+    summed = scattered(op, table, rows.elem_type, places, op.Concat(*shares, axis=1))
+    images = op.Reshape(summed, op.integers(batch, math.prod(space), channels))
+    return op.Reshape(op.Transpose(images, perm=[0, 2, 1]), op.integers(*shape))
+
+
+def _product(corner: Sequence[_Tap], by: int | None = None) -> Value:
+    """The corner's weight, or its derivative by the point's place along an axis."""
+    factors = (tap.slope if axis == by else tap.weight for axis, tap in enumerate(corner))
+    return functools.reduce(operator.mul, factors)
+
+
+def _moved(node: Node, corners: Sequence[Corner], rows: Value) -> Value:
+    """The grid's cotangent; none flows through the nearest element."""
+    op, x, grid = node.op, node.input(0), node.input(1)
+    if node.attribute("mode") == "nearest":
+        return op.zeros(grid.shape, grid.elem_type)
+    batch, channels, *space = x.shape
+    images = op.Reshape(x, op.integers(batch, channels, math.prod(space)))
+    table = op.Reshape(op.Transpose(images, perm=[0, 2, 1]), op.integers(-1, channels))
+    met = [
+        op.reduce("ReduceSum", op.Gather(table, place) * rows, [2], keepdims=False)
+        for place, _ in corners
+    ]
+    columns = []
+    for axis in range(len(space)):
+        parts = [m * _product(corner, axis) for m, (_, corner) in zip(met, corners, strict=True)]
+        columns.append(op.Unsqueeze(functools.reduce(operator.add, parts), op.integers(2)))
+    moved = op.Reshape(op.Concat(*columns[::-1], axis=2), op.integers(*grid.shape))
+    return moved if grid.elem_type == x.elem_type else op.Cast(moved, to=grid.elem_type)
