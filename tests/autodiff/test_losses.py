@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from epochcost.autodiff import vjp_graph
 from epochcost.autodiff.builder import Builder
 from epochcost.autodiff.forward import Forward, close_model
 from epochcost.autodiff.losses import (
@@ -21,7 +22,7 @@ from epochcost.autodiff.losses import (
     SoftmaxCrossEntropy,
 )
 from epochcost.errors import ModelError
-from graph_text import run
+from graph_text import model_of_text, run
 
 RNG = np.random.default_rng(2)
 LOGITS = RNG.standard_normal((2, 3, 4)) * 3
@@ -158,3 +159,27 @@ def test_an_output_that_does_not_fit_is_refused(
     """A loss says what output it needs."""
     with pytest.raises(ModelError, match=demand):
         graph_of(rule, shape)
+
+
+@pytest.mark.parametrize(
+    ("labels", "attributes", "wrong"),
+    [
+        ("0, 3", "", None),
+        ("0, -1", "", "got -1"),
+        ("4, 0", "", "from 0 to below 4; got 4"),
+        ("-1, 2", "<ignore_index = -1>", None),
+    ],
+)
+def test_constant_labels_in_a_graph_are_classes(
+    labels: str, attributes: str, wrong: str | None
+) -> None:
+    """The loss's definition by other operators would take -1 for the last class."""
+    model = model_of_text(
+        f"g (float[2, 4] z) => (float y) <int64[2] k = {{{labels}}}> "
+        f"{{ y = SoftmaxCrossEntropyLoss {attributes} (z, k) }}"
+    )
+    if wrong is None:
+        vjp_graph(model, ["z"])
+    else:
+        with pytest.raises(ModelError, match=rf"SoftmaxCrossEntropyLoss\): .*{wrong}"):
+            vjp_graph(model, ["z"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +71,33 @@ def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], words: str
     """The message names the input and what the graph wants."""
     with pytest.raises(ModelError, match=words):
         example_fields(bound(4), spec(*inputs), 4)
+
+
+@pytest.mark.parametrize(
+    ("body", "declared", "demand"),
+    [
+        ("y = Gather (table, k)", {"vocabulary": 9}, None),
+        ("y = Gather (table, k)", {"vocabulary": 10}, "from 0 to below 9 .* Gather .* to below 10"),
+        ("y = Gather (table, k)", {"low": -1, "high": 9}, "got -1 to below 9"),
+        ("i = Cast <to = 6> (k) y = Gather <axis = 1> (table, i)", {"vocabulary": 5}, "below 4"),
+        ("y = SoftmaxCrossEntropyLoss (z, k)", {"vocabulary": 4}, None),
+        ("y = SoftmaxCrossEntropyLoss (z, k)", {"value": -1}, "below 4 .* reads of 'z'; got -1"),
+        ("y = SoftmaxCrossEntropyLoss <ignore_index = -1> (z, k)", {"value": -1}, None),
+        ("y = NegativeLogLikelihoodLoss (z, k)", {"vocabulary": 5}, "got 0 to below 5"),
+    ],
+)
+def test_declared_indices_stay_within_what_they_index(
+    body: str, declared: dict[str, int], demand: str | None
+) -> None:
+    """ONNX takes -1 for the last class or row: such labels or tokens are not declared."""
+    text = f"g (float[2, 4] z, int64[2] k) => (float y) <float[9, 4] table> {{ {body} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    declaration = spec(inputs=[Input(name="z"), Input.model_validate({"name": "k", **declared})])
+    if demand is None:
+        assert [field.name for field in example_fields(model, declaration, 2)] == ["z", "k"]
+    else:
+        with pytest.raises(ModelError, match=demand):
+            example_fields(model, declaration, 2)
 
 
 def test_another_batch_size_than_the_graphs_is_refused() -> None:

@@ -140,8 +140,8 @@ def _convolved(
         )
     ]
     shape = (x.shape[0], w.shape[0], *out)
-    weights = _weights_in_blocks(w, is_depthwise=group > 1)
-    given = [_in_blocks(x), weights, *([] if bias is None else [bias])]
+    given = [_in_blocks(x), _weights_in_blocks(w, is_depthwise=group > 1)]
+    given += [] if bias is None else [bias]
     groups = {"group": group} if group > 1 else {}
     y = _emit("Conv", given, shape, view.attributes | groups)
     return _emit("ReorderOutput", [y], shape, {"channels": shape[1]})

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import onnx
-from onnx import defs, helper, shape_inference
+from onnx import defs, helper, numpy_helper, shape_inference
 
 from epochcost.autodiff import registry
+from epochcost.errors import ModelError
 from epochcost.graphs.functions import inlined
 
 # A body may again contain such operators; ONNX's definitions nest two deep.
 _DEEPEST = 8
 _DOMAIN = "epochcost.bodies"
+_LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
 Versions = Mapping[str, int]
 Types = Mapping[str, onnx.TypeProto]
 
@@ -38,14 +41,39 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
     """A copy in which each such node calls a local function with the body for its inputs."""
     local = shape_inference.infer_shapes(model)
     types = _types(local.graph)
+    labels = _constants(local.graph)
     for node in local.graph.node:
         if _has_only_a_body(node, versions):
+            _demand_classes(node, labels, types)
             body = _body(node, versions, types)
             body.domain, body.name = _DOMAIN, f"{node.op_type}_{len(local.functions)}"
             local.functions.append(body)
             node.domain, node.op_type = body.domain, body.name
     local.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
     return local
+
+
+def _constants(graph: onnx.GraphProto) -> Mapping[str, onnx.TensorProto]:
+    nodes = (node for node in graph.node if node.op_type == "Constant" and not node.domain)
+    held = {node.output[0]: entry.t for node in nodes for entry in node.attribute if entry.t.dims}
+    return held | {tensor.name: tensor for tensor in graph.initializer}
+
+
+def _demand_classes(
+    node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto], types: Types
+) -> None:
+    """Constant labels of a loss are classes: its body would count negative ones from the last."""
+    if node.op_type not in _LOSSES or node.input[1] not in held or node.input[0] not in types:
+        return
+    labels = numpy_helper.to_array(held[node.input[1]])
+    counted = labels != next((e.i for e in node.attribute if e.name == "ignore_index"), None)
+    classes = types[node.input[0]].tensor_type.shape.dim[1]
+    wrong = labels[counted & ((labels < 0) | (labels >= (classes.dim_value or np.inf)))]
+    if wrong.size:
+        raise ModelError(
+            f"node {node.name or node.output[0]!r} ({node.op_type}): demanded labels from 0 to "
+            f"below {classes.dim_value or 'the number of classes'}; got {wrong.flat[0]}"
+        )
 
 
 def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:

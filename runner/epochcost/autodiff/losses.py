@@ -1,7 +1,8 @@
 """Losses: a scalar to minimise, and its cotangent at the model's output, both in closed form.
 
 Meanings and settings are PyTorch's (torch.nn losses with ``reduction="mean"``). Class scores stand
-on the last axis of the output.
+on the last axis of the output. Class indices that are fed are not checked while a step runs: where
+PyTorch raises, ONNX counts those from -classes to -1 from the last class on.
 """
 
 from __future__ import annotations

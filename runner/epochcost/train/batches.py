@@ -24,6 +24,8 @@ HELD_OUT_STREAM = 1
 POOL_BYTES = 32 * 2**20
 POOL_BATCHES = 512
 _HELD_BATCHES = 3
+# Operators whose second input is an index of the first, by the axis that it is of.
+_INDEXED = {"Gather": 0, "SoftmaxCrossEntropyLoss": 1, "NegativeLogLikelihoodLoss": 1}
 HELD_OUT_EXAMPLES = 1024
 # A few seconds on a few cores, before the timed steps and after them.
 HELD_OUT_FLOPS = 10**11
@@ -44,7 +46,9 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
         )
     _require_same_names(model, [data.name for data in wanted])
     ranges = {declared.name: declared for declared in model.inputs}
-    return tuple(_field(model, data, ranges[data.name], batch_size) for data in wanted)
+    fields = tuple(_field(model, data, ranges[data.name], batch_size) for data in wanted)
+    _require_indices(graph.graph, model, fields)
+    return fields
 
 
 def step_targets(
@@ -115,6 +119,37 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> F
         high=float(high),
         kind=_kind(declared),
     )
+
+
+def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[Field]) -> None:
+    """Raise ModelError where a declared input is an index, and its range leaves what it indexes.
+
+    ONNX counts negative indices from the end in silence; PyTorch takes none for labels and tokens.
+    """
+    ranges = {field.name: (field.low, field.high) for field in fields}
+    shapes = {
+        **_shapes([*graph.input, *graph.value_info, *graph.output]),
+        **{tensor.name: tuple(tensor.dims) for tensor in graph.initializer},
+    }
+    for node in graph.node:
+        if node.op_type == "Cast" and node.input[0] in ranges:
+            ranges[node.output[0]] = ranges[node.input[0]]
+        if node.op_type in _INDEXED and node.input[1] in ranges and node.input[0] in shapes:
+            _require_index(node, model, ranges[node.input[1]], shapes[node.input[0]])
+
+
+def _require_index(
+    node: onnx.NodeProto, model: Model, span: tuple[float, float], indexed: tuple[int, ...]
+) -> None:
+    low, high = span
+    numbers = {entry.name: entry.i for entry in node.attribute}
+    length = indexed[numbers.get("axis", _INDEXED[node.op_type])]
+    ignored = numbers.get("ignore_index") == low == high - 1
+    if not ignored and (low < 0 or high > length):
+        raise ModelError(
+            f"model {model.id}: demanded indices from 0 to below {length} in [[inputs]] for what "
+            f"{node.op_type} reads of {node.input[0]!r}; got {low:g} to below {high:g}"
+        )
 
 
 def _kind(declared: Input) -> Kind:
