@@ -70,6 +70,20 @@ def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: P
     assert "logits_float16" in {value.name for value in half}
 
 
+def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
+    """The installed runtime opens no session for such a step on a CPU, which the refusal says."""
+    out = tmp_path / "step.onnx"
+    asked = (model, "--dim", "batch=8", "--precision", "bf16", "-o", out)
+    for provider in ((), ("--provider", "cpu")):
+        done = train_graph(*asked, *provider)
+        assert done.returncode == 3
+        assert "no bf16 kernels" in done.stderr
+        assert not out.exists()
+    assert train_graph(*asked, "--provider", "cuda").returncode == 0
+    with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
+        run(onnx.load(out), {})
+
+
 def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
     """With --checkpoint sqrt a deep chain has more nodes and names fewer bytes of activations."""
     deep, weights = tmp_path / "deep.onnx", "float[4,4] w = {" + ", ".join(["0.1"] * 16) + "}"

@@ -78,6 +78,11 @@ def train_graph(
 
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: demanded a file name that ends in .onnx; got {destination}")
+    if precision == "bf16" and provider != "cuda":
+        raise CapabilityError(
+            "--precision bf16: ONNX Runtime's CPU provider has no bf16 kernels of products and sums "
+            "and opens no session for such a step; add --provider cuda for a GPU, or take fp32"
+        )
     dimensions = _dimensions(dim or ())
     loaded = _with_parameters(load_model(model), train or [], wrt or [])
     step = training_step(
