@@ -166,7 +166,7 @@ def test_an_output_that_does_not_fit_is_refused(
     [
         ("0, 3", "", None),
         ("0, -1", "", "got -1"),
-        ("4, 0", "", "from 0 to below 4; got 4"),
+        ("4, 0", "", "classes, 4; got 4"),
         ("-1, 2", "<ignore_index = -1>", None),
     ],
 )

@@ -107,7 +107,7 @@ MODELS = {"perceptron": perceptron, "convolutional": convolutional, "attending":
 
 @pytest.fixture(name="job_in")
 def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
-    """The job of inference of a model in a precision, as a study asks for it."""
+    """The job of inference of a model in a precision, as a study asks for it; bf16 on CPUs too."""
 
     def job_in(
         graph: onnx.ModelProto, precision: str, extra: str = "", provider: Provider = "cpu"
@@ -115,12 +115,14 @@ def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
         root = write_tiny_project(tmp_path / "project")
         onnx.save(graph, root / "models" / "tiny.onnx")
         study = root / "specs" / "studies" / "brief.toml"
-        asked = f'precisions = ["{precision}"]\nmodes = ["inference"]\n{extra}\n[sampling]'
+        planned = "fp32" if precision == "bf16" else precision
+        asked = f'precisions = ["{planned}"]\nmodes = ["inference"]\n{extra}\n[sampling]'
         study.write_text(study.read_text().replace("[sampling]", asked))
         spec = root / "specs" / "models" / "tiny.toml"
         spec.write_text(spec.read_text().replace("batch_sizes = [1]", "batch_sizes = [8]"))
         catalogue = load_catalogue(root)
         (trial,) = plan_here(catalogue, Request(providers=(provider,))).trials
+        trial = trial.model_copy(update={"precision": precision})
         model = catalogue.model("tiny")
         (tmp_path / "job").mkdir()
         return build_job(trial, model, catalogue.graph_path(model), tmp_path / "job")
@@ -211,13 +213,13 @@ def test_under_load_the_largest_batch_is_compared(
 
 @pytest.fixture(name="training_in")
 def training_in_fixture(tmp_path: Path) -> Callable[..., Job]:
-    """The job of training a model in a precision, as a study asks for it; tf32 on the CPU too."""
+    """The job of training a model in a precision, as a study asks; tf32 and bf16 on CPUs too."""
 
     def training_in(graph: onnx.ModelProto, precision: str, provider: Provider = "cpu") -> Job:
         root = write_tiny_project(tmp_path / "project")
         onnx.save(graph, root / "models" / "tiny.onnx")
         study = root / "specs" / "studies" / "brief.toml"
-        planned = "fp32" if precision == "tf32" else precision
+        planned = "fp32" if precision in ("tf32", "bf16") else precision
         asked = f'precisions = ["{planned}"]\nmodes = ["training"]\n[sampling]'
         study.write_text(study.read_text().replace("[sampling]", asked))
         catalogue = load_catalogue(root)

@@ -55,7 +55,8 @@ def test_pinning_is_of_the_cpu_provider() -> None:
     [
         (Variant("tf32"), "inference", "cpu", "TF32"),
         (Variant("fp16"), "training", "cuda", None),
-        (Variant("bf16"), "training", "cpu", None),
+        (Variant("bf16"), "training", "cpu", "no bf16 kernel"),
+        (Variant("bf16"), "inference", "cuda", None),
         (Variant("int8"), "training", "cpu", "inference"),
         (Variant(runtime="onnxruntime==1.20.1"), "inference", "cuda", "built for the CPU alone"),
         (Variant(runtime="onnxruntime==1.20.1"), "inference", "cpu", None),

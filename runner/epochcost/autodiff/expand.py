@@ -67,12 +67,13 @@ def _demand_classes(
         return
     labels = numpy_helper.to_array(held[node.input[1]])
     counted = labels != next((e.i for e in node.attribute if e.name == "ignore_index"), None)
-    classes = types[node.input[0]].tensor_type.shape.dim[1]
-    wrong = labels[counted & ((labels < 0) | (labels >= (classes.dim_value or np.inf)))]
+    sizes = [dim.dim_value for dim in types[node.input[0]].tensor_type.shape.dim]
+    classes = sizes[1] if len(sizes) > 1 and sizes[1] else np.inf
+    wrong = labels[counted & ((labels < 0) | (labels >= classes))]
     if wrong.size:
         raise ModelError(
             f"node {node.name or node.output[0]!r} ({node.op_type}): demanded labels from 0 to "
-            f"below {classes.dim_value or 'the number of classes'}; got {wrong.flat[0]}"
+            f"below the number of classes, {classes}; got {wrong.flat[0]}"
         )
 
 

@@ -75,14 +75,12 @@ def train_graph(
     from epochcost.autodiff.terms import asked_for, terms_of
     from epochcost.graphs.counting import flops
     from epochcost.graphs.loading import load_model
+    from epochcost.plan.variant import NO_BF16_ON_CPUS
 
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: demanded a file name that ends in .onnx; got {destination}")
     if precision == "bf16" and provider != "cuda":
-        raise CapabilityError(
-            "--precision bf16: ONNX Runtime's CPU provider has no bf16 kernels of products and sums "
-            "and opens no session for such a step; add --provider cuda for a GPU, or take fp32"
-        )
+        raise CapabilityError(f"--precision bf16: {NO_BF16_ON_CPUS}; for a GPU add --provider cuda")
     dimensions = _dimensions(dim or ())
     loaded = _with_parameters(load_model(model), train or [], wrt or [])
     step = training_step(

@@ -16,6 +16,11 @@ from epochcost.specs.study import Cuda, GraphOptimization, Mode, Precision, Prov
 
 _BYTES_A_GIB = 2**30
 _TRAINED_IN: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
+# ONNX Runtime 1.31.1: of all operators, little more than Cast and Identity.
+NO_BF16_ON_CPUS = (
+    "ONNX Runtime's CPU provider has no bf16 kernel of a product, and opens no session for such a"
+    " graph"
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
     """Why no machine runs this variant; None where it can."""
     if variant.precision == "tf32" and provider == "cpu":
         return "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32"
+    if variant.precision == "bf16" and provider == "cpu":
+        return NO_BF16_ON_CPUS
     if provider == "cuda" and variant.runtime is not None and not knows_cuda(variant.runtime):
         return f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA"
     if mode == "training" and variant.precision not in _TRAINED_IN:
