@@ -15,7 +15,7 @@ from oracle.suite import Array
 STEPS = (1e-5, 1e-5, 1e-6, 1e-6, 1e-7, 1e-7)
 _ROUNDING = 4e-16
 # Differences over one and two steps that disagree by more saw a kink.
-_ROUGH = 1e-5
+_ROUGH = 2e-6
 
 
 class NotSmoothError(Exception):
