@@ -89,7 +89,7 @@ def open_model(
 
 
 def _bound(
-    model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str] | None
+    model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str]
 ) -> onnx.ModelProto:
     """With tensors of static shapes; an operator that yields others is named, with its refusal."""
     try:
