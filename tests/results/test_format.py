@@ -120,6 +120,16 @@ def test_an_edited_trial_is_noticed(make_result: MakeResult) -> None:
         parse_result(json.dumps(stored).encode(), PATH)
 
 
+@pytest.mark.parametrize("digits", ["\u202e", "x" * 30_000, "ABCDEF0123456789", ""])
+def test_an_id_is_sixteen_digits(make_result: MakeResult, digits: str) -> None:
+    """So no fault that names one is longer than a line, or turns a terminal's text around."""
+    stored = json.loads(dump_result(make_result())) | {"trial_id": digits}
+    with pytest.raises(DamagedResultError, match="trial_id: String should match") as caught:
+        parse_result(json.dumps(stored).encode(), PATH)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
 def test_a_cpu_figure_is_never_a_cuda_result(make_result: MakeResult) -> None:
     """A result whose placement is not the trial's provider can neither be made nor read."""
     stored = json.loads(dump_result(make_result()))

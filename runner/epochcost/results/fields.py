@@ -39,6 +39,8 @@ def _of_a_commit(digits: str) -> str:
 Revision = Annotated[
     str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$"), AfterValidator(_of_a_commit)
 ]
+# Of a trial, a sweep or a host.
+Digits = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 # What ONNX Runtime calls a node's type, or an execution provider.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
 

@@ -19,7 +19,7 @@ from epochcost.errors import Fault
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
 from epochcost.results.beside import Beside, load_beside, write_beside
-from epochcost.results.fields import Count, Moment, Record
+from epochcost.results.fields import Count, Digits, Moment, Record
 from epochcost.results.records import Environment
 
 LIMIT_VERSION = 1
@@ -47,7 +47,7 @@ class BatchLimit(Beside):
     """
 
     limit_version: int
-    sweep_id: str
+    sweep_id: Digits
     trial: Trial
     ended_at: Moment
     cause: Cause

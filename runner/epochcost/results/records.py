@@ -20,6 +20,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.epochs import WholeEpochs
 from epochcost.results.fields import (
     Count,
+    Digits,
     FiniteLoss,
     FiniteSeconds,
     Moment,
@@ -102,7 +103,7 @@ class Environment(Record):
     is None.
     """
 
-    fingerprint: str
+    fingerprint: Digits
     cpu: str | None
     physical_cores: Count | None
     logical_cpus: Count
@@ -337,7 +338,7 @@ class Result(Record):
     """
 
     format_version: Count
-    trial_id: str
+    trial_id: Digits
     trial: Trial
     hardware: str
     measurement: Measurement
