@@ -7,7 +7,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from epochcost.autodiff import registry, vjp_graph
+from epochcost.autodiff import registry, training_step, vjp_graph
 from epochcost.errors import ModelError
 from graph_text import model_of_text, run
 
@@ -242,6 +242,42 @@ def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, dem
     model = onnx.parser.parse_model(f"{head} g (float[2, 2] x) => (y) {{ {body} }}")
     with pytest.raises(ModelError, match=demand):
         vjp_graph(model, ["x"])
+
+
+def classical(body: str) -> onnx.ModelProto:
+    """A graph with weights w and operators of ai.onnx.ml."""
+    head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 1]>'
+    text = f"g (float[4, 2] x) => (float[4, 1] y) <float[2, 2] w = {{1, 2, 3, 4}}> {{ {body} }}"
+    return onnx.parser.parse_model(f"{head} {text}")
+
+
+def test_gradients_pass_through_classical_models() -> None:
+    """A step trains what stands between a Scaler and a LinearRegressor; these stay as they are."""
+    step = training_step(
+        classical(
+            "a = ai.onnx.ml.Scaler <offset = [1.0], scale = [0.5]> (x) b = MatMul (a, w) "
+            "y = ai.onnx.ml.LinearRegressor <coefficients = [2.0, 3.0], intercepts = [1.0]> (b)"
+        ),
+        loss="mse",
+    )
+    feeds = {
+        "x": np.arange(8, dtype=np.float32).reshape(4, 2),
+        "w": np.array([[1, 2], [3, 4]], np.float32),
+        step.learning_rate: np.array(0.1, np.float32),
+        step.target: np.zeros((4, 1), np.float32),
+    }
+    scaled = (feeds["x"] - 1) / 2
+    residual = scaled @ feeds["w"] @ [[2], [3]] + 1
+    slope = scaled.T @ (2 * residual / 4) @ [[2, 3]]
+    moved = run(step.model, feeds)[step.carried[0].output]
+    np.testing.assert_allclose(moved, feeds["w"] - 0.1 * slope, rtol=1e-5)
+
+
+def test_a_classical_model_by_itself_has_nothing_to_train() -> None:
+    """Its numbers are attributes, which the refusal says."""
+    alone = classical("y = ai.onnx.ml.LinearRegressor <coefficients = [2.0, 3.0]> (x)")
+    with pytest.raises(ModelError, match=r"numbers of LinearRegressor .* are attributes"):
+        training_step(alone, loss="mse")
 
 
 def test_what_a_branch_takes_from_outside_counts() -> None:
