@@ -18,7 +18,7 @@ from epochcost.cost.break_even import (
     payback,
 )
 from epochcost.cost.buying_words import buying_words, payback_words
-from epochcost.cost.owned import HOURS_PER_MONTH
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Commitment
@@ -72,7 +72,7 @@ def test_a_machine_sold_for_its_price_is_always_cheaper() -> None:
 def test_a_commitment_costs_the_same_at_any_use(utilisation: str) -> None:
     """730 hours at 10 cents, whatever share of them its spec expects to be used."""
     month = monthly_rented(Rent(reserved(utilisation)))
-    assert month.at(ZERO) == month.at(HOURS_PER_MONTH) == 73
+    assert month.at(ZERO) == month.at(HOURS_PER_CALENDAR_MONTH) == 73
 
 
 def test_against_a_commitment_buying_may_be_cheaper_below() -> None:
@@ -89,13 +89,13 @@ def test_the_outcome_is_what_the_lines_say(
     own, rent = MonthlyCost(fixed, per_hour), MonthlyCost(rent_fixed, rent_per_hour)
     found = crossing(own, rent)
     if found.hours is None:
-        for hours in (ZERO, HOURS_PER_MONTH):
+        for hours in (ZERO, HOURS_PER_CALENDAR_MONTH):
             saved = rent.at(hours) - own.at(hours)
             assert saved >= 0 if found.outcome == "always" else saved <= 0
         return
-    assert 0 < found.hours < HOURS_PER_MONTH
+    assert 0 < found.hours < HOURS_PER_CALENDAR_MONTH
     assert abs(own.at(found.hours) - rent.at(found.hours)) < Decimal("1e-12")
-    at_the_end = own.at(HOURS_PER_MONTH) < rent.at(HOURS_PER_MONTH)
+    at_the_end = own.at(HOURS_PER_CALENDAR_MONTH) < rent.at(HOURS_PER_CALENDAR_MONTH)
     assert at_the_end == (found.outcome == "above")
 
 

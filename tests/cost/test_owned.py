@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Usage, quote
-from epochcost.cost.owned import HOURS_PER_MONTH, Ownership
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH, Ownership
 from epochcost.errors import InputError
 from price_plans import durations, figures, owned
 
@@ -95,6 +95,6 @@ def test_use_as_assumed_costs_what_the_months_do(share: Decimal, idle_watts: Dec
     upkeep = {**UPKEEP, "idle_watts": str(idle_watts)}
     price = owned("10", str(share), **upkeep)
     assert price.owned is not None
-    used = HOURS_PER_MONTH * share
+    used = HOURS_PER_CALENDAR_MONTH * share
     month = Ownership.of(price.owned).per_month(used)
     assert abs(quote(price, Usage(used * HOUR)).total - month) <= Decimal("1e-9")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Quote, Usage, quote
-from epochcost.cost.parts import HOURS_PER_MONTH
+from epochcost.cost.parts import HOURS_PER_BILLED_MONTH
 from epochcost.errors import InputError
 from price_plans import figures, plan
 
@@ -85,8 +85,8 @@ def test_an_hour_of_use_carries_the_idle_ones(utilisation: Decimal) -> None:
     terms = {"term_months": Decimal(1), "payment": "no-upfront", "hourly": Decimal(3)}
     paid = {**terms, "utilisation": utilisation}
     price = plan(plan="savings-plan", commitment=paid, billing="prorated")
-    month = quote(price, Usage(HOURS_PER_MONTH * utilisation * 3600)).total
-    assert abs(month - 3 * HOURS_PER_MONTH) <= Decimal("1e-12")
+    month = quote(price, Usage(HOURS_PER_BILLED_MONTH * utilisation * 3600)).total
+    assert abs(month - 3 * HOURS_PER_BILLED_MONTH) <= Decimal("1e-12")
 
 
 def test_a_part_too_small_to_keep_is_not_free() -> None:

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import price_plans as plans
+from bill_programs import Bill, run
 from epochcost.cost import Quote, Usage, quote, share
-from epochcost.cost.program import Bill, run
-from epochcost.cost.program_spot import RATE
-from epochcost.cost.program_terms import bill_program, share_program
+from epochcost.cost.program import RATE, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price

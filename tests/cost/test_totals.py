@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.cost import Quote, Usage, quote, share
-from epochcost.cost.totals import quoted_total, shared_total
+from epochcost.cost.bill import quoted_total, shared_total
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price

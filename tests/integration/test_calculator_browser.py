@@ -14,10 +14,9 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 import price_plans as plans
+from bill_programs import run
 from epochcost.cost import Quote, Usage, quote, share
-from epochcost.cost.program import run
-from epochcost.cost.program_spot import RATE
-from epochcost.cost.program_terms import bill_program, share_program
+from epochcost.cost.program import RATE, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
-from epochcost.cost.program import run
+from bill_programs import run
 from epochcost.report.calculator import calculator, script
 from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report

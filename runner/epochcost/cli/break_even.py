@@ -92,14 +92,14 @@ def _question(
     vcpus: int | None,
 ) -> _Question:
     from epochcost.cost import break_even as cost
-    from epochcost.cost.owned import HOURS_PER_MONTH
+    from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 
     hardware = catalogue.machine(own.hardware)
     units = vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus)
     month = cost.monthly_owned(own, units)
     assert own.owned is not None, "monthly_owned demands it"
     if hours_per_month is None:
-        hours = HOURS_PER_MONTH * own.owned.utilisation
+        hours = HOURS_PER_CALENDAR_MONTH * own.owned.utilisation
     else:
         hours = parse_decimal(hours_per_month, "hours-per-month")
     cost.check_hours(hours)

@@ -14,15 +14,9 @@ from epochcost.cost.credit import paid_from
 from epochcost.cost.interrupted import schedule_at, schedule_of
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.owned import owned_lines
-from epochcost.cost.parts import Part, compute_part, hourly_parts
-from epochcost.cost.rented import (
-    egress_lines,
-    failure_lines,
-    hourly_lines,
-    run_lines,
-    storage_lines,
-)
+from epochcost.cost.owned import owned_lines, owned_units
+from epochcost.cost.parts import compute_part
+from epochcost.cost.rented import hourly_lines, job_lines, job_total, share_lines, share_total
 from epochcost.cost.starts import Schedule, share_of_a_start, single_start
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
@@ -77,13 +71,7 @@ def quote_scheduled(
 
     To be called inside `exact_arithmetic`; ``credit`` and errors are as of ``quote``.
     """
-    lines = (
-        *hourly_lines(hourly_parts(price), schedule, usage.machines),
-        *storage_lines(price, schedule, usage.machines),
-        *egress_lines(price, usage),
-        *run_lines(price, usage),
-        *failure_lines(price, schedule, usage.machines),
-    )
+    lines = tuple(job_lines(price, schedule, usage.machines, usage.runs, usage.egress_gb))
     given = price.credit
     left = given.amount if credit is None and given is not None else credit
     used = Decimal(0)
@@ -105,20 +93,25 @@ def share(price: Price, usage: Usage) -> Quote:
         if price.owned is not None:
             return _owned(price, usage)
         schedule = share_of_a_start(usage.duration_seconds)
-        lines = (
-            *hourly_lines(require_hourly_parts(price), schedule, usage.machines),
-            *storage_lines(price, schedule, usage.machines),
-            *egress_lines(price, usage),
-        )
+        lines = tuple(share_lines(price, schedule, usage.machines, usage.egress_gb))
         return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
 
 
-def require_hourly_parts(price: Price) -> tuple[Part, ...]:
-    """The hourly parts of which a share is charged; raises InputError where there is none."""
-    parts = hourly_parts(price)
-    if not parts:
-        raise InputError(f"{price.id}: demanded a price per hour for a share; got none")
-    return parts
+def quoted_total(price: Price, usage: Usage, *, billing: Billing | None = None) -> Decimal:
+    """The total of ``quote`` without credit, in a fraction of its time; raises as it does."""
+    if price.owned is not None or usage.egress_gb:
+        return quote(price, usage, billing=billing, credit=Decimal(0)).total
+    with exact_arithmetic():
+        schedule = schedule_of(price, usage.duration_seconds, billing or price.billing_rule)
+        return job_total(price, schedule, usage.machines, usage.runs)
+
+
+def shared_total(price: Price, usage: Usage) -> Decimal:
+    """The total of ``share``, in a fraction of its time; raises as it does."""
+    if price.owned is not None or usage.egress_gb:
+        return share(price, usage).total
+    with exact_arithmetic():
+        return share_total(price, usage.duration_seconds, usage.machines)
 
 
 def quotes_in_a_row(price: Price, usages: Iterable[Usage]) -> tuple[Quote, ...]:
@@ -157,9 +150,10 @@ def quote_at_rate(
 
 def _owned(price: Price, usage: Usage) -> Quote:
     assert price.owned is not None, "asked for an owned plan"
-    elapsed = usage.duration_seconds * usage.runs
-    whole = replace(usage, duration_seconds=elapsed, runs=1)
-    lines = owned_lines(price.owned, whole, price.id)
+    whole = replace(usage, duration_seconds=usage.duration_seconds * usage.runs, runs=1)
+    elapsed = whole.duration_seconds
+    units = usage.count * owned_units(price.owned, usage, price.id)
+    lines = owned_lines(price.owned, elapsed, units)
     return _quote_of(price, lines, elapsed)
 
 

@@ -14,8 +14,13 @@ from typing import Literal
 from epochcost.cost.bill import share
 from epochcost.cost.lines import Usage
 from epochcost.cost.money import CONTEXT, exact_arithmetic, kept
-from epochcost.cost.owned import HOURS_PER_MONTH, MONTHS_PER_YEAR, Ownership, running_per_month
-from epochcost.cost.parts import HOURS_PER_MONTH as HOURS_PER_TERM_MONTH
+from epochcost.cost.owned import (
+    HOURS_PER_CALENDAR_MONTH,
+    MONTHS_PER_YEAR,
+    Ownership,
+    running_per_month,
+)
+from epochcost.cost.parts import HOURS_PER_BILLED_MONTH
 from epochcost.errors import InputError
 from epochcost.specs.owned import Owned
 from epochcost.specs.price import Price
@@ -100,8 +105,8 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
         terms = price.commitment
         if terms is None:
             return MonthlyCost(Decimal(0), hour / speed)
-        paid = terms.upfront / terms.term_months + terms.hourly * HOURS_PER_TERM_MONTH
-        beside = hour - paid / HOURS_PER_TERM_MONTH / terms.utilisation
+        paid = terms.upfront / terms.term_months + terms.hourly * HOURS_PER_BILLED_MONTH
+        beside = hour - paid / HOURS_PER_BILLED_MONTH / terms.utilisation
         return MonthlyCost(paid / speed, max(beside, Decimal(0)) / speed)
 
 
@@ -115,7 +120,7 @@ def crossing(own: MonthlyCost, rent: MonthlyCost) -> BreakEven:
     """Where the two lines meet between no use and a whole month; equal lines: buying, always."""
     with exact_arithmetic():
         unused = own.fixed - rent.fixed
-        whole = unused + HOURS_PER_MONTH * (own.per_hour - rent.per_hour)
+        whole = unused + HOURS_PER_CALENDAR_MONTH * (own.per_hour - rent.per_hour)
         if unused <= 0 and whole <= 0:
             return BreakEven("always")
         if unused >= 0 and whole >= 0:
@@ -151,10 +156,10 @@ def payback(own: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None 
 
 def check_hours(hours: Decimal) -> None:
     """Refuse hours that no month has."""
-    if not hours.is_finite() or not 0 <= hours <= HOURS_PER_MONTH:
+    if not hours.is_finite() or not 0 <= hours <= HOURS_PER_CALENDAR_MONTH:
         raise InputError(
-            f"hours per month: demanded at least 0 and at most {plain(HOURS_PER_MONTH)}, those of "
-            f"a month; got {hours:.6g}"
+            "hours per month: demanded at least 0 and at most "
+            f"{plain(HOURS_PER_CALENDAR_MONTH)}, those of a month; got {hours:.6g}"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.tracing import square_root, where
 
 
 def young_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
@@ -29,8 +30,7 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
     sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M from s = 2 M on.
     """
     with exact_arithmetic():
-        if save_seconds >= 2 * seconds_between:
-            return +seconds_between
         share = save_seconds / (2 * seconds_between)
-        first = (2 * save_seconds * seconds_between).sqrt()
-        return first * (1 + share.sqrt() / 3 + share / 9) - save_seconds
+        first = square_root(2 * save_seconds * seconds_between)
+        higher = first * (1 + square_root(share) / 3 + share / 9) - save_seconds
+        return where(2 * seconds_between <= save_seconds, seconds_between, higher)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
+from epochcost.cost.bill import quoted_total, shared_total
 from epochcost.cost.lines import Usage
 from epochcost.cost.money import QUANTUM, exact_arithmetic
-from epochcost.cost.totals import quoted_total, shared_total
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price

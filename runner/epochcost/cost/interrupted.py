@@ -13,6 +13,7 @@ from epochcost.cost.money import kept
 from epochcost.cost.spot import SpotJob, SpotTime, expected_time, spot_job
 from epochcost.cost.spot_rounding import rounding_seconds
 from epochcost.cost.starts import Schedule, rounded, uninterrupted
+from epochcost.cost.tracing import branch, is_zero, known, largest
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
@@ -21,6 +22,7 @@ from epochcost.units import MAX_DURATION_SECONDS
 # From so many interruptions on, their sum is normal to all digits that anybody reads.
 _MANY = 400
 _BISECTIONS = 60
+_ZERO = Decimal(0)
 
 
 def schedule_of(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
@@ -29,10 +31,18 @@ def schedule_of(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     Raises InputError where a lifetime leaves no time to work, and where the job is expected to take
     more than a century.
     """
-    job = spot_job(price, used_seconds)
-    if job is None:
+    terms = price.interruptions
+    if terms is None or is_zero(terms.rate_per_hour):
         return uninterrupted(price, used_seconds, rule)
-    return _schedule(price, job, _bearable(price, expected_time(job)), rule)
+
+    def interrupted() -> Schedule:
+        job = spot_job(price, used_seconds)
+        assert job is not None, "a rate of interruptions interrupts"
+        return _schedule(price, job, _bearable(price, expected_time(job)), rule)
+
+    # A symbol of a rate may come to stand for none.
+    calm = terms.rate_per_hour <= 0
+    return branch(calm, lambda: uninterrupted(price, used_seconds, rule), interrupted)
 
 
 def schedule_at(
@@ -72,13 +82,13 @@ def _schedule(
     on_notice = job.interval is None
     saving = kept(time.saving * (restarts if on_notice else 1))
     rework = kept(time.rework)
-    again = kept(max(Decimal(0), time.starting - first) * restarts)
+    again = kept(largest(time.starting - first, _ZERO) * restarts)
     running = work + first + saving + rework + again
     shown = rounding_seconds(job, time, rule, free=pauses.interrupted_period_free)
     failures = time.starts * start.failure_probability / (1 - start.failure_probability)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
-    calm = time.interruptions == 0 and job.ends_in_time
-    billed = rounded(running, rule) if calm else kept(max(Decimal(0), running + shown))
+    calm = is_zero(time.interruptions) and known(job.ends_in_time)
+    billed = rounded(running, rule) if calm else kept(largest(running + shown, _ZERO))
     return Schedule(
         work,
         first,
@@ -93,7 +103,7 @@ def _schedule(
 
 
 def _bearable(price: Price, time: SpotTime) -> SpotTime:
-    if time.running > MAX_DURATION_SECONDS:
+    if known(time.running > MAX_DURATION_SECONDS):
         raise InputError(
             f"{price.id}: demanded interruptions that let a job end within 100 years; got a job "
             f"of {time.work:.6g} s with {time.interruptions:.6g} interruptions expected; save more "

@@ -18,7 +18,6 @@ from decimal import (
     getcontext,
     setcontext,
 )
-from functools import lru_cache
 
 from epochcost.errors import InputError
 
@@ -76,8 +75,10 @@ def exact_arithmetic() -> AbstractContextManager[None]:
 def kept(value: Decimal) -> Decimal:
     """Keep 18 decimals of a value; raises InputError on NaN, infinity and more than 1e30.
 
-    To be called inside `exact_arithmetic`.
+    To be called inside `exact_arithmetic`. A symbol is kept as it is.
     """
+    if type(value) is not Decimal:
+        return value
     try:
         if _LEAST <= value <= LARGEST:
             return value.quantize(QUANTUM)
@@ -95,12 +96,3 @@ def kept_positive(value: Decimal, name: str = "rate") -> Decimal:
     if quantity <= 0:
         raise InputError(f"{name}: demanded an amount above 0, at least 1e-18; got {value:.6g}")
     return quantity
-
-
-@lru_cache(maxsize=1024)
-def exponential(exponent: Decimal) -> Decimal:
-    """The power of e, to 60 digits; kept, as it takes a while and a plan's own powers come again.
-
-    To be called inside `exact_arithmetic`, where each call of an exponent has the same answer.
-    """
-    return exponent.exp()

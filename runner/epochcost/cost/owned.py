@@ -11,14 +11,16 @@ from decimal import Decimal
 
 from epochcost.cost.lines import Line, Usage
 from epochcost.cost.money import kept
+from epochcost.cost.tracing import is_zero
 from epochcost.errors import InputError
 from epochcost.specs.owned import Owned
 from epochcost.units import SECONDS_PER_HOUR
 
-# The Julian year of 365.25 days; a month is a twelfth. Terms of rent have months of 730 hours.
+# The Julian year of 365.25 days; a month is a twelfth. What is rented by the month has another,
+# `parts.HOURS_PER_BILLED_MONTH`, for that is how providers count.
 HOURS_PER_YEAR = 8766
 MONTHS_PER_YEAR = 12
-HOURS_PER_MONTH = Decimal("730.5")
+HOURS_PER_CALENDAR_MONTH = Decimal("730.5")
 WATTS_PER_KILOWATT = 1000
 
 
@@ -48,20 +50,18 @@ class Ownership:
 
 def running_per_month(plan: Owned) -> Decimal:
     """What an unused month costs beside the loss of value: rack, maintenance, idle energy."""
-    idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_MONTH / WATTS_PER_KILOWATT
+    idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
 
 
-def owned_lines(plan: Owned, usage: Usage, price_id: str) -> tuple[Line, ...]:
-    """Depreciation, upkeep and energy of the used time, per vCPU where the plan says so.
+def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:
+    """Depreciation, upkeep and energy of the used time of so many machines or vCPUs.
 
     At utilisation u each used hour carries 1/u - 1 idle ones. A line that the plan gives no figure
-    for is left out. Raises InputError where the plan is per vCPU and the usage does not say how
-    many there are, or is of an accelerator, whose price is not in it.
+    for is left out.
     """
-    units = usage.count * _units_per_machine(plan, usage, price_id)
-    hours = kept(usage.duration_seconds / SECONDS_PER_HOUR)
+    hours = kept(seconds / SECONDS_PER_HOUR)
     return tuple(
         Line(label, quantity * units, unit, rate, kept(quantity * rate) * units)
         for label, quantity, unit, rate in _parts(plan, hours)
@@ -80,7 +80,7 @@ def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Dec
             yield label, hours, unit, kept(yearly / (HOURS_PER_YEAR * plan.utilisation))
     idle_hours = hours * (1 / plan.utilisation - 1)
     idle_kwh = kept(idle_hours * plan.idle_watts * plan.pue / WATTS_PER_KILOWATT)
-    if idle_kwh > 0:
+    if not is_zero(idle_kwh):
         label = "idle energy, from declared power"
         yield label, idle_kwh, "kWh", plan.electricity_per_kwh
     energy_kwh = kept(hours * plan.power_watts * plan.pue / WATTS_PER_KILOWATT)
@@ -93,7 +93,12 @@ def depreciation_per_hour(plan: Owned) -> Decimal:
     return kept((plan.purchase - plan.residual) / used_hours)
 
 
-def _units_per_machine(plan: Owned, usage: Usage, price_id: str) -> int:
+def owned_units(plan: Owned, usage: Usage, price_id: str) -> int:
+    """How much of what the plan prices one machine is: its vCPUs, or one.
+
+    Raises InputError where the plan is per vCPU and the usage does not say how many there are, or
+    is of an accelerator, whose price is not in it.
+    """
     if not plan.per_vcpu:
         return 1
     if usage.accelerated:

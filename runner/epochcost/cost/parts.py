@@ -14,7 +14,7 @@ from epochcost.specs.terms import COMMITTED, COMPUTE, Commitment, Component
 from epochcost.units import SECONDS_PER_HOUR, plain
 
 # A year of 8760 hours has twelve such months; so EC2 and GCE count terms and disks.
-HOURS_PER_MONTH = 730
+HOURS_PER_BILLED_MONTH = 730
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,12 @@ class Part:
 
     def amount(self, seconds: Decimal) -> Decimal:
         """What it costs for so long; never less for longer, to the last decimal."""
-        return kept(self.rate * self.units * seconds / SECONDS_PER_HOUR)
+        return amount_at(self.rate * self.units, seconds)
+
+
+def amount_at(rate_per_hour: Decimal, seconds: Decimal) -> Decimal:
+    """What so much an hour comes to."""
+    return kept(rate_per_hour * seconds / SECONDS_PER_HOUR)
 
 
 def compute_part(rate_per_hour: Decimal) -> Part:
@@ -78,7 +83,7 @@ def _commitment_parts(terms: Commitment) -> Iterator[Part]:
     At utilisation u each used hour carries 1/u - 1 idle ones, so that it costs
     (upfront / (months x 730 h) + hourly) / u.
     """
-    by_the_hour = terms.upfront / (terms.term_months * HOURS_PER_MONTH)
+    by_the_hour = terms.upfront / (terms.term_months * HOURS_PER_BILLED_MONTH)
     paid = [
         Part(COMMITTED, label, kept_positive(rate))
         for label, rate in (("upfront, by the hour", by_the_hour), ("commitment", terms.hourly))

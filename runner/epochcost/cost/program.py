@@ -1,262 +1,203 @@
-"""A price plan's bill as a program: expressions that Python and a browser evaluate alike.
+"""A price plan's bill as a program, which a browser evaluates: the formulas of `cost.bill`, traced.
 
 A program is JSON. ``inputs`` are names with their defaults: the usage, and the plan's figures that
-a reader may change. ``values`` name expressions, evaluated when asked for; ``lines`` are the bill's
-labels with their amounts. An expression is a number, a name, or a list that begins with an operator
-(`OPERATORS`). What a plan's expressions say is in `cost.program_terms`; the other interpreter is
-the site's bill.js, and tests hold the two together and both to `cost.bill`.
+a reader may change. ``values`` name expressions that are used more than once, evaluated when asked
+for; ``lines`` are the bill's labels with their amounts. An expression is a number, a name, or a
+list that begins with an operator: ``+ - * / ^ exp expm1 sqrt ceil floor max min``, ``if`` with a
+comparison (``< <=``) and two expressions, ``sum`` with a number of terms, states by name with their
+first and next expressions, and a term, which may name the states and the number ``i``. The
+interpreter is the site's bill.js; tests hold it to another one and both to `cost.bill`.
+
+Free credit is left out: it changes who pays and not what a job costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from types import MappingProxyType
+from decimal import Decimal
 from typing import Any
 
+from epochcost.cost.interrupted import schedule_of
+from epochcost.cost.lines import Line
 from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.owned import owned_lines
+from epochcost.cost.rented import job_lines, share_lines
+from epochcost.cost.starts import share_of_a_start
+from epochcost.cost.tracing import Condition, Expression, symbol
+from epochcost.specs.owned import Owned
+from epochcost.specs.price import Price
 
 Json = Any
 FORMAT = 1
-# Below it exp(x) - 1 is x to 30 digits, and would lose the digits of CONTEXT otherwise.
-_TINY = Decimal("1e-30")
-# A browser's 3.0000000000000004 steps are 3: both interpreters take so much off before rounding up,
-# and add it before rounding down.
-_SLACK = Decimal("1e-12")
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A formula in the making: operators on it give longer ones; ``json`` is what is emitted."""
-
-    json: Json
-
-    def __add__(self, other: Term) -> Expression:
-        return _of("+", self, other)
-
-    def __radd__(self, other: Term) -> Expression:
-        return _of("+", other, self)
-
-    def __sub__(self, other: Term) -> Expression:
-        return _of("-", self, other)
-
-    def __rsub__(self, other: Term) -> Expression:
-        return _of("-", other, self)
-
-    def __mul__(self, other: Term) -> Expression:
-        return _of("*", self, other)
-
-    def __rmul__(self, other: Term) -> Expression:
-        return _of("*", other, self)
-
-    def __truediv__(self, other: Term) -> Expression:
-        return _of("/", self, other)
-
-    def __rtruediv__(self, other: Term) -> Expression:
-        return _of("/", other, self)
-
-    def __neg__(self) -> Expression:
-        return _of("-", 0, self)
-
-
-Term = Expression | Decimal | int
-
-
-def name(text: str) -> Expression:
-    """An input or a value by its name."""
-    return Expression(text)
-
-
-def exp(exponent: Term) -> Expression:
-    """Raise e to the exponent."""
-    return _of("exp", exponent)
-
-
-def grown(exponent: Term) -> Expression:
-    """exp(x) - 1, to all digits of a small x."""
-    return _of("expm1", exponent)
-
-
-def lost(exponent: Term) -> Expression:
-    """1 - exp(-x), to all digits of a small x."""
-    return -_of("expm1", _of("-", 0, exponent))
-
-
-def sqrt(square: Term) -> Expression:
-    """The square root."""
-    return _of("sqrt", square)
-
-
-def power(base: Term, exponent: Term) -> Expression:
-    """Base to a whole exponent."""
-    return _of("^", base, exponent)
-
-
-def ceiling(value: Term) -> Expression:
-    """The next whole number; what is beyond one by a binary rounding only is that one."""
-    return _of("ceil", value)
-
-
-def floor(value: Term) -> Expression:
-    """The whole number before; what lacks to one by a binary rounding only is that one."""
-    return _of("floor", value)
-
-
-def largest(*values: Term) -> Expression:
-    """The largest of the values."""
-    return _of("max", *values)
-
-
-def smallest(*values: Term) -> Expression:
-    """The smallest of the values."""
-    return _of("min", *values)
-
-
-def where(left: Term, comparison: str, right: Term, then: Term, otherwise: Term) -> Expression:
-    """``then`` where the comparison ("<", "<=", "==") holds, else ``otherwise``."""
-    return _of("if", _of(comparison, left, right), then, otherwise)
-
-
-def fold(count: Term, states: Mapping[str, tuple[Term, Term]], term: Term) -> Expression:
-    """The sum of ``term`` over `i` = 0 … count - 1, while each state goes on to its next value.
-
-    ``states`` maps a name to its first value and to the expression of the one that follows; all
-    change at once. ``term`` and the expressions may name `i` and the states.
-    """
-    table = {key: [_json(first), _json(then)] for key, (first, then) in states.items()}
-    return Expression(["sum", _json(count), table, _json(term)])
-
-
-def _of(operator: str, *operands: Term) -> Expression:
-    return Expression([operator, *(_json(operand) for operand in operands)])
-
-
-def _json(term: Term) -> Json:
-    if isinstance(term, Expression):
-        return term.json
-    value = Decimal(term)
-    return int(value) if value == value.to_integral_value() else float(value)
+RATE = "interruptions.rate_per_hour"
+_OWNED = ("purchase", "years", "utilisation", "power_watts", "pue", "electricity_per_kwh")
+_SECONDS, _COUNT, _RUNS = symbol("seconds"), symbol("count"), symbol("runs")
+# Of one run on one machine; `count` machines do each of `runs` runs.
+_USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a plan bills: inputs with defaults, named values, lines, and the time on the wall."""
+    """What a plan bills: inputs with defaults, lines of label and amount, and seconds on the wall.
+
+    Amounts and seconds are traced.
+    """
 
     price: str
     currency: str
     inputs: Mapping[str, Decimal]
-    values: Mapping[str, Expression]
-    lines: tuple[tuple[str, Expression], ...]
-    elapsed_seconds: Expression
-
-    @property
-    def json(self) -> Json:
-        """The program as it is published."""
-        return {
-            "format": FORMAT,
-            "price": self.price,
-            "currency": self.currency,
-            "inputs": {key: _json(value) for key, value in self.inputs.items()},
-            "values": {key: value.json for key, value in self.values.items()},
-            "lines": [[label, amount.json] for label, amount in self.lines],
-            "elapsed_seconds": self.elapsed_seconds.json,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """What a program says of one usage: its lines' amounts, their sum, and seconds on the wall."""
-
     lines: tuple[tuple[str, Decimal], ...]
     elapsed_seconds: Decimal
 
     @property
-    def total(self) -> Decimal:
-        """The sum of the amounts."""
-        with exact_arithmetic():
-            return sum((amount for _, amount in self.lines), Decimal(0))
+    def json(self) -> Json:
+        """The program as it is published."""
+        written = _Writer([*(amount for _, amount in self.lines), self.elapsed_seconds])
+        return {
+            "format": FORMAT,
+            "price": self.price,
+            "currency": self.currency,
+            "inputs": {key: _number(value) for key, value in self.inputs.items()},
+            "lines": [[label, written.json(amount)] for label, amount in self.lines],
+            "elapsed_seconds": written.json(self.elapsed_seconds),
+            "values": written.values,
+        }
 
 
-def run(program: Json, usage: Mapping[str, Decimal]) -> Bill:
-    """Evaluate an emitted program; ``usage`` replaces the defaults of its inputs.
+def bill_program(price: Price) -> Program:
+    """The program of a job's own bill, as ``cost.quote`` without credit.
 
-    Raises InputError where figures overflow, KeyError on a name that the program does not have.
+    Raises InputError where the plan cannot be billed at all.
     """
-    inputs = {key: Decimal(str(value)) for key, value in program["inputs"].items()}
     with exact_arithmetic():
-        names = _Names(program["values"], {**inputs, **usage})
-        lines = tuple((label, _value(amount, names)) for label, amount in program["lines"])
-        return Bill(lines, _value(program["elapsed_seconds"], names))
+        if price.owned is not None:
+            return _owned_program(price, price.owned)
+        traced, inputs = _interruptible(price)
+        egress_gb = _egress(price, inputs)
+        schedule = schedule_of(traced, _SECONDS, price.billing_rule)
+        lines = job_lines(traced, schedule, _COUNT * _RUNS, _RUNS, egress_gb)
+        return _program(price, inputs, lines, schedule.elapsed_seconds * _RUNS)
 
 
-class _Names:
-    """Named values, each evaluated when it is first asked for: a branch not taken costs nothing."""
+def share_program(price: Price) -> Program:
+    """The program of a share of a longer job's bill, as ``cost.share``.
 
-    def __init__(self, expressions: Mapping[str, Json], known: Mapping[str, Decimal]) -> None:
-        self._expressions = expressions
-        self._known = dict(known)
-
-    def __getitem__(self, key: str) -> Decimal:
-        if key not in self._known:
-            self._known[key] = _value(self._expressions[key], self)
-        return self._known[key]
-
-    def within(self, states: Mapping[str, Decimal]) -> _Names:
-        """The same names with a fold's states before them."""
-        return _Names(self._expressions, {**self._known, **states})
+    Raises InputError where the plan charges nothing by the hour.
+    """
+    with exact_arithmetic():
+        if price.owned is not None:
+            return _owned_program(price, price.owned)
+        inputs: dict[str, Decimal] = {}
+        egress_gb = _egress(price, inputs)
+        lines = share_lines(price, share_of_a_start(_SECONDS), _COUNT * _RUNS, egress_gb)
+        return _program(price, inputs, lines, _SECONDS * _RUNS)
 
 
-def _value(expression: Json, names: _Names) -> Decimal:
-    if isinstance(expression, str):
-        return names[expression]
-    if not isinstance(expression, list):
-        return Decimal(str(expression))
-    operator, *operands = expression
-    if operator == "if":
-        condition, then, otherwise = operands
-        return _value(then if _holds(condition, names) else otherwise, names)
-    if operator == "sum":
-        return _sum(operands, names)
-    return OPERATORS[operator](*(_value(operand, names) for operand in operands))
+def _interruptible(price: Price) -> tuple[Price, dict[str, Decimal]]:
+    """The plan with a symbol for the rate at which it interrupts, and the rate as an input."""
+    pauses = price.interruptions
+    if pauses is None or pauses.rate_per_hour == 0:
+        return price, {}
+    traced = pauses.model_copy(update={"rate_per_hour": symbol(RATE)})
+    return price.model_copy(update={"interruptions": traced}), {RATE: pauses.rate_per_hour}
 
 
-def _holds(condition: Json, names: _Names) -> bool:
-    comparison, left, right = condition
-    return _COMPARISONS[comparison](_value(left, names), _value(right, names))
+def _egress(price: Price, inputs: dict[str, Decimal]) -> Decimal:
+    """What leaves, an input where the plan has a price for it."""
+    if not any(part.per == "gb" for part in price.components):
+        return Decimal(0)
+    inputs["egress_gb"] = Decimal(0)
+    return symbol("egress_gb")
 
 
-def _sum(operands: Json, names: _Names) -> Decimal:
-    count, table, term = operands
-    states = {key: _value(first, names) for key, (first, _) in table.items()}
-    total = Decimal(0)
-    for index in range(int(_value(count, names))):
-        inside = names.within({**states, "i": Decimal(index)})
-        total += _value(term, inside)
-        states = {key: _value(then, inside) for key, (_, then) in table.items()}
-    return total
+def _owned_program(price: Price, plan: Owned) -> Program:
+    """Depreciation, upkeep and energy; the plan's figures are inputs under their keys."""
+    inputs = {f"owned.{field}": getattr(plan, field) for field in _OWNED}
+    traced = plan.model_copy(update={field: symbol(f"owned.{field}") for field in _OWNED})
+    units = _COUNT
+    if plan.per_vcpu:
+        inputs["vcpus"] = Decimal(1)
+        units *= symbol("vcpus")
+    elapsed = _SECONDS * _RUNS
+    return _program(price, inputs, owned_lines(traced, elapsed, units), elapsed)
 
 
-OPERATORS: Mapping[str, Callable[..., Decimal]] = MappingProxyType(
-    {
-        "+": lambda left, right: left + right,
-        "-": lambda left, right: left - right,
-        "*": lambda left, right: left * right,
-        "/": lambda left, right: left / right,
-        "^": lambda base, exponent: base**exponent,
-        "exp": lambda exponent: exponent.exp(),
-        "expm1": lambda exponent: exponent if abs(exponent) < _TINY else exponent.exp() - 1,
-        "sqrt": lambda square: square.sqrt(),
-        "ceil": lambda value: (value * (1 - _SLACK)).to_integral_value(ROUND_CEILING),
-        "floor": lambda value: (value * (1 + _SLACK)).to_integral_value(ROUND_FLOOR),
-        "max": lambda *values: max(values),
-        "min": lambda *values: min(values),
-    }
-)
-_COMPARISONS: Mapping[str, Callable[[Decimal, Decimal], bool]] = MappingProxyType(
-    {
-        "<": lambda left, right: left < right,
-        "<=": lambda left, right: left <= right,
-        "==": lambda left, right: left == right,
-    }
-)
+def _program(
+    price: Price, inputs: Mapping[str, Decimal], lines: Iterable[Line], elapsed_seconds: Decimal
+) -> Program:
+    amounts = tuple((line.label, line.amount) for line in lines)
+    return Program(price.id, price.currency, {**_USAGE, **inputs}, amounts, elapsed_seconds)
+
+
+class _Writer:
+    """Traced figures as JSON, in which a formula that occurs several times is a value by name."""
+
+    def __init__(self, figures: Iterable[Any]) -> None:
+        self.values: dict[str, Json] = {}
+        # The expression that stands for all that are alike, by structure; and for each, by id.
+        self._alike: dict[tuple[Any, ...], Expression] = {}
+        self._chosen: dict[int, Any] = {}
+        self._uses: Counter[int] = Counter()
+        self._stated: set[int] = set()
+        self._names: dict[int, str] = {}
+        # Held, so that no other expression takes the id of one that was seen.
+        self._figures = tuple(figures)
+        for figure in self._figures:
+            self._uses[id(self._shared(figure))] += 1
+
+    def json(self, figure: Any) -> Json:
+        """An expression, or the name of its value."""
+        if not isinstance(figure, Expression):
+            return _number(figure)
+        one = self._shared(figure)
+        if one.operator in {"name", "state"}:
+            return one.operands[0]
+        if id(one) not in self._names:
+            json = _listed(one.operator, [self.json(operand) for operand in one.operands])
+            if isinstance(one, Condition) or id(one) in self._stated or self._uses[id(one)] < 2:
+                return json
+            self._names[id(one)] = name = f"v{len(self.values) + 1}"
+            self.values[name] = json
+        return self._names[id(one)]
+
+    def _shared(self, figure: Any) -> Any:
+        """The first expression that is like this one, whose operands are such themselves."""
+        if not isinstance(figure, Expression):
+            return figure
+        if id(figure) not in self._chosen:
+            operands = [self._shared(operand) for operand in figure.operands]
+            key = (figure.operator, *(_key(operand) for operand in operands))
+            if key not in self._alike:
+                self._alike[key] = type(figure)(figure.operator, *operands)
+                self._note(self._alike[key])
+            self._chosen[id(figure)] = self._alike[key]
+        return self._chosen[id(figure)]
+
+    def _note(self, one: Expression) -> None:
+        """Count the uses of its operands, and tell what holds for one term of a sum only."""
+        stated = any(id(operand) in self._stated for operand in one.operands)
+        if one.operator == "state" or (stated and one.operator != "sum"):
+            self._stated.add(id(one))
+        # What is the same in all terms of a sum is used in each.
+        times = 2 if stated else 1
+        for operand in one.operands:
+            self._uses[id(operand)] += times
+
+
+def _key(operand: Any) -> Any:
+    return id(operand) if isinstance(operand, Expression) else (str(operand),)
+
+
+def _listed(operator: str, operands: list[Json]) -> Json:
+    if operator != "sum":
+        return [operator, *operands]
+    count, term, *states = operands
+    pairs = zip(states[::2], states[1::2], strict=True)
+    return ["sum", count, {f"s{number}": pair for number, pair in enumerate(pairs)}, term]
+
+
+def _number(value: Decimal | int) -> int | float:
+    number = Decimal(value)
+    return int(number) if number == number.to_integral_value() else float(number)

@@ -2,18 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
-from epochcost.cost.lines import Line, Usage
+from epochcost.cost.lines import Line
 from epochcost.cost.money import kept, kept_positive
-from epochcost.cost.parts import HOURS_PER_MONTH, Part
-from epochcost.cost.starts import Schedule
+from epochcost.cost.parts import HOURS_PER_BILLED_MONTH, Part, amount_at, hourly_parts
+from epochcost.cost.starts import Schedule, share_of_a_start
+from epochcost.cost.tracing import is_zero, largest
+from epochcost.errors import InputError
+from epochcost.specs.identity import Identity
 from epochcost.specs.price import Price
 from epochcost.units import SECONDS_PER_HOUR
 
+# Whole numbers, but as symbols.
+Count = Decimal | int
 
-def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> Iterator[Line]:
+
+def job_lines(
+    price: Price, schedule: Schedule, machines: Count, runs: Count, egress_gb: Decimal
+) -> Iterator[Line]:
+    """All lines of a job that runs by a schedule, on ``machines`` in all of its ``runs``."""
+    yield from hourly_lines(hourly_parts(price), schedule, machines)
+    yield from _storage_lines(price, schedule, machines)
+    yield from _egress_lines(price, egress_gb)
+    yield from _run_lines(price, runs)
+    yield from _failure_lines(price, schedule, machines)
+
+
+def share_lines(
+    price: Price, schedule: Schedule, machines: Count, egress_gb: Decimal
+) -> Iterator[Line]:
+    """The lines of a share of a longer job; raises InputError where nothing is by the hour."""
+    yield from hourly_lines(_required_parts(price), schedule, machines)
+    yield from _storage_lines(price, schedule, machines)
+    yield from _egress_lines(price, egress_gb)
+
+
+def job_total(price: Price, schedule: Schedule, machines: Count, runs: Count) -> Decimal:
+    """What ``job_lines`` sum to where nothing leaves, in a fraction of their time."""
+    charges = _charges(Identity(price))
+    total = charges.of_hours(schedule.billed_seconds) * machines
+    if not charges.others:
+        return total
+    stored = _storage_lines(price, schedule, machines)
+    failed = _failure_lines(price, schedule, machines)
+    return total + _sum((*stored, *_run_lines(price, runs), *failed))
+
+
+def share_total(price: Price, seconds: Decimal, machines: Count) -> Decimal:
+    """What ``share_lines`` sum to where nothing leaves; raises InputError as they do."""
+    charges = _charges(Identity(price))
+    if not charges.hourly:
+        _required_parts(price)
+    total = charges.of_hours(seconds) * machines
+    if not charges.others:
+        return total
+    return total + _sum(_storage_lines(price, share_of_a_start(seconds), machines))
+
+
+def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: Count) -> Iterator[Line]:
     """List each part for the time of work, then all for each other use of time, in order.
 
     The later amounts are what the bill of all time so far exceeds the lines before by: rounding
@@ -33,6 +83,38 @@ def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: int) -> It
         so_far, amounts = until, later
 
 
+def _required_parts(price: Price) -> tuple[Part, ...]:
+    parts = hourly_parts(price)
+    if not parts:
+        raise InputError(f"{price.id}: demanded a price per hour for a share; got none")
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Charges:
+    """What a plan charges: by the hour, one rate for each part, and whether for anything else."""
+
+    hourly: tuple[Decimal, ...]
+    others: bool
+
+    def of_hours(self, seconds: Decimal) -> Decimal:
+        """What ``hourly_lines`` sum to: all but the first are differences, so all time tells."""
+        return sum((amount_at(rate, seconds) for rate in self.hourly), Decimal(0))
+
+
+# Prices are frozen, and each bills many jobs.
+@lru_cache(maxsize=256)
+def _charges(identity: Identity[Price]) -> _Charges:
+    price = identity.value
+    hourly = tuple(part.rate * part.units for part in hourly_parts(price))
+    otherwise = any(part.per != "hour" and part.amount is not None for part in price.components)
+    return _Charges(hourly, otherwise or price.start.failure_charge > 0)
+
+
+def _sum(lines: Iterable[Line]) -> Decimal:
+    return sum((line.amount for line in lines), Decimal(0))
+
+
 def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
     """What follows the work, each with the time billed until then; free time takes some back."""
     so_far = schedule.used_seconds
@@ -42,48 +124,49 @@ def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
         ("compute, rework expected", schedule.rework_seconds),
         ("compute, restarts expected", schedule.restarting_seconds),
     ):
-        if seconds:
+        if not is_zero(seconds):
             so_far += seconds
             yield label, so_far
-    if schedule.billed_seconds != so_far:
-        unused = schedule.billed_seconds > so_far
-        label = "compute, billed but unused" if unused else "interrupted periods, free"
-        yield label, schedule.billed_seconds
+    if is_zero(schedule.billed_seconds - so_far):
+        return
+    most = largest(schedule.billed_seconds, so_far)
+    if not is_zero(most - so_far):
+        yield "compute, billed but unused", most
+    if not is_zero(schedule.billed_seconds - most):
+        yield "interrupted periods, free", schedule.billed_seconds
 
 
-def storage_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:
+def _storage_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
     """What is kept by the gigabyte-month, for all the time on the wall."""
     for part in price.components:
         if part.per == "gb-month" and part.amount is not None:
-            months = schedule.elapsed_seconds / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
+            months = schedule.elapsed_seconds / (HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
             quantity = kept(part.count * months)
             yield _line(part.label, quantity, "GB-month", part.amount, machines)
 
 
-def egress_lines(price: Price, usage: Usage) -> Iterator[Line]:
+def _egress_lines(price: Price, egress_gb: Decimal) -> Iterator[Line]:
     """What is moved by the gigabyte."""
     for part in price.components:
-        if part.per == "gb" and part.amount is not None and usage.egress_gb > 0:
-            yield _line(part.label, usage.egress_gb, "GB", part.amount)
+        if part.per == "gb" and part.amount is not None and not is_zero(egress_gb):
+            yield _line(part.label, egress_gb, "GB", part.amount)
 
 
-def run_lines(price: Price, usage: Usage) -> Iterator[Line]:
+def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
     """What is charged for each run, whatever it lasts."""
     for part in price.components:
         if part.per == "run" and part.amount is not None:
-            yield _line(
-                part.label, kept_positive(part.count, "count"), "run", part.amount, usage.runs
-            )
+            yield _line(part.label, kept_positive(part.count, "count"), "run", part.amount, runs)
 
 
-def failure_lines(price: Price, schedule: Schedule, machines: int) -> Iterator[Line]:
+def _failure_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
     """The expected charge of starts that fail."""
-    if schedule.failures > 0 and price.start.failure_charge > 0:
+    if not is_zero(schedule.failures) and price.start.failure_charge > 0:
         charge = price.start.failure_charge
         yield _line("failed starts, expected", schedule.failures, "start", charge, machines)
 
 
-def _line(label: str, quantity: Decimal, unit: str, rate: Decimal, times: int = 1) -> Line:
+def _line(label: str, quantity: Decimal, unit: str, rate: Decimal, times: Count = 1) -> Line:
     rate = kept_positive(rate)
     return Line(label, quantity * times, unit, rate, kept(quantity * rate) * times)
 

@@ -9,17 +9,31 @@ jobs out at random, as the second way to every figure here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 
 from epochcost.cost.checkpoints import daly_interval_seconds
-from epochcost.cost.money import exponential, kept
+from epochcost.cost.money import kept
+from epochcost.cost.tracing import (
+    branch,
+    ceiling,
+    exponential,
+    floor,
+    grown,
+    indexed_powers,
+    is_zero,
+    known,
+    largest,
+    lost,
+    nearest,
+    smallest,
+    where,
+)
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Interruptions
 from epochcost.units import SECONDS_PER_HOUR
 
-# Below it 1 - exp(-x) is x to 30 digits, and would lose the digits of CONTEXT otherwise.
-_TINY = Decimal("1e-30")
+_ZERO, _ONE = Decimal(0), Decimal(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +58,8 @@ class SpotJob:
     def segments(self) -> Decimal:
         """How many stretches of work there are, each but the last with a save at its end."""
         if self.interval is None:
-            return Decimal(1)
-        return max(Decimal(1), (self.work / self.interval).to_integral_value(ROUND_CEILING))
+            return _ONE
+        return largest(ceiling(self.work / self.interval), _ONE)
 
     @property
     def undisturbed(self) -> Decimal:
@@ -53,22 +67,31 @@ class SpotJob:
         return self.first_start + self.work + (self.segments - 1) * self.save
 
     @property
+    def longest_restart(self) -> Decimal:
+        """The time from a restart to the job's end where nothing is saved yet."""
+        return self.later_start + self.work + (self.segments - 1) * self.save
+
+    @property
     def ends_in_time(self) -> bool:
         """Whether the lifetime cannot end the job, even if it is interrupted at once."""
-        longest = self.undisturbed - self.first_start + self.later_start
-        return self.lifetime is None or longest <= self.lifetime
+        return self.lifetime is None or self.longest_restart <= self.lifetime
 
     @property
     def longest(self) -> Decimal:
         """The longest that one start lasts: to the job's end, or to the last save that fits."""
-        if self.ends_in_time or self.lifetime is None:
+        lifetime = self.lifetime
+        if lifetime is None:
             return self.undisturbed
+        return branch(
+            self.ends_in_time, lambda: self.undisturbed, lambda: self._last_save_within(lifetime)
+        )
+
+    def _last_save_within(self, lifetime: Decimal) -> Decimal:
         if self.interval is None:
-            return self.lifetime
-        stretch = self.interval + self.save
+            return lifetime
+        stretch, room = self.interval + self.save, lifetime - self.later_start
         # Kept: where the interval divides the lifetime, a last digit must not change its stretches.
-        stretches = kept((self.lifetime - self.later_start) / stretch)
-        return kept(self.later_start + stretches.to_integral_value(ROUND_FLOOR) * stretch)
+        return kept(lifetime - (room - floor(kept(room / stretch)) * stretch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +123,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
     work between a start and a save.
     """
     terms = price.interruptions
-    if terms is None or terms.rate_per_hour == 0:
+    if terms is None or is_zero(terms.rate_per_hour):
         return None
     rate = terms.rate_per_hour / SECONDS_PER_HOUR
     first = price.start.seconds if price.start.billed else Decimal(0)
@@ -114,7 +137,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
         interval,
         price.maximum_lifetime_seconds,
     )
-    return job if job.ends_in_time else _within_lifetime(job, price, terms)
+    return job if known(job.ends_in_time) else _within_lifetime(job, price, terms)
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
@@ -137,14 +160,15 @@ def _within_lifetime(job: SpotJob, price: Price, terms: Interruptions) -> SpotJo
             f"{price.id}: demanded a maximum_lifetime_seconds longer than a start, a restart and "
             f"a checkpoint, {job.later_start + job.save} s; got {job.lifetime} s"
         )
-    if job.interval is None:
+    interval = job.interval
+    if interval is None:
         return job
-    stretches = room / (job.interval + job.save)
-    if terms.checkpoint_interval_seconds is not None and stretches >= 1:
-        return job
-    fitting = max(Decimal(1), stretches.to_integral_value(ROUND_CEILING))
-    interval = room / fitting - job.save
-    return replace(job, interval=interval if interval > 0 else job.interval)
+    stretches = room / (interval + job.save)
+    shorter = room / largest(ceiling(stretches), _ONE) - job.save
+    fitting = where(shorter > 0, shorter, interval)
+    if terms.checkpoint_interval_seconds is not None:
+        fitting = where(stretches >= 1, interval, fitting)
+    return replace(job, interval=where(job.ends_in_time, interval, fitting))
 
 
 def expected_time(job: SpotJob) -> SpotTime:
@@ -157,30 +181,29 @@ def expected_time(job: SpotJob) -> SpotTime:
     are the interruptions. With a lifetime it is the long-run mean of running time for work saved
     (renewal-reward theorem), exact but for less than one start at the beginning and at the end.
     """
-    if not job.ends_in_time:
-        return _time_of_lives(job)
-    return _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
+    calm = _time_saved_on_notice if job.interval is None else _time_of_stretches
+    return branch(job.ends_in_time, lambda: calm(job), lambda: _time_of_lives(job))
 
 
 def _time_of_stretches(job: SpotJob) -> SpotTime:
     assert job.interval is not None, "a job in stretches has an interval"
     rate, saves = job.rate, job.segments - 1
     last = job.work - saves * job.interval
-    stretches = saves * _grown(rate * (job.interval + job.save)) + _grown(rate * last)
-    begun = _lost(rate * job.first_start)
+    stretches = saves * grown(rate * (job.interval + job.save)) + grown(rate * last)
+    begun = lost(rate * job.first_start)
     running = exponential(rate * job.later_start) * (stretches + begun) / rate
-    starting = running * _lost(rate * job.later_start) + begun / rate
+    starting = running * lost(rate * job.later_start) + begun / rate
     saving = saves * job.save
     rework = running - job.work - saving - starting
-    return SpotTime(running, job.work, saving, starting, max(rework, Decimal(0)), rate * running)
+    return SpotTime(running, job.work, saving, starting, largest(rework, _ZERO), rate * running)
 
 
 def _time_saved_on_notice(job: SpotJob) -> SpotTime:
     """Every interruption of work costs a save and what it takes to go on, and no work."""
     rate = job.rate
-    begun = _lost(rate * job.first_start) / rate
+    begun = lost(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
-    starting = noticed * _lost(rate * job.later_start) / rate + begun
+    starting = noticed * lost(rate * job.later_start) / rate + begun
     saving = rate * job.work * job.save
     running = job.work + saving + starting
     return SpotTime(running, job.work, saving, starting, Decimal(0), noticed)
@@ -205,16 +228,14 @@ def _time_of_lives(job: SpotJob) -> SpotTime:
     assert job.lifetime is not None, "a job of several lives has a lifetime"
     life = _life_on_notice(job) if job.interval is None else _life_of_stretches(job, job.interval)
     rate, lives = job.rate, job.work / life.saved
-    starts = max(Decimal(1), lives + life.excess / life.saved)
-    begun = _lost(rate * job.later_start) / rate
-    starting = (starts - 1) * begun + _lost(rate * job.first_start) / rate
-    saving = max(Decimal(0), lives * life.saving - job.save)
-    rework = max(Decimal(0), lives * life.worked - job.work)
+    starts = largest(lives + life.excess / life.saved, _ONE)
+    begun = lost(rate * job.later_start) / rate
+    starting = (starts - 1) * begun + lost(rate * job.first_start) / rate
+    saving = largest(lives * life.saving - job.save, _ZERO)
+    rework = largest(lives * life.worked - job.work, _ZERO)
     running = job.work + saving + starting + rework
-    interruptions = rate * running
-    if job.interval is None:
-        interruptions -= rate * saving
-    interruptions = min(interruptions, starts - 1)
+    endangered = running - saving if job.interval is None else running
+    interruptions = smallest(rate * endangered, starts - 1)
     forced = starts - 1 - interruptions
     return SpotTime(running, job.work, saving, starting, rework, interruptions, forced)
 
@@ -227,7 +248,7 @@ def _life_on_notice(job: SpotJob) -> _Life:
     assert job.lifetime is not None, "a life has a lifetime"
     rate, reached = job.rate, exponential(-job.rate * job.later_start)
     longest = job.lifetime - job.later_start - job.save
-    mean = _lost(rate * longest) / rate
+    mean = lost(rate * longest) / rate
     half_square = mean / rate - longest * exponential(-rate * longest) / rate
     worked = reached * mean
     return _Life(worked, half_square / mean, reached * job.save, worked)
@@ -240,21 +261,10 @@ def _life_of_stretches(job: SpotJob, interval: Decimal) -> _Life:
     """
     rate, stretch = job.rate, interval + job.save
     reached, stays = exponential(-rate * job.later_start), exponential(-rate * stretch)
-    most = ((job.longest - job.later_start) / stretch).to_integral_value()
-    through, gone = stays**most, _lost(rate * stretch)
-    mean = reached * stays * (1 - through) / gone
-    half_pairs = reached * stays * (stays - most * through + (most - 1) * through * stays)
-    half_pairs /= gone**2
+    most = nearest((job.longest - job.later_start) / stretch)
+    ended, gone = lost(most * rate * stretch), lost(rate * stretch)
+    mean = reached * stays * ended / gone
+    half_pairs = reached * indexed_powers(most, stays, gone)
     saving = mean * job.save
-    worked = reached * (1 - through) / rate - saving
+    worked = reached * ended / rate - saving
     return _Life(mean * interval, half_pairs / mean * interval, saving, worked)
-
-
-def _lost(exponent: Decimal) -> Decimal:
-    """1 - exp(-x): the chance to be interrupted."""
-    return exponent if exponent < _TINY else 1 - exponential(-exponent)
-
-
-def _grown(exponent: Decimal) -> Decimal:
-    """exp(x) - 1."""
-    return exponent if exponent < _TINY else exponential(exponent) - 1

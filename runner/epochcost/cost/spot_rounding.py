@@ -5,17 +5,26 @@ To be called inside `exact_arithmetic`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from decimal import ROUND_FLOOR, Decimal
-from itertools import islice
+from decimal import Decimal
 
-from epochcost.cost.money import exponential, kept
+from epochcost.cost.money import kept
 from epochcost.cost.spot import SpotJob, SpotTime
 from epochcost.cost.starts import rounded
+from epochcost.cost.tracing import (
+    branch,
+    exponential,
+    floor,
+    fold,
+    grown,
+    is_zero,
+    lost,
+    smallest,
+)
 from epochcost.specs.billing import Billing
 
 # Where the last start begins further from the end, its end is anywhere in a step.
-_LAST_STRETCHES = 200
+_LAST_STRETCHES = Decimal(200)
+_ZERO = Decimal(0)
 
 
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool) -> Decimal:
@@ -26,9 +35,9 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool)
     down to whole steps. The last start is rounded as each that may be the last is.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
-        return Decimal(0)
+        return _ZERO
     added = time.interruptions * _added_to_interrupted(job.rate, job.longest, rule, free=free)
-    if time.forced > 0:
+    if not is_zero(time.forced):
         added += time.forced * (rounded(job.longest, rule) - job.longest)
     return added + _added_to_last(job, rule)
 
@@ -41,49 +50,61 @@ def _added_to_last(job: SpotJob, rule: Billing) -> Decimal:
     that begin earlier than `_LAST_STRETCHES` from the end, or anywhere, half a step is added.
     """
     half = rule.increment_seconds / 2
-    if not job.ends_in_time:
-        return half
-    calm = exponential(-job.rate * job.undisturbed)
-    added = calm * (rounded(job.undisturbed, rule) - job.undisturbed)
+
+    def of_one_life() -> Decimal:
+        at_first = job.undisturbed
+        calm, added = exponential(-job.rate * at_first), rounded(at_first, rule) - at_first
+        later = lost(job.rate * at_first) * half
+        return calm * added + later + _added_beyond_half(job, rule, half)
+
+    return branch(job.ends_in_time, of_one_life, lambda: half)
+
+
+def _added_beyond_half(job: SpotJob, rule: Billing, half: Decimal) -> Decimal:
+    """What later starts add beyond half a step, by the stretch in which the last begins.
+
+    The last stretch comes first. ``begun`` are the interruptions expected there, ``left_alone`` is
+    the chance of none from there to the end. Those while the first start begins are added by
+    themselves: they are of the stretch that is the furthest from the end.
+    """
     if job.interval is None:
-        return added + (1 - calm) * half
-    left = 1 - calm
-    for chance, length in islice(_last_starts(job), _LAST_STRETCHES):
+        return _ZERO
+    stretch, rate = job.interval + job.save, job.rate
+    tail = job.work - (job.segments - 1) * job.interval
+    again, through = exponential(rate * job.later_start), exponential(-rate * stretch)
+    each = again * grown(rate * stretch)
+
+    def added(length: Decimal) -> Decimal:
         # A length of exactly whole steps must not be one step more by its last digit.
-        added += chance * (rounded(kept(length), rule) - length)
-        left -= chance
-    return added + max(Decimal(0), left) * half
+        return rounded(kept(length), rule) - length - half
 
+    def step(
+        _: Decimal, begun: Decimal, length: Decimal, left_alone: Decimal
+    ) -> tuple[Decimal, tuple[Decimal, ...]]:
+        following = each, length + stretch, left_alone * through
+        return begun * left_alone * added(length), following
 
-def _last_starts(job: SpotJob) -> Iterator[tuple[Decimal, Decimal]]:
-    """The chance that the last start begins in each stretch, the last first, and how long it is."""
-    assert job.interval is not None, "a job in stretches has an interval"
-    stretches, stretch = int(job.segments), job.interval + job.save
-    tail = job.work - (stretches - 1) * job.interval
-    again = exponential(job.rate * job.later_start)
-    interruptions, length = again * (exponential(job.rate * tail) - 1), job.later_start + tail
-    uninterrupted, through = exponential(-job.rate * length), exponential(-job.rate * stretch)
-    each = again * (1 / through - 1)
-    for number in range(stretches):
-        if number == stretches - 1:
-            interruptions += again * (1 - exponential(-job.rate * job.first_start))
-        yield interruptions * uninterrupted, length
-        interruptions, length, uninterrupted = each, length + stretch, uninterrupted * through
+    def from_the_start() -> Decimal:
+        length = job.longest_restart
+        return again * lost(rate * job.first_start) * exponential(-rate * length) * added(length)
+
+    start = job.later_start + tail
+    first = again * grown(rate * tail), start, exponential(-rate * start)
+    beyond = fold(smallest(job.segments, _LAST_STRETCHES), first, step)
+    return beyond + branch(job.segments <= _LAST_STRETCHES, from_the_start, lambda: _ZERO)
 
 
 def _added_to_interrupted(rate: Decimal, longest: Decimal, rule: Billing, *, free: bool) -> Decimal:
     """The mean of what is billed beyond an exponential time, given that it is below ``longest``."""
     step, minimum = rule.increment_seconds, rule.minimum_seconds
-    chance = 1 - exponential(-rate * longest)
-    if chance == 0:
-        return Decimal(0)
+    chance = lost(rate * longest)
     length = _mean_part(rate, longest, Decimal(0))
     billed = _mean_part(rate, longest, step)
     if free:
         billed -= step * chance
-    else:
-        short = min(minimum, longest)
-        billed += minimum * (1 - exponential(-rate * short)) - _mean_part(rate, short, step)
+    elif minimum:
+        short = smallest(minimum, longest)
+        billed += minimum * lost(rate * short) - _mean_part(rate, short, step)
     return (billed - length) / chance
 
 
@@ -95,8 +116,8 @@ def _mean_part(rate: Decimal, end: Decimal, step: Decimal) -> Decimal:
     """
     left = exponential(-rate * end)
     if step == 0:
-        return (1 - left) / rate - end * left
-    whole = (end / step).to_integral_value(ROUND_FLOOR)
-    through, one = exponential(-rate * whole * step), exponential(-rate * step)
-    full = (1 - through) / (1 - one) - whole * through
+        return lost(rate * end) / rate - end * left
+    whole = floor(end / step)
+    through = exponential(-rate * whole * step)
+    full = lost(rate * whole * step) / lost(rate * step) - whole * through
     return step * (full + (whole + 1) * (through - left))

@@ -6,15 +6,15 @@ Uninterrupted here: what a provider that takes machines back does to a job is in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.tracing import branch, ceiling, steps_begun, where
 from epochcost.errors import InputError
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Interruptions
 
-_NO_PAUSES = Interruptions(rate_per_hour=Decimal(0))
+_ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +70,21 @@ def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedul
     lifetime leaves no time to work.
     """
     start, startup = price.start, kept(price.start.seconds)
-    pauses = price.interruptions or _NO_PAUSES
-    restart, save = kept(pauses.restart_seconds), kept(pauses.checkpoint_seconds)
-    billed_startup = startup if start.billed else Decimal(0)
-    more, last = Decimal(0), billed_startup + used_seconds
-    billed = rounded(last, rule)
-    if price.maximum_lifetime_seconds is not None and last > price.maximum_lifetime_seconds:
+    pauses, restart, save = price.interruptions, _ZERO, _ZERO
+    if pauses is not None:
+        restart, save = kept(pauses.restart_seconds), kept(pauses.checkpoint_seconds)
+    billed_startup = startup if start.billed else _ZERO
+    alone = billed_startup + used_seconds
+    more, billed = _ZERO, rounded(alone, rule)
+    if price.maximum_lifetime_seconds is not None:
         lifetime = kept(price.maximum_lifetime_seconds)
-        room = lifetime - billed_startup - restart - save
-        if room <= 0:
-            raise InputError(
-                f"{price.id}: demanded a maximum_lifetime_seconds longer than a start, a restart "
-                f"and a checkpoint, {lifetime - room} s; got {lifetime} s"
-            )
-        further = used_seconds - (lifetime - billed_startup)
-        more = (further / room).to_integral_value(ROUND_CEILING)
-        last = lifetime + further - more * room
-        billed = more * rounded(lifetime, rule) + rounded(last, rule)
+        more, billed = branch(
+            alone > lifetime,
+            lambda: _further_starts(
+                price.id, alone, lifetime, billed_startup + restart + save, rule
+            ),
+            lambda: (more, billed),
+        )
     starts = 1 + more
     failures = kept(starts * start.failure_probability / (1 - start.failure_probability))
     return Schedule(
@@ -100,11 +98,27 @@ def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedul
     )
 
 
+def _further_starts(
+    price_id: str, alone: Decimal, lifetime: Decimal, pause: Decimal, rule: Billing
+) -> tuple[Decimal, Decimal]:
+    """How many starts follow the first, each with a pause, and the billed seconds of all.
+
+    ``alone`` is how long the first would have to be for all work.
+    """
+    room = lifetime - pause
+    if room <= 0:
+        raise InputError(
+            f"{price_id}: demanded a maximum_lifetime_seconds longer than a start, a restart "
+            f"and a checkpoint, {pause} s; got {lifetime} s"
+        )
+    further = alone - lifetime
+    more = ceiling(further / room)
+    last = lifetime + further - more * room
+    return more, more * rounded(lifetime, rule) + rounded(last, rule)
+
+
 def rounded(used_seconds: Decimal, rule: Billing) -> Decimal:
     """As ``billed_seconds``, inside `exact_arithmetic`."""
-    if used_seconds <= rule.minimum_seconds:
-        return rule.minimum_seconds
-    if rule.increment_seconds == 0:
-        return used_seconds
-    steps, rest = divmod(used_seconds, rule.increment_seconds)
-    return (steps + (rest > 0)) * rule.increment_seconds
+    step, least = rule.increment_seconds, rule.minimum_seconds
+    whole = steps_begun(used_seconds, step) * step if step else used_seconds
+    return where(used_seconds <= least, least, whole) if least else whole

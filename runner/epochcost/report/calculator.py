@@ -12,8 +12,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
-from epochcost.cost.program import Program
-from epochcost.cost.program_terms import bill_program, share_program
+from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line
 from epochcost.report.rows import Goal, Row

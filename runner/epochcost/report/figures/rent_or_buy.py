@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.break_even import BreakEven, MonthlyCost, Payback, Rent
-from epochcost.cost.owned import HOURS_PER_MONTH
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
 from epochcost.report.escape import one_line
@@ -18,7 +18,7 @@ from epochcost.specs.price import Price
 # More lines than that are told apart by nobody: there are eight colours, one is the owned line's.
 _MOST_LINES = 7
 # The hours that the table lists beside the crossing.
-_HOURS = (*map(Decimal, range(0, 701, 100)), HOURS_PER_MONTH)
+_HOURS = (*map(Decimal, range(0, 701, 100)), HOURS_PER_CALENDAR_MONTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ def rent_or_buy(own: Price, month: MonthlyCost, substitutes: Sequence[Substitute
     """Cost of a month by hours of use, of the cheapest substitutes; None without any."""
     if not substitutes:
         return None
-    drawn = sorted(substitutes, key=lambda one: one.month.at(HOURS_PER_MONTH))[:_MOST_LINES]
+    whole = HOURS_PER_CALENDAR_MONTH
+    drawn = sorted(substitutes, key=lambda one: one.month.at(whole))[:_MOST_LINES]
     bought = one_line(f"{own.hardware}, bought")
     lines = (
         _line(bought, month, bought=True),
@@ -51,7 +52,7 @@ def rent_or_buy(own: Price, month: MonthlyCost, substitutes: Sequence[Substitute
         id=f"rent-or-buy-{own.id}",
         title="Cost of a month, by hours of use",
         description=_description(drawn, len(substitutes) - len(drawn)),
-        chart=RentOrBuy(symbol(own.currency), float(HOURS_PER_MONTH), lines, crossings),
+        chart=RentOrBuy(symbol(own.currency), float(HOURS_PER_CALENDAR_MONTH), lines, crossings),
         table=_table(own.currency, bought, month, drawn),
     )
 
@@ -65,7 +66,7 @@ def _description(drawn: Sequence[Substitute], left: int) -> str:
 
 
 def _line(plan: str, month: MonthlyCost, *, bought: bool) -> MonthLine:
-    unused, whole = (float(month.at(hours)) for hours in (Decimal(0), HOURS_PER_MONTH))
+    unused, whole = (float(month.at(hours)) for hours in (Decimal(0), HOURS_PER_CALENDAR_MONTH))
     return MonthLine(plan, "bought" if bought else "rented", unused, whole)
 
 

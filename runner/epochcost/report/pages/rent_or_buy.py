@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from epochcost.cost.break_even import break_even, monthly_owned, monthly_rented, payback
 from epochcost.cost.buying_words import buying_words, payback_words
-from epochcost.cost.owned import HOURS_PER_MONTH
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.cost.substitutes import Substitutes
 from epochcost.report.charts.figure import Figure
 from epochcost.report.escape import one_line
@@ -70,7 +70,7 @@ def _comparison(report: Report, own: Price) -> Comparison:
     """The answers, cheapest first at the hours of use that the owned plan assumes."""
     assert own.owned is not None, "asked for an owned plan"
     hardware, month = report.catalogue.machine(own.hardware), monthly_owned(own)
-    hours = HOURS_PER_MONTH * own.owned.utilisation
+    hours = HOURS_PER_CALENDAR_MONTH * own.owned.utilisation
     found = sorted(_substitutes(report, own, hours), key=lambda one: one.month.at(hours))
     return Comparison(
         own,

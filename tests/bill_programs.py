@@ -1,0 +1,115 @@
+"""Programs of bills evaluated in Python, between the browser's interpreter and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from types import MappingProxyType
+from typing import Any
+
+from epochcost.cost.money import exact_arithmetic
+
+Json = Any
+# Below it exp(x) - 1 is x to 30 digits, and would lose the digits of CONTEXT otherwise.
+_TINY = Decimal("1e-30")
+# A browser's 3.0000000000000004 steps are 3: both interpreters take so much off before rounding up,
+# and add it before rounding down.
+_SLACK = Decimal("1e-12")
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a program says of one usage: its lines' amounts, their sum, and seconds on the wall."""
+
+    lines: tuple[tuple[str, Decimal], ...]
+    elapsed_seconds: Decimal
+
+    @property
+    def total(self) -> Decimal:
+        """The sum of the amounts."""
+        with exact_arithmetic():
+            return sum((amount for _, amount in self.lines), Decimal(0))
+
+
+def run(program: Json, usage: Mapping[str, Decimal]) -> Bill:
+    """Evaluate an emitted program; ``usage`` replaces the defaults of its inputs.
+
+    Raises InputError where figures overflow, KeyError on a name that the program does not have.
+    """
+    inputs = {key: Decimal(str(value)) for key, value in program["inputs"].items()}
+    with exact_arithmetic():
+        names = _Names(program["values"], {**inputs, **usage})
+        lines = tuple((label, _value(amount, names)) for label, amount in program["lines"])
+        return Bill(lines, _value(program["elapsed_seconds"], names))
+
+
+class _Names:
+    """Named values, each evaluated when it is first asked for: a branch not taken costs nothing."""
+
+    def __init__(self, expressions: Mapping[str, Json], known: Mapping[str, Decimal]) -> None:
+        self._expressions = expressions
+        self._known = dict(known)
+
+    def __getitem__(self, key: str) -> Decimal:
+        if key not in self._known:
+            self._known[key] = _value(self._expressions[key], self)
+        return self._known[key]
+
+    def within(self, states: Mapping[str, Decimal]) -> _Names:
+        """The same names with a fold's states before them."""
+        return _Names(self._expressions, {**self._known, **states})
+
+
+def _value(expression: Json, names: _Names) -> Decimal:
+    if isinstance(expression, str):
+        return names[expression]
+    if not isinstance(expression, list):
+        return Decimal(str(expression))
+    operator, *operands = expression
+    if operator == "if":
+        condition, then, otherwise = operands
+        return _value(then if _holds(condition, names) else otherwise, names)
+    if operator == "sum":
+        return _sum(operands, names)
+    return OPERATORS[operator](*(_value(operand, names) for operand in operands))
+
+
+def _holds(condition: Json, names: _Names) -> bool:
+    comparison, left, right = condition
+    return _COMPARISONS[comparison](_value(left, names), _value(right, names))
+
+
+def _sum(operands: Json, names: _Names) -> Decimal:
+    count, table, term = operands
+    states = {key: _value(first, names) for key, (first, _) in table.items()}
+    total = Decimal(0)
+    for index in range(int(_value(count, names))):
+        inside = names.within({**states, "i": Decimal(index)})
+        total += _value(term, inside)
+        states = {key: _value(then, inside) for key, (_, then) in table.items()}
+    return total
+
+
+OPERATORS: Mapping[str, Callable[..., Decimal]] = MappingProxyType(
+    {
+        "+": lambda left, right: left + right,
+        "-": lambda left, right: left - right,
+        "*": lambda left, right: left * right,
+        "/": lambda left, right: left / right,
+        "^": lambda base, exponent: base**exponent,
+        "exp": lambda exponent: exponent.exp(),
+        "expm1": lambda exponent: exponent if abs(exponent) < _TINY else exponent.exp() - 1,
+        "sqrt": lambda square: square.sqrt(),
+        "ceil": lambda value: (value * (1 - _SLACK)).to_integral_value(ROUND_CEILING),
+        "floor": lambda value: (value * (1 + _SLACK)).to_integral_value(ROUND_FLOOR),
+        "max": lambda *values: max(values),
+        "min": lambda *values: min(values),
+    }
+)
+_COMPARISONS: Mapping[str, Callable[[Decimal, Decimal], bool]] = MappingProxyType(
+    {
+        "<": lambda left, right: left < right,
+        "<=": lambda left, right: left <= right,
+    }
+)

@@ -1,0 +1,106 @@
+"""Formulas say the same of numbers and of symbols that numbers are put in for later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bill_programs import run
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.program import Program
+from epochcost.cost.starts import Schedule
+from epochcost.cost.tracing import (
+    branch,
+    ceiling,
+    exponential,
+    floor,
+    fold,
+    grown,
+    indexed_powers,
+    is_zero,
+    known,
+    largest,
+    lost,
+    nearest,
+    smallest,
+    square_root,
+    steps_begun,
+    symbol,
+    where,
+)
+
+ZERO, HALF = Decimal(0), Decimal("0.5")
+
+
+def published(traced: Decimal) -> dict[str, object]:
+    """The program of one line."""
+    program = Program("one", "USD", {"x": Decimal(1)}, (("line", traced),), ZERO)
+    emitted: dict[str, object] = json.loads(json.dumps(program.json, allow_nan=False))
+    return emitted
+
+
+def chosen(x: Decimal) -> Decimal:
+    """A record by a branch, one of its fields by a choice."""
+
+    def short() -> Schedule:
+        return Schedule(x, ZERO, x * 2, x)
+
+    def long() -> Schedule:
+        return Schedule(x, ZERO, where(x > 50, x - 50, x), x + 1)
+
+    schedule = branch(x <= 10, short, long)
+    return schedule.billed_seconds + schedule.elapsed_seconds
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x: (1 - x / 3) * 2 - (-x) + 0 * x,
+        lambda x: exponential(-x) + grown(x / 100) + lost(x) + square_root(x),
+        lambda x: ceiling(x) + floor(x) + nearest(x + Decimal("1e-9")) + steps_begun(x, HALF),
+        lambda x: largest(x, Decimal(40)) + smallest(x, Decimal(7)) + largest(x, x),
+        lambda x: where(x < 20, x, Decimal(3)) + where(x >= 60, Decimal(5), x * x),
+        chosen,
+        lambda x: fold(ceiling(x), (x, HALF), lambda i, a, b: (a * b + i, (a + x / 2, b * HALF))),
+        lambda x: indexed_powers(ceiling(x), 1 / (x + 1), x / (x + 1)),
+    ],
+)
+@given(x=st.integers(1, 8_000).map(lambda number: Decimal(number) / 100 + Decimal("1e-3")))
+def test_a_traced_formula_is_the_formula(formula: Callable[[Decimal], Decimal], x: Decimal) -> None:
+    """Evaluated from what is published it gives what it gives of the number itself."""
+    with exact_arithmetic():
+        meant = formula(x)
+        program = published(formula(symbol("x")))
+    said = run(program, {"x": x}).total
+    assert abs(said - meant) <= Decimal("1e-12") * max(abs(meant), Decimal(1))
+
+
+def test_a_formula_may_not_ask_for_what_only_a_number_knows() -> None:
+    """A branch that was taken silently would be published for all numbers."""
+    x = symbol("x")
+    with pytest.raises(TypeError, match="demanded a `where`"):
+        max(x, ZERO)
+    with pytest.raises(TypeError, match="demanded a `where`"):
+        bool(x)
+    assert not known(x > 3)
+    assert known(Decimal(4) > 3)
+    assert not is_zero(x)
+    assert is_zero(x * 0)
+    assert is_zero(x - x)
+
+
+def test_what_occurs_often_is_published_once() -> None:
+    """By name, but for what is another in every term of a sum."""
+    x = symbol("x")
+    again = exponential(x / 3)
+    total = fold(ceiling(x), (x,), lambda i, state: ((state + i) * (state + i), (state * again,)))
+    program = published(total + again + exponential(symbol("x") / 3))
+    values = program["values"]
+    assert isinstance(values, dict)
+    assert [value[0] for value in values.values()] == ["ceil", "exp"]
+    assert json.dumps(program).count("exp") == 1
