@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tiny_project import write_tiny_project
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
 QUOTE = (PROGRAM, "quote", "--rate", "0.9", "--billing", "whole-hour", "--duration", "428s")
 
@@ -51,3 +53,99 @@ def test_a_narrow_terminal_loses_no_cell() -> None:
     done = subprocess.run(QUOTE, env=narrow, capture_output=True, text=True, check=False)
     assert "compute, billed but unused" in done.stdout
     assert "$0.90 per hour" in done.stdout
+
+
+# Runs the program, then says which packages and commands it has imported; what stands before the
+# mark are packages that are taken as not installed.
+_IMPORTS = """
+import sys
+from importlib.abc import MetaPathFinder
+mark = sys.argv.index("--")
+missing, sys.argv[1:] = sys.argv[1:mark], sys.argv[mark + 1:]
+class Finder(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Finder())
+from epochcost.__main__ import main
+try:
+    main()
+finally:
+    names = {name.partition(".")[0] for name in sys.modules}
+    names |= {name for name in sys.modules if name.startswith("epochcost.cli.")}
+    print(*sorted(names), file=sys.stderr)
+"""
+_SITE = ("altair", "duckdb", "jinja2", "material", "mkdocs", "vl_convert")
+_RUN = ("mlperf_loadgen", "onnxruntime", "psutil", "pynvml", "threadpoolctl")
+_HEAVY = {*_SITE, *_RUN, "numpy", "onnx"}
+
+
+def imported(
+    arguments: str, missing: Sequence[str] = (), folder: Path = ROOT
+) -> tuple[subprocess.CompletedProcess[str], set[str]]:
+    """How the program ended, and what it had imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORTS, *missing, "--", *arguments.split()],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done, set(done.stderr.splitlines()[-1].split())
+
+
+def test_help_imports_no_command() -> None:
+    """The list of commands is written without their modules, or pydantic."""
+    done, names = imported("--help")
+    assert "train-graph" in done.stdout
+    assert not names & {*_HEAVY, "pydantic"}
+    assert {name for name in names if "." in name} == {
+        "epochcost.cli.app",
+        "epochcost.cli.interruption",
+    }
+
+
+def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None:
+    """Its own module, and of packages those that read specs."""
+    done, names = imported("quote --price p2.xlarge-on-demand-2016-11 --duration 428s")
+    assert done.returncode == 0, done.stderr
+    assert "epochcost.cli.quote" in names
+    assert not names & {*_HEAVY, "epochcost.cli.run", "epochcost.cli.diff"}
+
+
+@pytest.mark.parametrize("missing", [_SITE, _RUN], ids=["without-the-site", "without-the-runtime"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "break-even --own assumed-workstation-1x-a6000",
+        "cheapest --model mnist-cnn",
+        "check specs/grids",
+        "check --budgets",
+        "diff HEAD HEAD",
+        "estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07",
+        "fmt --check specs/grids",
+        "new price --help",
+        "prices import --help",
+        "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",
+        "schema --help",
+        "train-graph --help",
+    ],
+)
+def test_what_neither_measures_nor_builds_needs_no_package_for_it(
+    arguments: str, missing: Sequence[str]
+) -> None:
+    """In an environment for the site, and in one for measuring."""
+    done, names = imported(arguments, missing)
+    assert done.returncode == 0, done.stderr
+    assert not names & set(missing)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["plan", "run", "ceilings", "runtimes list", "new hardware --detect"]
+)
+def test_what_measures_names_the_packages_that_it_lacks(arguments: str) -> None:
+    """Exit code 3, and how to install them."""
+    done, _ = imported(arguments, _RUN)
+    assert done.returncode == 3
+    assert "demanded the packages that measure; " in done.stderr
+    assert "is not installed: `pip install -r requirements/run.txt`" in done.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from epochcost.cli.examples import EXAMPLES
+from epochcost.cli.app import EXAMPLES
 from fake_runtimes import use_index, write_index
 from revisions import commit, git
 from tiny_project import linear_model

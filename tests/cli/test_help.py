@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from epochcost.cli.app import app
-from epochcost.cli.examples import EXAMPLES
+from epochcost.cli.app import COMMANDS, EXAMPLES, app, load_command
 
 ROOT = Path(__file__).parents[2]
-PROGRAM: Any = typer.main.get_command(app)
+LOADED: dict[str, Any] = {name: load_command(name) for name in COMMANDS}
 DOCUMENTS = (
     ROOT / "README.md",
     ROOT / "runner/epochcost/template/README.md",
@@ -30,25 +28,26 @@ _CONSOLE = re.compile(r"^```(?:console|sh|bash)[^\n]*\n(.*?)^```$", re.M | re.S)
 _INLINE = re.compile(r"`(epochcost [a-z][^`\n]*)`")
 
 
-def _commands(group: Any = PROGRAM, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from _commands(command, f"{prefix}{name} ")
-        else:
-            yield f"{prefix}{name}", command
+def _names() -> Iterator[str]:
+    """Every command that can be typed, those of a group behind its name."""
+    for name, command in LOADED.items():
+        yield from (f"{name} {inner}" for inner in getattr(command, "commands", ()))
+        if not hasattr(command, "commands"):
+            yield name
 
 
-COMMANDS = dict(_commands())
+NAMES = tuple(_names())
 
 
 def _parse(line: str) -> None:
     """Parse a line as the program would, up to the values; an unknown option raises."""
     words = shlex.split(line, comments=True)
     words = words[words.index(next(word for word in words if Path(word).name == "epochcost")) + 1 :]
-    command = PROGRAM
-    while hasattr(command, "commands") and words and not words[0].startswith("-"):
-        assert words[0] in command.commands, f"{line}: no command {words[0]}"
-        command, words = command.commands[words[0]], words[1:]
+    command, known = None, LOADED
+    while known and words and not words[0].startswith("-"):
+        assert words[0] in known, f"{line}: no command {words[0]}"
+        command, words = known[words[0]], words[1:]
+        known = getattr(command, "commands", {})
     if words != ["--help"]:
         _parse_options(line, command, words)
 
@@ -73,6 +72,12 @@ def _lines(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_listed_by_its_first_line(name: str) -> None:
+    """The list of commands, which imports none, says what each says of itself."""
+    assert LOADED[name].help.splitlines()[0] == COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_help_ends_with_an_example(name: str) -> None:
     """The last line of each command's help is a line that can be typed, and it parses."""
     done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "79"})
@@ -85,7 +90,7 @@ def test_help_ends_with_an_example(name: str) -> None:
 
 def test_every_example_is_of_a_command() -> None:
     """No example outlives its command."""
-    assert set(EXAMPLES) == set(COMMANDS)
+    assert set(EXAMPLES) == set(NAMES)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

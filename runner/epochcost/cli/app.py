@@ -1,7 +1,8 @@
-"""The `epochcost` program: its commands, and how an error ends them.
+"""The `epochcost` program: its commands, how they are found, and how an error ends them.
 
-Every expected failure is an EpochcostError: its message goes to standard error, its exit code to
-the shell, and a traceback never to a person.
+A command's module is imported when the command is asked for: no command waits for the packages of
+another, or needs them. Every expected failure is an EpochcostError: its message goes to standard
+error, its exit code to the shell, and a traceback never to a person.
 """
 
 from __future__ import annotations
@@ -10,43 +11,137 @@ import contextlib
 import io
 import os
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
 
 from epochcost import __version__
-from epochcost.cli import (
-    break_even,
-    build,
-    ceilings,
-    cheapest,
-    check,
-    diff,
-    estimate,
-    fmt,
-    init,
-    new,
-    plan,
-    prices,
-    quote,
-    run,
-    runtimes,
-    schema,
-    train_graph,
-)
-from epochcost.cli.examples import show_examples
 from epochcost.cli.interruption import interrupted_by_signals
 from epochcost.errors import CapabilityError, EpochcostError
 
+# Each command and the first line of its docstring, which the list of commands shows.
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "break-even": "Say after how many hours of use a month buying beats renting, and when it "
+        "has paid.",
+        "build": "Build the site from the specs and the results there are.",
+        "ceilings": "Measure what this machine's CPU does at most: a product of matrices, a copy "
+        "of memory.",
+        "cheapest": "Show where a model costs least, how sure that is, and what would change it.",
+        "check": "Validate specs, results or budgets: a line path:line:col: message for each "
+        "fault.",
+        "diff": "Show which costs change between two git revisions, by how much and why.",
+        "estimate": "Price a full training from its operations and a machine's peak: a range, "
+        "never a number.",
+        "fmt": "Bring the keys of specs into their order, and the text into one layout; comments "
+        "stay.",
+        "init": "Make a project for your own models and prices; it builds its site at once.",
+        "plan": "Show the trials that a run would do here, and why others are left out.",
+        "quote": "Show the bill for a time of use: lines that add up to the total.",
+        "run": "Measure the trials of the studies on this machine and store the results.",
+        "schema": "Write a JSON Schema for each kind of spec, for completion and hints in an "
+        "editor.",
+        "serve": "Preview the site; it is built again when a spec, a result or a template changes.",
+        "train-graph": "Write the training step of a model as one ONNX graph, and its first "
+        "values beside it.",
+        "new": "Write a new spec: what is not given is asked at a terminal.",
+        "prices": "Price tables of others, taken over as specs.",
+        "runtimes": "Runtimes beside the installed one, each in its own environment.",
+    }
+)
+# The module and the function or app of those whose own name does not tell it.
+_PLACES = {
+    "serve": ("build", "serve"),
+    "new": ("new", "app"),
+    "prices": ("prices", "app"),
+    "runtimes": ("runtimes", "app"),
+}
+# What ends the help of each command.
+EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "break-even": "epochcost break-even --own assumed-workstation-1x-a6000",
+        "build": "epochcost build --strict",
+        "ceilings": "epochcost ceilings --hardware local",
+        "cheapest": "epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD",
+        "check": "epochcost check specs/prices",
+        "diff": "epochcost diff main",
+        "estimate": "epochcost estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07 "
+        "--utilisation 0.3-0.5",
+        "fmt": "epochcost fmt --check",
+        "init": "epochcost init our-costs",
+        "new hardware": "epochcost new hardware --detect --id workstation",
+        "new price": "epochcost new price --hardware g6.xlarge --amount 0.8048 "
+        '--source "the provider\'s list"',
+        "new model": "epochcost new model --graph model.onnx --loss softmax_cross_entropy",
+        "new study": "epochcost new study --model mnist-cnn --id first",
+        "plan": "epochcost plan --study starter --verbose",
+        "prices import": "epochcost prices import vms.csv --provider aws --as-of 2026-07-20 "
+        '--source "REPOSITORY@COMMIT, vms.csv" --dry-run',
+        "quote": "epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s",
+        "run": "epochcost run --study starter --resume",
+        "runtimes install": "epochcost runtimes install onnxruntime==1.20.1",
+        "runtimes list": "epochcost runtimes list",
+        "schema": "epochcost schema --to docs/schemas",
+        "serve": "epochcost serve --dev-addr 127.0.0.1:8001",
+        "train-graph": "epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop "
+        "-o step.onnx",
+    }
+)
+_INTERRUPTED = 130
+
+
+def load_command(name: str) -> Any:
+    """A command, or a group of commands, whose module is imported now."""
+    own = name.replace("-", "_")
+    module, function = _PLACES.get(name, (own, own))
+    found = getattr(import_module(f"epochcost.cli.{module}"), function)
+    program = typer.Typer(rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        program.add_typer(found, name=name)
+    else:
+        program.command(name)(found)
+    _show_examples(program)
+    return typer.main.get_group(program).commands[name]
+
+
+def _show_examples(app: typer.Typer, group: str = "") -> None:
+    """End the help of every command below an app with its example; KeyError where one has none."""
+    for command in app.registered_commands:
+        name = command.name or getattr(command.callback, "__name__", "")
+        # The mark keeps the lines as they are.
+        command.epilog = f"\b\nExample:\n  {EXAMPLES[f'{group}{name}']}"
+    for inner in app.registered_groups:
+        if inner.typer_instance is not None:
+            _show_examples(inner.typer_instance, f"{inner.name} ")
+
+
+class _LazyGroup(TyperGroup):
+    """Lists every command by its name and line, and loads only the one that is asked for."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, line in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=line))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the first argument names, as it is needed to run or to complete it."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and load_command(str(name)), rest
+
+
 app = typer.Typer(
+    cls=_LazyGroup,
     name="epochcost",
     help="What a model costs to train and to serve, on which machine, at which price.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-_INTERRUPTED = 130
 
 
 def _show_version(wanted: bool) -> None:
@@ -64,27 +159,6 @@ def _options(
     """What a model costs to train and to serve, on which machine, at which price."""
 
 
-app.command("break-even")(break_even.break_even)
-app.command("build")(build.build)
-app.command("ceilings")(ceilings.ceilings)
-app.command("cheapest")(cheapest.cheapest)
-app.command("check")(check.check)
-app.command("diff")(diff.diff)
-app.command("estimate")(estimate.estimate)
-app.command("fmt")(fmt.fmt)
-app.command("init")(init.init)
-app.add_typer(new.app, name="new")
-app.command("plan")(plan.plan)
-app.add_typer(prices.app, name="prices")
-app.command("quote")(quote.quote)
-app.command("run")(run.run)
-app.add_typer(runtimes.app, name="runtimes")
-app.command("schema")(schema.schema)
-app.command("serve")(build.serve)
-app.command("train-graph")(train_graph.train_graph)
-show_examples(app)
-
-
 def main() -> None:
     """Run the program; every expected failure becomes a message and an exit code."""
     _print_in_any_encoding()
@@ -95,6 +169,9 @@ def main() -> None:
     except EpochcostError as error:
         errors.print(f"{error}")
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        errors.print(_without_package(error))
+        sys.exit(CapabilityError.exit_code)
     except OSError as error:
         errors.print(f"{error.filename or 'output'}: {error.strerror or error}")
         _drop_output()
@@ -102,6 +179,16 @@ def main() -> None:
     except KeyboardInterrupt:
         errors.print("interrupted")
         sys.exit(_INTERRUPTED)
+
+
+def _without_package(error: ModuleNotFoundError) -> str:
+    """Measuring needs packages that building the site does not; of ours none may be missing."""
+    if (error.name or "").startswith("epochcost"):
+        raise error
+    return (
+        f"demanded the packages that measure; {error.name} is not installed: "
+        "`pip install -r requirements/run.txt`, or the extra `epochcost[run]`"
+    )
 
 
 def _print_in_any_encoding() -> None:

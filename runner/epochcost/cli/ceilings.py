@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcost.cli.plan import AsIs, HardwareId, OutputFormat, explaining_missing_packages
+from epochcost.cli.plan import AsIs, HardwareId, OutputFormat
 from epochcost.cli.tables import print_table
 from epochcost.errors import EpochcostError
 from epochcost.units import scientific
@@ -37,10 +37,9 @@ def ceilings(
     output: OutputFormat = "text",
 ) -> None:
     """Measure what this machine's CPU does at most: a product of matrices, a copy of memory."""
-    with explaining_missing_packages():
-        from epochcost.execute.ceilings import ceilings_here
-        from epochcost.execute.plausibility import require_plausible
-        from epochcost.measure.environment import detect
+    from epochcost.execute.ceilings import ceilings_here
+    from epochcost.execute.plausibility import require_plausible
+    from epochcost.measure.environment import detect
     from epochcost.specs.loader import load_catalogue
 
     machine = load_catalogue(Path()).machine(hardware)

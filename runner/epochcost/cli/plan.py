@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +14,7 @@ from epochcost.cli.completion import ids
 from epochcost.cli.limits import BatchSize, batch_size_of
 from epochcost.cli.sizes import Sized, show_sizes, sizes_as_json
 from epochcost.cli.tables import print_table
-from epochcost.errors import CapabilityError, InputError
+from epochcost.errors import InputError
 from epochcost.specs.study import MOST_CPUS, Provider
 from epochcost.units import seconds
 
@@ -129,8 +128,7 @@ def plan_for(
     batch_size: str | None = None,
 ) -> tuple[Catalogue, Plan]:
     """The catalogue under the current folder and its plan."""
-    with explaining_missing_packages():
-        from epochcost.execute.planning import Request, plan_here
+    from epochcost.execute.planning import Request, plan_here
     from epochcost.specs.loader import load_catalogue
 
     catalogue = load_catalogue(Path())
@@ -184,20 +182,6 @@ def _sizes_as_json(sized: Sequence[Sized]) -> dict[str, Any]:
     from epochcost.execute.planning import room_bytes
 
     return sizes_as_json(sized, room_bytes()) if sized else {}
-
-
-@contextlib.contextmanager
-def explaining_missing_packages() -> Iterator[None]:
-    """Measuring needs packages that building the site does not."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("epochcost"):
-            raise
-        raise CapabilityError(
-            f"demanded the packages that measure; {error.name} is not installed: "
-            "`pip install -r requirements/run.txt`, or the extra `epochcost[run]`"
-        ) from None
 
 
 def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcost.cli.plan import Studies, explaining_missing_packages
+from epochcost.cli.plan import Studies
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError
 
@@ -35,8 +35,7 @@ def install(
     study: Studies = None,
 ) -> None:
     """Fetch runtimes with pip and make an environment for each; nothing else fetches them."""
-    with explaining_missing_packages():
-        from epochcost.execute.making import make
+    from epochcost.execute.making import make
 
     asked = _sound(runtime) if runtime else _of_studies(study)
     for name in asked:
@@ -48,9 +47,8 @@ def install(
 @app.command("list")
 def list_runtimes() -> None:
     """List the installed runtime, those that are prepared, and those of studies that are not."""
-    with explaining_missing_packages():
-        from epochcost.execute.runtimes import all_prepared, missing, prepared
-        from epochcost.measure.runtime import runtime_name
+    from epochcost.execute.runtimes import all_prepared, missing, prepared
+    from epochcost.measure.runtime import runtime_name
 
     rows = [(runtime_name(), "installed", "", "")]
     for found in all_prepared():
