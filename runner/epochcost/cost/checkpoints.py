@@ -1,4 +1,4 @@
-"""How often a job that may be interrupted saves its state: the optima of Young and of Daly.
+"""How often a job that may be interrupted saves its state: the optimum of Daly.
 
 What saving so often costs is left to `cost.spot`.
 """
@@ -9,16 +9,6 @@ from decimal import Decimal
 
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.tracing import square_root, where
-
-
-def young_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
-    """The work between saves by the first-order optimum: sqrt(2 x save x mean time between).
-
-    J. W. Young, "A first order approximation to the optimum checkpoint interval", Communications of
-    the ACM 17 (9), 1974, pp. 530-531. ``seconds_between`` is the mean time between interruptions.
-    """
-    with exact_arithmetic():
-        return (2 * save_seconds * seconds_between).sqrt()
 
 
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
