@@ -3,17 +3,21 @@
     PYTHONPATH=tests python -m fuzzing FIRST COUNT
 
 Each number is a mutation: bytes are overwritten, removed, repeated or exchanged with another file,
-or fields of the message change while it stays readable. Run as a process of its own, with a bound
-on memory and on time for each file, so that a crash or a hang is seen from outside. Files are only
-to be opened inside the model's folder: an audit hook watches.
+or fields of the message change while it stays readable. Run as a process of its own, so that a
+crash is seen from outside. No file may take more than ten seconds of the processor (which a busy
+machine does not lengthen) or let the process grow by more than a gibibyte (the peak of what is
+resident, which libraries and reserved addresses do not count in). Files are only to be opened
+inside the model's folder: an audit hook watches.
 """
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import faulthandler
 import random
 import resource
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -36,10 +40,12 @@ from epochcost.graphs.peak_memory import peak_activation_bytes
 from graph_text import model_of_text
 
 ROOT = Path(__file__).parents[1]
-_SECONDS_A_FILE = 30
+_PROCESSOR_SECONDS_A_FILE = 10
+_BYTES_A_FILE = 2**30
+# For what waits without computing, and for what would fill the machine before it is looked at.
+_SECONDS_A_FILE, _ADDRESS_BYTES = 300, 8 * 2**30
 _LONGEST_MESSAGE = 2000
-_MEMORY_BYTES = 8 * 2**30
-_NUMBERS = (0, 1, -1, 2, 7, 13, 255, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
+_NUMBERS = (0, 1, -1, 2, 7, 13, 255, 2**20, 2**28, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
 _TEXTS = ("", "x", "y", "w", "nowhere", "../../../etc/passwd", "/etc/passwd", "ai.onnx", "\0", "é")
 # Float inputs other than x become weights.
 # Damage to a long file mostly falls on names, and costs seconds to read each time.
@@ -58,6 +64,19 @@ _TEXT_MODELS = (
     "{ a = If(c) <then_branch = t () => (float[n,4] p) { p = Mul(x, w) }, "
     "else_branch = e () => (float[n,4] q) { q = Add(x, w) }> "
     'y = Einsum <equation = "ij,j->ij"> (a, w) }',
+    "g (float[n,4] x, float[4] w) => (float[n,4] y) <int64 zero = {0}, int64 many = {6}, "
+    "int64[1] long = {6}, int64[2] wide = {6,4}, int64[2] ends = {0,3}, int64[2] pair = {0,1}> "
+    "{ a = Mul(x, w) b = Range(zero, many, many) c = ConstantOfShape(long) d = Tile(b, long) "
+    "e = OneHot(d, many, pair) f = EyeLike(e) h = Expand(f, wide) i = Pad(d, ends) "
+    "j = Cast <to = 1> (i) k = Cast <to = 1> (h) l = ReduceSum <keepdims = 0> (j) "
+    "m = ReduceSum <keepdims = 0> (k) o = Add(l, m) p = ReduceSum <keepdims = 0> (c) "
+    "q = Add(o, p) y = Add(a, q) }",
+    "g (float[1,1,n] x, float[1,1,3] w, float[1,4,3] i, float[1,4,1] r) => (float[z] y) "
+    "<float[3] s = {1,1,2}, int64[1] minus = {-1}, int64[6] ends = {0,0,0,0,0,2}> "
+    '{ a = Conv <strides = [2]> (x, w) b = Resize <mode = "linear"> (a, , s) '
+    'c = Pad <mode = "reflect"> (b, ends) d = MaxPool <kernel_shape = [2], strides = [2]> (c) '
+    "e = AveragePool <kernel_shape = [2], pads = [1,1]> (d) f = GRU <hidden_size = 1> (x, i, r) "
+    "h = Reshape(f, minus) k = Reshape(e, minus) y = Concat <axis = 0> (h, k) }",
 )
 _FUNCTIONS = '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = Add(a, a) }'
 
@@ -70,6 +89,7 @@ def corpus() -> list[bytes]:
     texts = [_with_weights(model_of_text(text, functions=_FUNCTIONS)) for text in _TEXT_MODELS]
     small = [path for path in sorted((ROOT / "models").glob("*.onnx")) if _is_small(path)]
     files = [path.read_bytes() for path in small]
+    files += [path.read_bytes() for path in sorted((ROOT / "tests" / "faults").glob("*.onnx"))]
     return [*files, *(model.SerializeToString() for model in [*texts, _external()])]
 
 
@@ -236,16 +256,32 @@ def run(first: int, count: int) -> collections.Counter[str]:
         for number in range(first, first + count):
             path = inside / "model.onnx"
             path.write_bytes(mutated(files, number))
-            faulthandler.dump_traceback_later(_SECONDS_A_FILE, exit=True)
-            watch.clear()
-            try:
+            with _bounded(number):
+                watch.clear()
                 found[outcome(path)] += 1
-            except BaseException:
-                sys.stderr.write(f"mutation {number}\n")
-                raise
-            assert not watch, f"mutation {number} opened {watch}"
-        faulthandler.cancel_dump_traceback_later()
+                assert not watch, f"mutation {number} opened {watch}"
     return found
+
+
+@contextlib.contextmanager
+def _bounded(number: int) -> Iterator[None]:
+    """End the process with a traceback where the time is up, fail where the memory was exceeded."""
+    sys.stderr.write(f"mutation {number}\n")  # the last is the one that ended the process
+    faulthandler.dump_traceback_later(_SECONDS_A_FILE, exit=True)
+    signal.setitimer(signal.ITIMER_PROF, _PROCESSOR_SECONDS_A_FILE)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = _resident_bytes("VmRSS")
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    faulthandler.cancel_dump_traceback_later()
+    grown = _resident_bytes("VmHWM") - before
+    assert grown <= _BYTES_A_FILE, f"mutation {number} took {grown} bytes"
+
+
+def _resident_bytes(key: str) -> int:
+    status = Path("/proc/self/status").read_text("ascii")
+    [line] = (line for line in status.splitlines() if line.startswith(f"{key}:"))
+    return int(line.split()[1]) * 1024
 
 
 def _watched(folder: Path) -> list[str]:
@@ -265,7 +301,9 @@ def _watched(folder: Path) -> list[str]:
 
 def main() -> None:
     """Run the mutations named on the command line and say what came of them."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
+    # Python's own handler would wait for the library that computes.
+    faulthandler.register(signal.SIGPROF, chain=True)
     first, count = map(int, sys.argv[1:])
     for text, times in sorted(run(first, count).items()):
         sys.stdout.write(f"{times:7} {text}\n")
