@@ -353,3 +353,19 @@ def test_places_in_a_detector_are_no_weights() -> None:
     places = np.arange(10).reshape(5, 2).sum(axis=1) + 1
     within = [places[1:].sum(), places.sum(), places[:-1].sum()]
     np.testing.assert_allclose(got["w_gradient"].ravel(), 2 * np.array(within))
+
+
+@pytest.mark.parametrize("flag", [2, -1])
+def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
+    """ONNX Runtime takes every flag that is not zero for set, and so does the derivative."""
+    model = model_of_text(
+        "g (float[2,3] x, float[4,3] w) => (float[2,4] y) { y = Gemm <transB = 1> (x, w) }"
+    )
+    plain = vjp_graph(model, ["x", "w"])
+    model.graph.node[0].attribute[0].i = flag
+    rng = np.random.default_rng(0)
+    shapes = {"x": (2, 3), "w": (4, 3), "y_cotangent": (2, 4)}
+    feeds = {name: rng.random(shape).astype(np.float32) for name, shape in shapes.items()}
+    got = run(vjp_graph(model, ["x", "w"]), feeds)
+    for name, wanted in run(plain, feeds).items():
+        np.testing.assert_array_equal(got[name], wanted)

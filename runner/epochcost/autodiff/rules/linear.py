@@ -25,7 +25,7 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
     da = (
         op.Gemm(b, dy, alpha=alpha, transA=tb, transB=1)
         if ta
-        else op.Gemm(dy, b, alpha=alpha, transB=1 - tb)
+        else op.Gemm(dy, b, alpha=alpha, transB=int(not tb))
     )
     plain = alpha == 1 and not ta
     if plain:
@@ -33,7 +33,7 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
     elif tb:
         db = op.Gemm(dy, a, alpha=alpha, transA=1, transB=ta)
     else:
-        db = op.Gemm(a, dy, alpha=alpha, transA=1 - ta)
+        db = op.Gemm(a, dy, alpha=alpha, transA=int(not ta))
     return da, db, dy if beta == 1 else dy * beta
 
 

@@ -129,7 +129,7 @@ def cum_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _from_the_other_end(op: Builder, node: Node, value: Value) -> Value:
-    exclusive, reverse = node.attribute("exclusive"), 1 - node.attribute("reverse")
+    exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
     return op.CumSum(value, node.input(1), exclusive=exclusive, reverse=reverse)
 
 
