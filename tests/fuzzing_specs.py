@@ -252,10 +252,10 @@ class Project:
     def _measure(self, files: dict[str, bytes]) -> None:
         """Give some models and machines results and prices, so that charts and tables name them."""
         known: dict[str, list[str]] = {"models": [], "hardware": []}
-        for name in files:
-            kind, _, identifier = name.removesuffix(".toml").partition("/")
+        for name, contents in files.items():
+            kind, own = name.partition("/")[0], tomli.loads(contents.decode())["id"]
             if (self.folder / "specs" / name).is_file() and len(known.get(kind, _FULL)) < _MEASURED:
-                known[kind].append(identifier)
+                known[kind].append(own)
         for identifier in known["hardware"]:
             path = self.folder / f"specs/prices/of-{identifier}.toml"
             path.write_text(_PRICE.format(identifier), "utf-8")

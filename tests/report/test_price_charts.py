@@ -14,9 +14,11 @@ from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.price_history import PriceHistory
 from epochcost.report.figures.billing_steps import billing_steps
+from epochcost.report.figures.dots import hourly, owned_hour
 from epochcost.report.figures.price_history import price_history
 from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from price_plans import owned
 
 HOSTILE = "</template><script>alert(1)</script>"
 
@@ -141,3 +143,14 @@ def test_both_charts_draw_with_their_axes_labelled(tmp_path: Path) -> None:
         svg = drawer.draw(figure).svg
         assert label in svg
         assert "<script" not in svg
+
+
+def test_an_hour_beyond_all_money_is_unknown() -> None:
+    """Each figure of an accepted plan is in its bounds, and the hour that they make is not."""
+    plan = owned(utilisation="1e-15", years="1e-15")
+    assert plan.owned is not None
+    dear = plan.owned.model_copy(update={"purchase": Decimal(10**15)})
+    plan = Price.model_validate({**dict(plan), "owned": dear})
+    assert owned_hour(plan) is None
+    assert hourly(plan) is None
+    assert owned_hour(owned()) == hourly(owned())

@@ -164,6 +164,7 @@ WRONG = [
     (PRICE, "0.90", '"0.90"', 'amount: should be a number, got "0.90"'),
     (PRICE, "0.90", '"$0.90"', 'amount: should be a number, got "$0.90"'),
     (PRICE, "0.90", "0,90", "invalid TOML: expected newline or end of document"),
+    (PRICE, "0.90", "1e-300", "amount: should be 0 or at least 1E-15 away from it, got 1e-300"),
     (PRICE, "0.90", "0.90 USD", "invalid TOML: expected newline or end of document"),
     (PRICE, "0.90", "-0.90", "amount: should be greater than 0, got -0.90"),
     (PRICE, "0.90", "90_000_000_000_000_000", "amount: should be at most 1000000000000000"),

@@ -119,7 +119,8 @@ def _table(table: Table) -> Markup:
 
 
 def _owned_hour(price: Price) -> str:
-    return wording.amount_words(owned_hour(price), price.currency)
+    hour = owned_hour(price)
+    return "unknown" if hour is None else wording.amount_words(hour, price.currency)
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {

@@ -30,6 +30,8 @@ from epochcost.specs.wording import shown
 ItemT = TypeVar("ItemT")
 # Beyond any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
 LARGEST = 10**15
+# Below any that is meant: what money is rounded to (1e-18) must not vanish.
+SMALLEST = Decimal("1e-15")
 
 
 class Spec(BaseModel):
@@ -40,6 +42,12 @@ class Spec(BaseModel):
 
 def _decimal(value: Any) -> Any:
     return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _not_vanishing(value: Decimal) -> Decimal:
+    if value and abs(value) < SMALLEST:
+        raise ValueError(f"should be 0 or at least {SMALLEST} away from it")
+    return value
 
 
 def _from_list(value: Any) -> Any:
@@ -118,7 +126,7 @@ Source = Annotated[
     ),
     AfterValidator(_legible),
 ]
-Number = Annotated[Decimal, BeforeValidator(_decimal)]
+Number = Annotated[Decimal, BeforeValidator(_decimal), AfterValidator(_not_vanishing)]
 Bounded = Annotated[Number, Field(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[Number, Field(gt=0, le=LARGEST)]
 NonNegative = Annotated[Number, Field(ge=0, le=LARGEST)]

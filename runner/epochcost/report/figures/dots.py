@@ -123,12 +123,19 @@ def hourly(price: Price) -> Decimal | None:
     """What one hour of use costs; None for a plan per vCPU or per run, which has no hour here."""
     if price.owned is not None and price.owned.per_vcpu:
         return None
+    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
+
+
+def owned_hour(price: Price) -> Decimal | None:
+    """What one hour of use of an owned machine costs, of one vCPU where the plan is per vCPU.
+
+    None where the plan's figures make no amount of money.
+    """
+    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1))
+
+
+def _hour(price: Price, usage: Usage) -> Decimal | None:
     try:
-        return share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
+        return share(price, usage).total
     except InputError:
         return None
-
-
-def owned_hour(price: Price) -> Decimal:
-    """What one hour of use of an owned machine costs, of one vCPU where the plan is per vCPU."""
-    return share(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1)).total
