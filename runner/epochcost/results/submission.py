@@ -131,17 +131,17 @@ def _hostile(document: Any) -> Iterator[str]:
         if depth > _MOST_DEPTH:
             yield f"demanded at most {_MOST_DEPTH} levels; got more, at {key!r:.80}"
         elif isinstance(value, dict):
-            yield from (m for name in value for m in _hostile_text("a key", name))
-            pending.extend((name, item, depth + 1) for name, item in value.items())
+            yield from (_hostile_text("a key", name) for name in value if not _is_plain(name))
+            pending += [(name, item, depth + 1) for name, item in value.items()]
         elif isinstance(value, list):
             # Numbers are most of a file, and need no place among what is still to be looked at.
             if math.inf in value or -math.inf in value:
                 yield from _hostile_number(key, math.inf)
-            pending.extend((key, item, depth + 1) for item in value if isinstance(item, _HOLDERS))
+            pending += [(key, item, depth + 1) for item in value if isinstance(item, _HOLDERS)]
         elif isinstance(value, float):
             yield from _hostile_number(key, value)
-        elif isinstance(value, str) and key not in _LONG_TEXTS:
-            yield from _hostile_text(key, value)
+        elif isinstance(value, str) and not _is_plain(value) and key not in _LONG_TEXTS:
+            yield _hostile_text(key, value)
 
 
 def _hostile_number(key: str, value: Any) -> Iterator[str]:
@@ -149,11 +149,17 @@ def _hostile_number(key: str, value: Any) -> Iterator[str]:
         yield f"{key:.80}: demanded finite numbers; got one that is too large"
 
 
-def _hostile_text(key: str, text: str) -> Iterator[str]:
+def _is_plain(text: str) -> bool:
+    """Most texts by far are short and on one line."""
+    short = len(text) <= _LONGEST_TEXT
+    return short and (text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable())
+
+
+def _hostile_text(key: str, text: str) -> str:
+    """What is wrong with a text that is not plain."""
     if len(text) > _LONGEST_TEXT:
-        yield f"{key:.80}: demanded at most {_LONGEST_TEXT:,} characters; got {len(text):,}"
-    elif not text.replace("\n", "").replace("\t", "").isprintable():
-        yield f"{key!r:.80}: demanded printable text; got control characters"
+        return f"{key:.80}: demanded at most {_LONGEST_TEXT:,} characters; got {len(text):,}"
+    return f"{key!r:.80}: demanded printable text; got control characters"
 
 
 def _refused(path: Path, message: str) -> DamagedResultError:
