@@ -47,8 +47,8 @@ from epochcost.results.records import Measurement
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.optimizer import Sgd
 from epochcost.specs.study import Precision, Provider
+from epochcost.specs.training import Sgd
 from epochcost.units import seconds
 
 ROOT = Path(__file__).parents[1]

@@ -37,8 +37,8 @@ from epochcost.results.records import Measurement
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.schedule import Constant
 from epochcost.specs.study import Mode
+from epochcost.specs.training import Constant
 from epochcost.units import memory, seconds
 
 ROOT = Path(__file__).parents[1]

@@ -11,9 +11,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from epochcost.specs.billing import BILLING_RULES, Billing, BillingName
 from epochcost.specs.price import Owned, Price
-from epochcost.specs.terms import Commitment, Component, Credit, Interruptions, Start
+from epochcost.specs.terms import (
+    BILLING_RULES,
+    Billing,
+    BillingName,
+    Commitment,
+    Component,
+    Credit,
+    Interruptions,
+    Start,
+)
 
 DATE = dt.date(2016, 11, 1)
 

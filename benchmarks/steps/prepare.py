@@ -25,7 +25,7 @@ from epochcost.measure.job import Job
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
-from epochcost.specs.schedule import Constant
+from epochcost.specs.training import Constant
 from steps.cases import Case, Subject
 from steps.work import Term, Work, write_work
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from epochcost.cost import Usage, quote, quote_at_rate, share
 from epochcost.errors import InputError
-from epochcost.specs.billing import BILLING_RULES, Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import BILLING_RULES, Billing
 from price_plans import (
     all_plans,
     amounts,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Quote, Usage, billed_seconds, quote, quote_at_rate
-from epochcost.specs.billing import BILLING_RULES, Billing
+from epochcost.specs.terms import BILLING_RULES, Billing
 from price_plans import counts, decimals, durations, plan, rates, rules
 
 

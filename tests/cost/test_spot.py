@@ -20,8 +20,8 @@ from epochcost.cost.simulation import PlayedOut, play_out
 from epochcost.cost.spot import SpotJob, expected_time, spot_job
 from epochcost.cost.spot_rounding import rounding_seconds
 from epochcost.errors import InputError
-from epochcost.specs.billing import BILLING_RULES, BillingName
 from epochcost.specs.price import Price
+from epochcost.specs.terms import BILLING_RULES, BillingName
 from price_plans import figures, job_seconds, plan, rented_plans
 
 HOUR, DAY = Decimal(3600), Decimal(86_400)

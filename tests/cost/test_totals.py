@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from epochcost.cost import Quote, Usage, quote, share
 from epochcost.cost.bill import quoted_total, shared_total
 from epochcost.errors import InputError
-from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Component
+from epochcost.specs.terms import Billing, Component
 from price_plans import all_plans, job_seconds, owned, plan, rented, rules
 
 usages = st.builds(

@@ -8,7 +8,7 @@ import pytest
 
 from epochcost import autodiff
 from epochcost.execute.step import update_rule
-from epochcost.specs import optimizer as spec
+from epochcost.specs import training as spec
 
 RATE = Decimal("0.5")
 

@@ -16,8 +16,8 @@ from epochcost.report.charts.price_history import PriceHistory
 from epochcost.report.figures.billing_steps import billing_steps
 from epochcost.report.figures.dots import hourly, owned_hour
 from epochcost.report.figures.price_history import price_history
-from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Billing
 from price_plans import owned
 
 HOSTILE = "</template><script>alert(1)</script>"

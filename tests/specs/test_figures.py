@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.specs.figures import value_at, with_value
 from epochcost.specs.price import Price
+from epochcost.specs.price_fields import value_at, with_value
 from price_plans import owned, plan, rented
 
 GPU = {"label": "GPU", "amount": Decimal("0.70")}

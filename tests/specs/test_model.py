@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.loss import LossTerm
 from epochcost.specs.model import Training
-from epochcost.specs.schedule import Linear
+from epochcost.specs.training import Linear, LossTerm
 
 if TYPE_CHECKING:
     from conftest import Project

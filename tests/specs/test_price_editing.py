@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.specs.price_editing import successor
+from epochcost.specs.price_import import successor
 
 EARLIER = """\
 # The machine of the first study.

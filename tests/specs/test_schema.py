@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.specs.kinds import KINDS
-from epochcost.specs.reference_page import reference_page
-from epochcost.specs.schema import SINGULAR, Schema, schema_files, schema_of
+from epochcost.specs.schema import SINGULAR, Schema, reference_page, schema_files, schema_of
 
 ROOT = Path(__file__).parents[2]
 REMEDY = "run: make schemas"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from epochcost.specs.schedule import OnPlateau, Schedule
+from epochcost.specs.training import OnPlateau, Schedule
 from epochcost.train.schedule import Horizon, Plateau, learning_rates
 
 HORIZON = Horizon(epoch_steps=10, total_steps=21)

@@ -23,7 +23,7 @@ def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
 ) -> None:
     """Make a project for your own models and prices; it builds its site at once."""
-    from epochcost.specs.draft import SCHEMAS
+    from epochcost.specs.layout import SCHEMAS
     from epochcost.specs.schema import schema_files
 
     _require_empty(folder)

@@ -147,7 +147,7 @@ app.command("model")(new_model.model)
 
 
 def _write(kind: str, values: dict[str, Any]) -> None:
-    from epochcost.specs.draft import new_spec
+    from epochcost.specs.layout import new_spec
 
     path = new_spec(Path.cwd(), kind, values)
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")

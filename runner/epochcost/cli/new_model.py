@@ -49,7 +49,7 @@ def model(
     """Declare a model in specs/models/: inputs, outputs and shapes are read from its graph."""
     from epochcost.graphs.loading import load_model
     from epochcost.graphs.parameters import data_inputs
-    from epochcost.specs.draft import new_spec
+    from epochcost.specs.layout import new_spec
 
     loaded = load_model(graph)
     inputs = data_inputs(loaded)

@@ -28,7 +28,7 @@ from epochcost.cli.quote_extras import (
 )
 from epochcost.cli.tables import print_table
 from epochcost.errors import InputError, UsageError
-from epochcost.specs.billing import BILLING_RULES, BillingName
+from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import (
     money,
     parse_decimal,

@@ -23,8 +23,7 @@ def schema(
     """Write a JSON Schema for each kind of spec, for completion and hints in an editor."""
     from epochcost.report.dataset.dictionary import dictionary_page
     from epochcost.results.atomic import write_atomically
-    from epochcost.specs.reference_page import reference_page
-    from epochcost.specs.schema import schema_files
+    from epochcost.specs.schema import reference_page, schema_files
 
     files = schema_files()
     to.mkdir(parents=True, exist_ok=True)

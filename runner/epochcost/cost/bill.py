@@ -19,9 +19,9 @@ from epochcost.cost.parts import compute_part
 from epochcost.cost.rented import hourly_lines, job_lines, job_total, share_lines, share_total
 from epochcost.cost.starts import Schedule, share_of_a_start, single_start
 from epochcost.errors import InputError
-from epochcost.specs.billing import Billing
 from epochcost.specs.currency import ISO_4217
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Billing
 
 
 def quote(

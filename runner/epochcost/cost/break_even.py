@@ -22,8 +22,8 @@ from epochcost.cost.owned import (
 )
 from epochcost.cost.parts import HOURS_PER_BILLED_MONTH
 from epochcost.errors import InputError
-from epochcost.specs.owned import Owned
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR, plain
 
 Outcome = Literal["always", "never", "above", "below"]

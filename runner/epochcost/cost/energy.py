@@ -16,7 +16,7 @@ from epochcost.errors import InputError
 from epochcost.results import records as results
 from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.owned import Owned
+from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR, plain
 
 WATTS_PER_KILOWATT = 1000

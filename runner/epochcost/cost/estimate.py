@@ -11,8 +11,8 @@ from epochcost.cost.bill import quoted_total, shared_total
 from epochcost.cost.lines import Usage
 from epochcost.cost.money import QUANTUM, exact_arithmetic
 from epochcost.errors import InputError
-from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Billing
 from epochcost.units import money
 
 # A mean so many times its low end has none: a few scattered samples bound it from above only.

@@ -12,10 +12,10 @@ from epochcost.cost.bill import quote, share
 from epochcost.cost.energy import ASSUMPTIONS, emissions_pounds, energy_kwh
 from epochcost.cost.lines import Usage
 from epochcost.errors import InputError
-from epochcost.specs.billing import BILLING_RULES, BillingName
 from epochcost.specs.formula import Against, Bill, Duration, Energy, Product, RateDrop, Unit
 from epochcost.specs.price import Price
 from epochcost.specs.published import Claim, Timing
+from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import SECONDS_PER_HOUR
 
 # Base units (dollars, seconds, counts) in one of each unit.

@@ -15,8 +15,8 @@ from epochcost.cost.spot_rounding import rounding_seconds
 from epochcost.cost.starts import Schedule, rounded, uninterrupted
 from epochcost.cost.tracing import branch, is_zero, known, largest
 from epochcost.errors import InputError
-from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Billing
 from epochcost.units import MAX_DURATION_SECONDS
 
 # From so many interruptions on, their sum is normal to all digits that anybody reads.

@@ -13,7 +13,7 @@ from epochcost.cost.lines import Line, Usage
 from epochcost.cost.money import kept
 from epochcost.cost.tracing import is_zero
 from epochcost.errors import InputError
-from epochcost.specs.owned import Owned
+from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR
 
 # The Julian year of 365.25 days; a month is a twelfth. What is rented by the month has another,

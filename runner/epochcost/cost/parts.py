@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from epochcost.cost.money import kept, kept_positive
-from epochcost.specs.identity import Identity
+from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
 from epochcost.specs.terms import COMMITTED, COMPUTE, Commitment, Component
 from epochcost.units import SECONDS_PER_HOUR, plain

@@ -15,8 +15,8 @@ from epochcost.cost.estimate import Time
 from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.errors import InputError
-from epochcost.specs.figures import value_at, with_value
 from epochcost.specs.price import Price
+from epochcost.specs.price_fields import value_at, with_value
 
 # The input that is no figure of a price: how many times as fast as it is.
 SPEED = "speed"

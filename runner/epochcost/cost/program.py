@@ -26,8 +26,8 @@ from epochcost.cost.owned import owned_lines
 from epochcost.cost.rented import job_lines, share_lines
 from epochcost.cost.starts import share_of_a_start
 from epochcost.cost.tracing import Condition, Expression, symbol
-from epochcost.specs.owned import Owned
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Owned
 
 Json = Any
 FORMAT = 1

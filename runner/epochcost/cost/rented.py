@@ -13,7 +13,7 @@ from epochcost.cost.parts import HOURS_PER_BILLED_MONTH, Part, amount_at, hourly
 from epochcost.cost.starts import Schedule, share_of_a_start
 from epochcost.cost.tracing import is_zero, largest
 from epochcost.errors import InputError
-from epochcost.specs.identity import Identity
+from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
 from epochcost.units import SECONDS_PER_HOUR
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from epochcost.cost.spot import SpotJob
 from epochcost.cost.starts import billed_seconds
-from epochcost.specs.billing import Billing
+from epochcost.specs.terms import Billing
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from epochcost.cost.tracing import (
     lost,
     smallest,
 )
-from epochcost.specs.billing import Billing
+from epochcost.specs.terms import Billing
 
 # Where the last start begins further from the end, its end is anywhere in a step.
 _LAST_STRETCHES = Decimal(200)

@@ -11,8 +11,8 @@ from decimal import Decimal
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.cost.tracing import branch, ceiling, steps_begun, where
 from epochcost.errors import InputError
-from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Billing
 
 _ZERO = Decimal(0)
 

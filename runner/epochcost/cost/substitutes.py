@@ -10,8 +10,7 @@ from epochcost.cost.break_even import Rent, same_kind
 from epochcost.cost.speed import measured_speed
 from epochcost.errors import InputError
 from epochcost.results.records import Result
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 
 

@@ -24,10 +24,10 @@ from epochcost.autodiff import (
 from epochcost.autodiff.checkpoint import Checkpoint
 from epochcost.autodiff.losses import SoftmaxCrossEntropy
 from epochcost.graphs.in_place import written_in_place
-from epochcost.specs import optimizer as spec
-from epochcost.specs.loss import LossTerm
+from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
+from epochcost.specs.training import LossTerm
 from epochcost.train.targets import IGNORED
 
 

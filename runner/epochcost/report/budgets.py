@@ -18,13 +18,11 @@ from epochcost.report.inputs import Inputs
 from epochcost.report.observations import observe
 from epochcost.report.offers import accuracies
 from epochcost.report.rows import Goal, Row, priced
-from epochcost.specs.budget import BudgetGoal, BudgetLimit
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.document import displayed
 from epochcost.specs.positions import key_position
 from epochcost.specs.price import Price
-from epochcost.specs.study import Study
+from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
 from epochcost.units import money, plain
 
 State = Literal["kept", "exceeded", "unknown"]

@@ -20,7 +20,7 @@ from epochcost.report.pages.page import Report, grouped, machine_uri, subject_ur
 from epochcost.report.rows import GOALS, Goal, Row, at_every_price
 from epochcost.report.subjects import Machine, Subject
 from epochcost.report.wording import goal_clause
-from epochcost.specs.current import supersedes
+from epochcost.specs.catalogue import supersedes
 from epochcost.specs.price import Price
 
 Json = dict[str, Any]

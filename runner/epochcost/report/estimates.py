@@ -17,8 +17,7 @@ from epochcost.errors import InputError
 from epochcost.report.arithmetic import arithmetic_of
 from epochcost.report.inputs import Inputs
 from epochcost.report.rows import Row
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price

@@ -20,8 +20,7 @@ from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
 from epochcost.report.serving import ServingRow, serving_rows
 from epochcost.report.smaller import PROPORTIONAL, job_cost
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode

@@ -24,8 +24,7 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.report.collection import without_collection
 from epochcost.report.inputs import Inputs
 from epochcost.report.observations import Observation, observe
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 
 Goal = Literal["epoch", "full", "million"]

@@ -17,7 +17,7 @@ from epochcost.report.observations import Evidence, doubts_of, representatives
 from epochcost.report.rows import Mark
 from epochcost.report.subjects import Machine, measured_machine
 from epochcost.results.served import LoadGenRun
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 from epochcost.units import plain, seconds
 

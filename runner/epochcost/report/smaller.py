@@ -13,8 +13,7 @@ from decimal import Decimal
 from epochcost.cost import Cost, Estimate, Time, Unpriced, million_inferences, prorated_cost
 from epochcost.report.observations import Observation
 from epochcost.report.subjects import Machine
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 

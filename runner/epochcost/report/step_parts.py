@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from epochcost.report.arithmetic import Arithmetic
 from epochcost.report.observations import Observation
 from epochcost.specs.model import Training
-from epochcost.specs.optimizer import Optimizer
+from epochcost.specs.training import Optimizer
 from epochcost.statistics import Bounded, ratio
 
 BYTES_PER_NUMBER = 4

@@ -12,8 +12,8 @@ from epochcost.report.figures.parts import symbol
 from epochcost.report.kinds import Asked, Way
 from epochcost.report.observations import Observation
 from epochcost.report.rows import Goal, Row
-from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Billing
 from epochcost.statistics import Bounded
 from epochcost.units import SECONDS_PER_HOUR, money, money_range, plain, seconds
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -148,3 +148,25 @@ class NamedSpec(Spec):
     id: Identifier = Field(
         description="The name by which other specs, commands and file names know it."
     )
+
+
+ValueT = TypeVar("ValueT")
+
+
+class Identity(Generic[ValueT]):
+    """A value as the key of what is computed from it once.
+
+    To hash all that is in a spec would take longer than what is kept by it. The key keeps the value
+    alive, so that no other takes its identity.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: ValueT) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.value is other.value

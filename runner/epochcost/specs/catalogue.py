@@ -1,8 +1,11 @@
-"""The catalogue: every spec of a folder, each kind by id, each with the file it came from."""
+"""The catalogue: every spec of a folder, each kind by id, each with the file it came from.
+
+And which of its prices hold: a newer price of the same plan supersedes an older one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -82,3 +85,28 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
     if found is None:
         raise InputError(f"unknown {kind} {shown(identifier)}{nearest(identifier, specs)}")
     return found
+
+
+def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
+    """Those that no newer price of the same plan supersedes."""
+    known = tuple(prices)
+    dates: dict[tuple[str, ...], list[Price]] = {}
+    for one in known:
+        dates.setdefault(_plan(one), []).append(one)
+    return tuple(
+        one for one in known if not any(supersedes(other, one) for other in dates[_plan(one)])
+    )
+
+
+def _plan(price: Price) -> tuple[str, ...]:
+    return price.hardware, price.provider, price.plan, price.currency
+
+
+def supersedes(newer: Price, older: Price) -> bool:
+    """Whether both are dates of one plan; an older price that names no region is of any."""
+    return (
+        _plan(newer) == _plan(older)
+        and newer.as_of > older.as_of
+        and older.region in {None, newer.region}
+        and older.sku in {None, newer.sku}
+    )

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from epochcost.specs.base import FROM_LIST, Identifier, Positive, PositiveInt, Spec, Text
-from epochcost.specs.billing import BillingName
+from epochcost.specs.terms import BillingName
 
 Unit = Literal[
     "USD",

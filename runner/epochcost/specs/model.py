@@ -25,9 +25,7 @@ from epochcost.specs.base import (
     distinct,
     matching,
 )
-from epochcost.specs.loss import LossTerm
-from epochcost.specs.optimizer import Optimizer
-from epochcost.specs.schedule import Constant, Schedule
+from epochcost.specs.training import Constant, LossTerm, Optimizer, Schedule
 
 BatchSizes = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 # Names of parameters, or shell patterns of names, such as "bert.encoder.*".

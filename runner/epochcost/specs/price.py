@@ -22,16 +22,18 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
 )
-from epochcost.specs.billing import BILLING_RULES, Billing, BillingName
 from epochcost.specs.currency import Currency
-from epochcost.specs.owned import Owned
 from epochcost.specs.terms import (
+    BILLING_RULES,
     COMMITTED,
     COMPUTE,
+    Billing,
+    BillingName,
     Commitment,
     Component,
     Credit,
     Interruptions,
+    Owned,
     PriceFile,
     Start,
 )

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from epochcost.specs.document import Document, displayed
-from epochcost.specs.figures import figure_at, key_path
 from epochcost.specs.findings import Finding
 from epochcost.specs.kinds import KINDS, keys_of
+from epochcost.specs.price_fields import figure_at, key_path
 from epochcost.specs.wording import KeyPath, nearest, shown
 
 # Stands for every item of an array in a pattern of keys.

@@ -1,5 +1,7 @@
 """JSON Schemas of the spec files, for editors: draft 7, from the models that also judge.
 
+The reference of all keys, docs/specs.md, is written from the same schemas.
+
 What holds between keys ("either amount or components") and between files is not in them: for that
 there is `epochcost check`. Without references, for editors show the words of the nearest table.
 """
@@ -8,15 +10,17 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from epochcost.specs.base import LARGEST
 from epochcost.specs.kinds import KINDS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -119,3 +123,156 @@ def _worded(schema: dict[str, Any]) -> dict[str, Any]:
         words = inspect.cleandoc(schema["description"]).replace("``", "`")
         schema = {**schema, "description": words}
     return schema
+
+
+_INTRODUCTION = """\
+# What the specs may say
+
+Every key of every kind of spec. This page and the [schemas](#in-an-editor) are written by
+`epochcost schema` from the models that `epochcost check` judges by, so neither can say anything
+else. Beside what stands here, some keys go together or exclude each other, and ids must lead to
+other specs: `epochcost check` says so, with the line.
+
+TOML is exact: amounts are decimal numbers as they are written, dates stand without quotes, and a
+key that is not listed is a fault. `epochcost fmt` brings keys into the order of this page.
+
+## In an editor
+
+The first line of a spec names its schema, so that editors complete keys and show these words:
+
+```toml
+#:schema ../../docs/schemas/price.json
+```
+
+Even Better TOML in VS Code reads it, and every editor that [taplo](https://taplo.tamasfe.dev)
+serves; a spec that `epochcost new` writes has it already. The schemas are in JSON Schema's draft 7:
+"""
+
+_TYPES = {
+    "boolean": "`true` or `false`",
+    "integer": "whole number",
+    "number": "number",
+    "object": "table",
+    "string": "text",
+}
+
+
+class _Table(NamedTuple):
+    """A table below a kind's own, by its header; ``same_as`` is one above with the same keys."""
+
+    header: str
+    schema: Schema
+    same_as: str | None
+
+
+def reference_page() -> str:
+    """The whole page, in Markdown."""
+    links = (f"[{name}](schemas/{name}.json)" for name in SINGULAR.values())
+    kinds = (line for kind in SINGULAR for line in _kind(kind))
+    return "\n".join((f"{_INTRODUCTION}{', '.join(links)}.", *kinds)) + "\n"
+
+
+def _kind(kind: str) -> Iterator[str]:
+    schema = schema_of(kind)
+    yield f"\n## specs/{kind}/\n"
+    yield schema["description"]
+    yield from _keys(schema)
+    for table in _tables("", schema, {}):
+        yield f"\n### {table.header}\n"
+        if table.same_as:
+            yield f"The same as {table.same_as}."
+        else:
+            yield table.schema["description"]
+            yield from _keys(table.schema)
+
+
+def _tables(path: str, schema: Schema, shown: dict[str, str]) -> Iterator[_Table]:
+    """Every table below a table; those of a repeated one are left out."""
+    for key, value in schema["properties"].items():
+        name = f"{path}.{key}" if path else key
+        inner = value.get("items", value)
+        if isinstance(inner.get("additionalProperties"), dict):
+            inner, name = inner["additionalProperties"], f'{name}."…"'
+        header = f"`[[{name}]]`" if value.get("type") == "array" else f"`[{name}]`"
+        for branch in inner.get("oneOf", [inner]):
+            if "properties" in branch:
+                full = f"{header}{_variant(branch)}"
+                first = shown.setdefault(json.dumps(branch["properties"]), full)
+                yield _Table(full, branch, None if first is full else first)
+                if first is full:
+                    yield from _tables(name, branch, shown)
+
+
+def _variant(table: Schema) -> str:
+    """Which of several tables with a key ``name`` one is."""
+    names = table["properties"].get("name", {}).get("enum", ())
+    return f" named {_choices(names, 'or')}" if names else ""
+
+
+def _keys(table: Schema) -> Iterator[str]:
+    required = table.get("required", ())
+    yield "\n| key | what it is | value | left out |\n| --- | --- | --- | --- |"
+    for key, value in table["properties"].items():
+        absent = "required" if key in required else _default(value)
+        yield f"| `{key}` | {_escaped(_first_line(value))} | {_escaped(_value(value))} | {absent} |"
+
+
+def _first_line(value: Schema) -> str:
+    description: str = value["description"]
+    return description.partition("\n\n")[0].replace("\n", " ")
+
+
+def _default(value: Schema) -> str:
+    return f"`{_toml(value['default'])}`" if "default" in value else ""
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _value(value: Schema) -> str:
+    kind = _kind_of_value(value)
+    example = next(iter(value.get("examples", ())), None)
+    if example is None:
+        return kind
+    return f"{kind}, such as `{example if kind == 'date' else _toml(example)}`"
+
+
+def _kind_of_value(value: Schema) -> str:
+    if "oneOf" in value:
+        return " or ".join(dict.fromkeys(map(_kind_of_value, value["oneOf"])))
+    if "enum" in value:
+        return _choices(value["enum"], "or")
+    if value["type"] == "array":
+        return f"array of {_plural(_kind_of_value(value['items']))}"
+    if value.get("format") == "date":
+        return "date"
+    return _TYPES[value["type"]] + _range(value)
+
+
+def _plural(kind: str) -> str:
+    """Of what an array holds: ``text`` → ``texts``; choices stay as they are."""
+    return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
+
+
+def _range(value: Schema) -> str:
+    words = [
+        f"{word} {value[key]:,}"
+        for key, word in (
+            ("minimum", "from"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "to"),
+            ("exclusiveMaximum", "below"),
+        )
+        if key in value and abs(value[key]) < LARGEST
+    ]
+    return "".join(f" {word}" for word in words)
+
+
+def _choices(names: Sequence[str], word: str) -> str:
+    quoted = [f"`{_toml(name)}`" for name in names]
+    return f" {word} ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")

@@ -1,11 +1,18 @@
-"""The terms of a rented plan beside its hourly amount: parts, commitment, starts, interruptions."""
+"""The terms of a price plan beside its hourly amount.
+
+How a provider turns used time into billed time (a step, a minimum, or neither), and of a rented
+plan its parts, commitment, starts and interruptions; of an owned machine what it costs so that an
+hour has a price.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -17,6 +24,110 @@ from epochcost.specs.base import (
     Text,
     matching,
 )
+
+
+def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
+    if 0 < seconds < Decimal("0.001"):
+        raise ValueError("should be 0, or at least 0.001")
+    return seconds
+
+
+class Billing(Spec):
+    """Use up to the minimum is billed as the minimum, longer use in whole steps.
+
+    Each start is rounded by itself. Nobody bills in less than a millisecond.
+    """
+
+    increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = Field(
+        description="The step in which use is billed, in seconds; 0 bills it as used.",
+        examples=[60],
+    )
+    minimum_seconds: NonNegative = Field(
+        Decimal(0),
+        description="The least that is billed for each start, in seconds.",
+        examples=[600],
+    )
+
+
+BillingName = Literal["prorated", "per-second", "whole-hour", "ten-minutes"]
+
+# The named rules: `billing = "per-second"` in a price, `--billing` on the command line.
+# - whole-hour: EC2 until 2017-10-01, on demand and reserved, each start by itself (AWS pricing as
+#   quoted by exchangetuts.com and serverfault.com). Of its spot machines of that time the hour that
+#   AWS interrupted was free: `interruptions.interrupted_period_free`.
+# - per-second: EC2 since 2017-10-02, Linux on demand, reserved and spot (aws.amazon.com, What's
+#   New, October 2017, "Announcing Amazon EC2 per second billing"); GCE since 2017-09-26,
+#   preemptible too (itpro.com, itnews.com.au; cloud.google.com/compute/vm-instance-pricing).
+# - ten-minutes: GCE until 2017-09-25, ten minutes at least and then whole minutes (Google Compute
+#   Engine pricing as archived on 2015-03-25; cloudmaven.github.io).
+BILLING_RULES: Mapping[BillingName, Billing] = MappingProxyType(
+    {
+        "prorated": Billing(increment_seconds=Decimal(0)),
+        "per-second": Billing(increment_seconds=Decimal(1), minimum_seconds=Decimal(60)),
+        "whole-hour": Billing(increment_seconds=Decimal(3600), minimum_seconds=Decimal(3600)),
+        "ten-minutes": Billing(increment_seconds=Decimal(60), minimum_seconds=Decimal(600)),
+    }
+)
+
+
+class Owned(Spec):
+    """What an owned machine costs, so that an hour of use has a price.
+
+    ``per_vcpu``, for a machine whose make is not known, leaves years, shares, ``pue`` and
+    electricity as they are.
+    """
+
+    purchase: Positive = Field(
+        description="What the machine costs to buy, in the plan's currency.", examples=[3000]
+    )
+    residual: NonNegative = Field(
+        Decimal(0),
+        description="What it is worth at the end of its life, in the plan's currency.",
+        examples=[300],
+    )
+    years: Positive = Field(description="Its life, in years.", examples=[4])
+    utilisation: Annotated[Share, Field(gt=0)] = Field(
+        description="The share of its life in which it is used.", examples=[0.3]
+    )
+    power_watts: Positive = Field(
+        description="Power drawn in use, before pue, in watts.", examples=[350]
+    )
+    idle_watts: NonNegative = Field(
+        Decimal(0),
+        description="Power drawn in the rest of its life, before pue, in watts.",
+        examples=[60],
+    )
+    pue: Annotated[Positive, Field(ge=1)] = Field(
+        Decimal(1),
+        description=(
+            "Power usage effectiveness: energy of the building over energy of the machine."
+        ),
+        examples=[1.5],
+    )
+    electricity_per_kwh: NonNegative = Field(
+        description="What a kilowatt-hour costs, in the plan's currency.", examples=[0.15]
+    )
+    rack_per_month: NonNegative = Field(
+        Decimal(0),
+        description="Rent of its place, used or not, in the plan's currency for a month.",
+        examples=[40],
+    )
+    maintenance_per_year: NonNegative = Field(
+        Decimal(0),
+        description="Upkeep, used or not, in the plan's currency for a year.",
+        examples=[100],
+    )
+    per_vcpu: bool = Field(
+        False,
+        description="Whether amounts and watts are for one vCPU and multiply by the machine's.",
+    )
+
+    @model_validator(mode="after")
+    def _residual_below_purchase(self) -> Owned:
+        if self.residual > self.purchase:
+            raise ValueError("should have residual at most purchase")
+        return self
+
 
 PriceFile = Annotated[
     str,

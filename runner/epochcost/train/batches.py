@@ -11,8 +11,8 @@ import onnx
 from epochcost.autodiff import TrainingStep
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import DataInput, data_inputs
-from epochcost.specs.loss import LossTerm
 from epochcost.specs.model import Input, Model, Training
+from epochcost.specs.training import LossTerm
 from epochcost.train.examples import Batch, Field, Kind, Target
 from epochcost.train.teacher import Teacher
 from epochcost.units import memory

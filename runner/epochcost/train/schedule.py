@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.specs import schedule as spec
+from epochcost.specs import training as spec
 
 Factors = NDArray[np.float64]
 

@@ -29,8 +29,7 @@ from epochcost.report.difference.sides import Side, both_sides
 from epochcost.report.priced_jobs import Job, PricedWork, work_of
 from epochcost.report.rows import Goal
 from epochcost.results.rounds import rounds_in
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.current import supersedes
+from epochcost.specs.catalogue import Catalogue, supersedes
 from epochcost.specs.price import Price
 from epochcost.statistics.change import Bounded, TimeChange, time_change
 

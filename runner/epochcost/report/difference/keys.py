@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from epochcost.specs.identity import Identity
+from epochcost.specs.base import Identity
 from epochcost.specs.wording import shown
 from epochcost.units import plain
 

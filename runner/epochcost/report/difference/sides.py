@@ -32,8 +32,8 @@ from epochcost.report.ratios import StepRatios
 from epochcost.report.rows import Row, priced
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
+from epochcost.specs.base import Identity
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.identity import Identity
 
 
 @dataclass(frozen=True)

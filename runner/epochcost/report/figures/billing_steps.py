@@ -12,8 +12,8 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.escape import one_line
 from epochcost.report.tables import Column, Table
 from epochcost.report.wording import billing_words, counted
-from epochcost.specs.billing import Billing
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Billing
 from epochcost.units import plain
 
 _MINUTE, _DAY = Decimal(60), Decimal(86400)

@@ -17,7 +17,7 @@ from epochcost.report.roofline import Achieved, MeasuredRoof, achieved, measured
 from epochcost.report.rows import Goal, Row
 from epochcost.report.subjects import Subject
 from epochcost.results.records import Environment
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 
 Value = Literal["good", "fair", "bad", "alone"]

@@ -12,7 +12,7 @@ from epochcost.report.figures.billing_steps import billing_steps
 from epochcost.report.figures.dots import hourly_prices
 from epochcost.report.figures.price_history import price_history
 from epochcost.report.pages.page import Page, Report
-from epochcost.specs.current import current_prices
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 

@@ -1,0 +1,361 @@
+"""How a model is trained, as a spec declares it: loss and targets, optimizer, learning rates.
+
+The formulas of optimizers are PyTorch's and stand in ``autodiff``; what a schedule's factor is at a
+step stands in ``train.schedule``.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from epochcost.specs.base import (
+    FROM_LIST,
+    Bounded,
+    NonNegative,
+    Positive,
+    PositiveInt,
+    Share,
+    Spec,
+    Text,
+)
+
+Below1 = Annotated[Share, Field(lt=1)]
+
+
+class Sgd(Spec):
+    """Plain, heavy-ball or Nesterov stochastic gradient descent."""
+
+    name: Literal["sgd"] = Field(description="The optimizer.")
+    learning_rate: Positive = Field(description="The size of a step.", examples=[0.1])
+    momentum: Below1 = Field(
+        Decimal(0),
+        description="The share of the last step that is kept in the next.",
+        examples=[0.9],
+    )
+    nesterov: bool = Field(False, description="Whether the gradient is taken ahead of the step.")
+    weight_decay: NonNegative = Field(
+        Decimal(0),
+        description="The share of a parameter that is added to its gradient.",
+        examples=[0.0001],
+    )
+
+    @model_validator(mode="after")
+    def _momentum_to_look_ahead(self) -> Sgd:
+        if self.nesterov and not self.momentum:
+            raise ValueError("should have a momentum above 0 with nesterov")
+        return self
+
+
+class RmsProp(Spec):
+    """RMSprop: step by the gradient over the root of its running mean square.
+
+    As in PyTorch; TensorFlow 1 adds ``epsilon`` within the root.
+    """
+
+    name: Literal["rmsprop"] = Field(description="The optimizer.")
+    learning_rate: Positive = Field(
+        Decimal("0.001"), description="The size of a step.", examples=[0.001]
+    )
+    rho: Below1 = Field(
+        Decimal("0.9"),
+        description="The share of the running mean square that is kept.",
+        examples=[0.9],
+    )
+    epsilon: Positive = Field(
+        Decimal("1e-7"),
+        description="What is added to the root of the mean square.",
+        examples=[1e-07],
+    )
+    momentum: Below1 = Field(
+        Decimal(0),
+        description="The share of the last step that is kept in the next.",
+        examples=[0.9],
+    )
+    weight_decay: NonNegative = Field(
+        Decimal(0),
+        description="The share of a parameter that is added to its gradient.",
+        examples=[0.0001],
+    )
+
+
+class Adagrad(Spec):
+    """Adagrad: step by the gradient over the root of the sum of its squares."""
+
+    name: Literal["adagrad"] = Field(description="The optimizer.")
+    learning_rate: Positive = Field(
+        Decimal("0.01"), description="The size of a step.", examples=[0.01]
+    )
+    epsilon: Positive = Field(
+        Decimal("1e-10"),
+        description="What is added to the root of the sum of squares.",
+        examples=[1e-10],
+    )
+    initial_accumulator: NonNegative = Field(
+        Decimal(0), description="What the sum of squares starts at.", examples=[0.1]
+    )
+    weight_decay: NonNegative = Field(
+        Decimal(0),
+        description="The share of a parameter that is added to its gradient.",
+        examples=[0.0001],
+    )
+
+
+class Adadelta(Spec):
+    """Adadelta: step by the ratio of the running root mean squares of steps and gradients."""
+
+    name: Literal["adadelta"] = Field(description="The optimizer.")
+    learning_rate: Positive = Field(
+        Decimal(1), description="What the step is multiplied by.", examples=[1]
+    )
+    rho: Below1 = Field(
+        Decimal("0.95"),
+        description="The share of the running mean squares that is kept.",
+        examples=[0.95],
+    )
+    epsilon: Positive = Field(
+        Decimal("1e-7"), description="What is added to the mean squares.", examples=[1e-07]
+    )
+    weight_decay: NonNegative = Field(
+        Decimal(0),
+        description="The share of a parameter that is added to its gradient.",
+        examples=[0.0001],
+    )
+
+
+class Adam(Spec):
+    """Adam; ``adamw`` shrinks parameters apart from the gradient."""
+
+    name: Literal["adam", "adamw"] = Field(
+        description="The optimizer; adamw shrinks parameters apart from the gradient."
+    )
+    learning_rate: Positive = Field(
+        Decimal("0.001"), description="The size of a step.", examples=[0.001]
+    )
+    beta1: Below1 = Field(
+        Decimal("0.9"), description="The share of the running mean that is kept.", examples=[0.9]
+    )
+    beta2: Below1 = Field(
+        Decimal("0.999"),
+        description="The share of the running mean square that is kept.",
+        examples=[0.999],
+    )
+    epsilon: Positive = Field(
+        Decimal("1e-8"),
+        description="What is added to the root of the mean square.",
+        examples=[1e-08],
+    )
+    weight_decay: NonNegative = Field(
+        Decimal(0),
+        description="The share of a parameter that is taken off, or added to its gradient.",
+        examples=[0.01],
+    )
+
+
+Optimizer = Annotated[Sgd | RmsProp | Adagrad | Adadelta | Adam, Field(discriminator="name")]
+
+
+LossName = Literal[
+    "softmax_cross_entropy", "sigmoid_cross_entropy", "nll", "mse", "l1", "huber", "own_output"
+]
+_OF_CLASSES = ("softmax_cross_entropy", "nll")
+_OF_NUMBERS = ("mse", "l1", "huber")
+
+
+class Target(Spec):
+    """What a loss compares an output with: class indices ``[0, classes)``, or numbers in a range.
+
+    A masked language model is not asked for the tokens of ``ignored_share``. ``label_smoothing`` is
+    of Szegedy et al. 2015, arXiv 1512.00567, section 7.
+    """
+
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
+        None, description="Class indices lie from 0 to below this number.", examples=[10]
+    )
+    ignored_share: Annotated[Share, Field(lt=1)] = Field(
+        Decimal(0),
+        description="The share of positions that hold no class and do not count.",
+        examples=[0.85],
+    )
+    label_smoothing: Annotated[Share, Field(lt=1)] = Field(
+        Decimal(0),
+        description="The share of the target that is spread evenly over the classes.",
+        examples=[0.1],
+    )
+    low: Bounded | None = Field(
+        None, description="The lowest number that the output is compared with.", examples=[0]
+    )
+    high: Bounded | None = Field(
+        None,
+        description="What the numbers that the output is compared with stay below.",
+        examples=[1],
+    )
+
+    @property
+    def softmax_only(self) -> str | None:
+        """The key of a setting that only softmax_cross_entropy has; None without one."""
+        return next(
+            (key for key in ("ignored_share", "label_smoothing") if getattr(self, key)), None
+        )
+
+    @model_validator(mode="after")
+    def _classes_or_range(self) -> Target:
+        ranged = self.low is not None and self.high is not None
+        if (self.classes is not None) == ranged or (self.low is None) != (self.high is None):
+            raise ValueError("should have either classes, or low and high")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError("should have low below high")
+        return self
+
+
+class LossTerm(Spec):
+    """A loss of one output; a step minimises the sum of its terms, each times its ``weight``."""
+
+    loss: LossName = Field(description="How the output is compared with its target.")
+    output: Text = Field(description="The graph's output that the loss reads.", examples=["logits"])
+    target: Target | None = None
+    weight: Positive = Field(
+        Decimal(1), description="What the term is multiplied by in the sum.", examples=[0.3]
+    )
+
+    @model_validator(mode="after")
+    def _target_of_the_loss(self) -> LossTerm:
+        target = self.target
+        if self.loss == "own_output":
+            if target is not None:
+                raise ValueError("should have no target: own_output compares with nothing")
+            return self
+        if target is None:
+            raise ValueError(f"should have a target, which {self.loss} compares the output with")
+        if self.loss in _OF_CLASSES and target.classes is None:
+            raise ValueError(f"should have a target with classes: {self.loss} demands indices")
+        if self.loss != "softmax_cross_entropy" and target.softmax_only is not None:
+            raise ValueError(
+                f"should have no {target.softmax_only}: only softmax_cross_entropy has it"
+            )
+        if self.loss == "sigmoid_cross_entropy" and target.classes != 2:
+            raise ValueError("should have classes = 2: sigmoid_cross_entropy demands 0 or 1")
+        if self.loss in _OF_NUMBERS and target.classes is not None:
+            raise ValueError(f"should have a target with low and high: {self.loss} demands numbers")
+        return self
+
+
+class Constant(Spec):
+    """The optimizer's own rate, after ``warm_up_steps`` of linear growth."""
+
+    name: Literal["constant"] = Field(description="The schedule.")
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="Steps of linear growth at the start.", examples=[1000]
+    )
+
+
+class Steps(Spec):
+    """From each of the epochs on, the factor in its place times the optimizer's rate."""
+
+    name: Literal["step"] = Field(description="The schedule.")
+    epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = Field(
+        description="The epochs from which on each factor holds, in growing order.", examples=[[82]]
+    )
+    factors: Annotated[tuple[NonNegative, ...], FROM_LIST, Field(min_length=1)] = Field(
+        description="What the optimizer's rate is multiplied by from each of the epochs on.",
+        examples=[[0.1]],
+    )
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="Steps of linear growth at the start.", examples=[1000]
+    )
+
+    @model_validator(mode="after")
+    def _one_factor_for_each(self) -> Steps:
+        if len(self.epochs) != len(self.factors):
+            raise ValueError("should have as many factors as epochs")
+        if list(self.epochs) != sorted(set(self.epochs)):
+            raise ValueError("should have epochs in growing order")
+        return self
+
+
+class Exponential(Spec):
+    """Times ``factor`` after every ``epochs``, all at once; linear growth apart from that."""
+
+    name: Literal["exponential"] = Field(description="The schedule.")
+    factor: Annotated[Share, Field(gt=0, lt=1)] = Field(
+        description="What the rate is multiplied by each time.", examples=[0.94]
+    )
+    epochs: Positive = Field(Decimal(1), description="Epochs between two times.", examples=[2])
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="Steps of linear growth at the start.", examples=[1000]
+    )
+
+
+class Cosine(Spec):
+    """Linear growth, then half a cosine down to ``final_factor`` at the last step."""
+
+    name: Literal["cosine"] = Field(description="The schedule.")
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="Steps of linear growth at the start.", examples=[1000]
+    )
+    final_factor: Share = Field(
+        Decimal(0),
+        description="The share of the rate that is left at the last step.",
+        examples=[0.1],
+    )
+
+
+class Linear(Spec):
+    """Linear growth, then a line down to ``final_factor`` at the last step, as BERT's."""
+
+    name: Literal["linear"] = Field(description="The schedule.")
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="Steps of linear growth at the start.", examples=[10000]
+    )
+    final_factor: Share = Field(
+        Decimal(0), description="The share of the rate that is left at the last step.", examples=[0]
+    )
+
+
+class InverseSquareRoot(Spec):
+    """Linear growth, then with the inverse root of the step (Vaswani et al. 2017, section 5.3)."""
+
+    name: Literal["inverse-square-root"] = Field(description="The schedule.")
+    warm_up_steps: PositiveInt = Field(
+        description="Steps of linear growth at the start.", examples=[4000]
+    )
+
+
+class InverseTime(Spec):
+    """1 / (1 + decay × step), Keras's ``decay`` of 2017."""
+
+    name: Literal["inverse-time"] = Field(description="The schedule.")
+    decay: Positive = Field(
+        description="What a step adds to the divisor of the rate.", examples=[1e-06]
+    )
+
+
+class OnPlateau(Spec):
+    """Multiply by ``factor`` after an epoch whose held-out measure fell by at most ``threshold``.
+
+    ``factor`` 0.5 is "halve on plateau"; training ends below ``minimum_rate``.
+    """
+
+    name: Literal["on-plateau"] = Field(description="The schedule.")
+    factor: Annotated[Share, Field(gt=0, lt=1)] = Field(
+        Decimal("0.5"), description="What the rate is multiplied by on a plateau.", examples=[0.5]
+    )
+    threshold: NonNegative = Field(
+        Decimal(0),
+        description="How far the measure must fall in an epoch to be no plateau.",
+        examples=[0],
+    )
+    measure: Literal["perplexity", "loss", "accuracy"] = Field(
+        "loss", description="What is measured on held-out data."
+    )
+    minimum_rate: NonNegative = Field(
+        Decimal(0), description="The learning rate below which training ends.", examples=[1e-05]
+    )
+
+
+Schedule = Annotated[
+    Constant | Steps | Exponential | Cosine | Linear | InverseSquareRoot | InverseTime | OnPlateau,
+    Field(discriminator="name"),
+]
