@@ -8,6 +8,9 @@ import pytest
 from onnx import helper
 
 from epochcost.autodiff import registry, vjp_graph
+from epochcost.autodiff.spelling import respelled
+from epochcost.errors import ModelError
+from epochcost.graphs.loading import load_model_bytes
 from graph_text import model_of_text, run
 
 X = np.array([[1.0, -2.0, 3.0]], dtype=np.float32)
@@ -106,3 +109,16 @@ def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:
     got = run(vjp_graph(model, ["x", "w"]), {"x": x, "y_cotangent": cotangent})
     np.testing.assert_array_equal(got["x_gradient"], [[6, 6]])
     np.testing.assert_array_equal(got["w_gradient"], x.T @ cotangent.reshape(1, 4))
+
+
+@pytest.mark.parametrize("equation", ["ij,.j->ij", "i>j,j->ij", "ij,j-", b"\xfe,j", "ij,j->i->j"])
+def test_an_equation_that_is_none_is_refused(equation: str | bytes) -> None:
+    """Onnx's inference would look for its end for ever."""
+    model = model_of_text(
+        'g (float[2,3] x, float[3] w) => (float[2,3] y) { y = Einsum <equation = "ij,j"> (x, w) }'
+    )
+    text = equation if isinstance(equation, bytes) else equation.encode()
+    model.graph.node[0].attribute[0].s = text
+    for read in (respelled, lambda given: load_model_bytes(given.SerializeToString())):
+        with pytest.raises(ModelError, match="demanded an equation"):
+            read(model)

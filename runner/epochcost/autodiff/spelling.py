@@ -9,6 +9,7 @@ from epochcost.autodiff.sequences import without_split_sequences
 from epochcost.errors import ModelError
 from epochcost.graphs.foreign import initializers_apart
 from epochcost.graphs.functions import inlined
+from epochcost.graphs.tensors import check_equations
 from epochcost.graphs.unfused import unfused
 
 # The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
@@ -25,6 +26,7 @@ def respelled(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError where onnx cannot convert an older opset.
     """
+    check_equations(model)
     plain = inlined(unfused(model))
     initializers_apart(plain)
     for node in plain.graph.node:

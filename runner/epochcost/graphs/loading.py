@@ -17,7 +17,7 @@ from epochcost.errors import ModelError
 from epochcost.graphs.external import data_files, load_external_data
 from epochcost.graphs.foreign import initializers_apart, open_dimensions, weights_to_initializers
 from epochcost.graphs.functions import check_calls
-from epochcost.graphs.tensors import check_tensors, one_line
+from epochcost.graphs.tensors import check_equations, check_tensors, one_line
 from epochcost.graphs.unfused import unfused
 
 # protobuf refuses messages of 2 GiB and more.
@@ -95,6 +95,7 @@ def _parse(data: bytes) -> onnx.ModelProto:
 def _check(model: onnx.ModelProto) -> None:
     _check_opsets(model)
     check_calls(model)
+    check_equations(model)
     open_dimensions(model)
     try:
         onnx.checker.check_model(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 
 import onnx
@@ -21,6 +22,7 @@ FLOATS = frozenset(
     }
 )
 _MAX_MESSAGE = 300
+_EQUATION = re.compile(rb"(?:[A-Za-z, ]|\.\.\.)*(?:->(?:[A-Za-z ]|\.\.\.)*)?")
 _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
@@ -112,6 +114,18 @@ def check_tensors(model: onnx.ModelProto) -> None:
         _check_shape(tensor.name, tensor.dims)
         _check_data(tensor)
     check_declarations(model)
+
+
+def check_equations(model: onnx.ModelProto) -> None:
+    """Raise ModelError for an equation of Einsum that is none: onnx's inference never ends on it."""
+    functions = (node for function in model.functions for node in function.node)
+    for node in nested_nodes((*model.graph.node, *functions)):
+        for entry in node.attribute if node.op_type == "Einsum" else ():
+            if entry.name == "equation" and not _EQUATION.fullmatch(entry.s):
+                raise ModelError(
+                    f"node {node.name or node.op_type!r}: demanded an equation of letters, commas, "
+                    f"ellipses and one arrow; got {entry.s!r:.80}"
+                )
 
 
 def check_declarations(model: onnx.ModelProto) -> None:
