@@ -117,7 +117,7 @@ def check_tensors(model: onnx.ModelProto) -> None:
 
 
 def check_equations(model: onnx.ModelProto) -> None:
-    """Raise ModelError for an equation of Einsum that is none: onnx's inference never ends on it."""
+    """Raise ModelError for an equation of Einsum that is none: onnx would read it for ever."""
     functions = (node for function in model.functions for node in function.node)
     for node in nested_nodes((*model.graph.node, *functions)):
         for entry in node.attribute if node.op_type == "Einsum" else ():
