@@ -33,7 +33,7 @@ class Project:
         study = (specs / "studies/brief.toml").read_text("utf-8")
         brief = 'hardware = ["box"]\nmodes = ["training"]\ntraining_batch_sizes = "auto"\n'
         study = study.replace('["tiny"]\n', f'["tiny"]\n{brief}')
-        (specs / "studies/brief.toml").write_text(study.replace("0.5\n", "0.05\n"), "utf-8")
+        (specs / "studies/brief.toml").write_text(study, "utf-8")
         self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
         self.git("init", "--quiet", "--initial-branch=main")
         self.git("add", "--all")
