@@ -11,7 +11,6 @@ import pytest
 from epochcost.cli.app import main
 from epochcost.errors import CapabilityError
 from epochcost.execute import ceilings as measuring
-from epochcost.execute import run as running
 from epochcost.results.ceilings import Ceiling, load_ceilings
 from kept_ceilings import ceiling
 from tiny_project import write_tiny_project
@@ -30,7 +29,7 @@ def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
 
     monkeypatch.setattr(measuring, "measured_apart", measured)
-    monkeypatch.setattr(running, "run_trials", lambda *_: ())
+    monkeypatch.setattr("epochcost.cli.run.run_trials", lambda *_: ())
     return asked
 
 

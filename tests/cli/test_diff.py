@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.cli.diff_markdown import MARKER, MOST_BYTES, as_markdown, escaped
+from epochcost.cli.diff import MARKER, MOST_BYTES, as_markdown, escaped
 from revisions import compared, edit, git, write_repository
 from shown_comment import shown
 

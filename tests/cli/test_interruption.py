@@ -138,7 +138,7 @@ def test_a_sweep_says_of_how_many_trials_only_what_it_knows(
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
-    monkeypatch.setattr("epochcost.execute.run.run_trials", interrupted)
+    monkeypatch.setattr("epochcost.cli.run.run_trials", interrupted)
     arguments = ["epochcost", "run", "--no-ceilings", "--provider", "cpu", "--batch-size", "auto"]
     monkeypatch.setattr(sys, "argv", arguments)
     with heeded_signals(), pytest.raises(SystemExit) as ended:

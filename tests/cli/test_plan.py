@@ -63,7 +63,7 @@ def test_json_holds_everything_that_defines_a_trial() -> None:
 def test_gpus_are_listed_as_cuda_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """By number, name and memory, for --device."""
     gpus = (Gpu(name="Tesla T4", memory_bytes=16 * 2**30, driver="580"),)
-    monkeypatch.setattr("epochcost.measure.environment.shown_gpus", lambda: gpus)
+    monkeypatch.setattr("epochcost.cli.plan.shown_gpus", lambda: gpus)
     assert plan("--provider", "cpu").splitlines()[1] == "GPU 0: Tesla T4, 16.0 GiB"
     document = json.loads(plan("--provider", "cpu", "--format", "json"))
     assert document["gpus"] == [{"device": 0, "name": "Tesla T4", "memory_bytes": 2**34}]

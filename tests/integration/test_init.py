@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.cli.init import pinned
+from epochcost.cli.project import pinned
 from epochcost.errors import InputError
 
 ROOT = Path(__file__).parents[2]

@@ -56,6 +56,9 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 )
 # The module and the function or app of those whose own name does not tell it.
 _PLACES = {
+    "fmt": ("project", "fmt"),
+    "init": ("project", "init"),
+    "schema": ("project", "schema"),
     "serve": ("build", "serve"),
     "new": ("new", "app"),
     "prices": ("prices", "app"),

@@ -8,19 +8,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from epochcost.cli.completion import ids
-from epochcost.cli.tables import print_table
+from epochcost.cli.terminal import RESULTS, ExactFigures, ids, print_table
+from epochcost.cost import break_even as cost
+from epochcost.cost.break_even import BreakEven, MonthlyCost, Payback, Rent
+from epochcost.cost.buying_words import buying_words, payback_words
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
+from epochcost.cost.substitutes import Substitutes
 from epochcost.errors import InputError, UsageError
+from epochcost.results.store import load_all
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.price import Price
 from epochcost.units import money, parse_decimal, plain
-
-if TYPE_CHECKING:
-    from epochcost.cost.break_even import BreakEven, MonthlyCost, Payback, Rent
-    from epochcost.specs.catalogue import Catalogue
-    from epochcost.specs.price import Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +66,10 @@ def break_even(
     vcpus: Annotated[
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of results, for speeds.")] = Path(
-        "docs/data/results"
-    ),
-    form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="json has the exact figures.")
-    ] = "text",
+    results: Annotated[Path, typer.Option(help="Folder of results, for speeds.")] = RESULTS,
+    form: ExactFigures = "text",
 ) -> None:
     """Say after how many hours of use a month buying beats renting, and when it has paid."""
-    from epochcost.specs.loader import load_catalogue
-
     catalogue = load_catalogue(Path.cwd())
     price = catalogue.price(own)
     factor = None if speed is None else parse_decimal(speed, "speed")
@@ -91,9 +88,6 @@ def _question(
     hours_per_month: str | None,
     vcpus: int | None,
 ) -> _Question:
-    from epochcost.cost import break_even as cost
-    from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
-
     hardware = catalogue.machine(own.hardware)
     units = vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus)
     month = cost.monthly_owned(own, units)
@@ -125,9 +119,6 @@ def _rents(
     results: Path,
 ) -> list[Rent]:
     """The named plans, or all current ones of the same kind; each with its speed."""
-    from epochcost.cost.substitutes import Substitutes
-    from epochcost.results.store import load_all
-
     if speed is not None and not named:
         raise UsageError("break-even: --speed demands --rent, whose machine's speed it is")
     substitutes = Substitutes(catalogue, own, load_all(results).results)
@@ -198,8 +189,6 @@ def _show(question: _Question) -> None:
 
 
 def _row(one: _Compared, hours: Decimal) -> tuple[str, ...]:
-    from epochcost.cost.buying_words import buying_words, payback_words
-
     currency = one.rent.price.currency
     return (
         one.rent.price.id,
@@ -212,8 +201,6 @@ def _row(one: _Compared, hours: Decimal) -> tuple[str, ...]:
 
 def _sentence(one: _Compared) -> str:
     """The answer as one would say it."""
-    from epochcost.cost.buying_words import buying_words
-
     price = one.rent.price
     return (
         f"Against {price.id} ({price.as_of}{', assumed' if price.assumed else ''}; "

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from epochcost.cli.plan import AsIs, HardwareId, OutputFormat
-from epochcost.cli.tables import print_table
+from epochcost.cli.terminal import (
+    RESULTS,
+    AsIs,
+    HardwareId,
+    OutputFormat,
+    ResultsFolder,
+    print_table,
+)
 from epochcost.errors import EpochcostError
+from epochcost.execute.ceilings import ceilings_here
+from epochcost.execute.plausibility import require_plausible
+from epochcost.measure.environment import detect
+from epochcost.results.ceilings import Ceilings, Rate
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.loader import load_catalogue
 from epochcost.units import scientific
 
-if TYPE_CHECKING:
-    from epochcost.results.ceilings import Ceilings, Rate
-    from epochcost.specs.hardware import Hardware
-
-RESULTS = Path("docs/data/results")
 WithCeilings = Annotated[
     bool,
     typer.Option(
@@ -31,17 +38,10 @@ def ceilings(
     *,
     hardware: HardwareId = "local",
     as_is: AsIs = False,
-    results: Annotated[
-        Path, typer.Option("--results", help="The folder that keeps the results.")
-    ] = RESULTS,
+    results: ResultsFolder = RESULTS,
     output: OutputFormat = "text",
 ) -> None:
     """Measure what this machine's CPU does at most: a product of matrices, a copy of memory."""
-    from epochcost.execute.ceilings import ceilings_here
-    from epochcost.execute.plausibility import require_plausible
-    from epochcost.measure.environment import detect
-    from epochcost.specs.loader import load_catalogue
-
     machine = load_catalogue(Path()).machine(hardware)
     require_plausible(machine, detect(), as_is=as_is)
     measured, _ = ceilings_here(machine, results, again=True)
@@ -53,8 +53,6 @@ def ceilings(
 
 def measure_missing_ceilings(machine: Hardware, results: Path) -> None:
     """At the end of a run, and said in a line; that they cannot be measured fails no trial."""
-    from epochcost.execute.ceilings import ceilings_here
-
     try:
         measured, new = ceilings_here(machine, results, again=False)
     except EpochcostError as error:

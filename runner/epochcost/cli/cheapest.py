@@ -7,24 +7,35 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any
 
 import typer
 
-from epochcost.cli.cheapest_answer import MODES, Answer, Demand, Mode
-from epochcost.cli.completion import ids
-from epochcost.cli.tables import print_table
+from epochcost.cli.cheapest_answer import (
+    MODES,
+    Answer,
+    Demand,
+    Mode,
+    effects_of,
+    explanation,
+    near_choices,
+    switches,
+)
+from epochcost.cli.terminal import RESULTS, ExactFigures, ResultsFolder, ids, print_table
+from epochcost.cost import Candidate, frontier
+from epochcost.cost.questions import cheapest_batch, cheapest_within, fastest_within
 from epochcost.errors import InputError
-from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
-
-if TYPE_CHECKING:
-    from epochcost.cost import Candidate
-    from epochcost.report.offers import Offer, Offers
-    from epochcost.report.rows import Goal
-    from epochcost.specs.catalogue import Catalogue
+from epochcost.report.inputs import read_inputs
+from epochcost.report.observations import observe
+from epochcost.report.offers import Offer, Offers, accuracies, offers
+from epochcost.report.rows import Goal, priced
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.units import money, parse_decimal, parse_duration_seconds, plain, seconds
 
 _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
     {"training": "full", "inference": "million", "epoch": "epoch"}
@@ -45,24 +56,16 @@ def cheapest(
     mode: Annotated[
         Mode, typer.Option(help="All epochs, a million inferences, or one epoch of a longer job.")
     ] = "training",
-    results: Annotated[Path, typer.Option(help="The folder that keeps the results.")] = Path(
-        "docs/data/results"
-    ),
-    form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="json has the exact figures.")
-    ] = "text",
+    results: ResultsFolder = RESULTS,
+    form: ExactFigures = "text",
 ) -> None:
     """Show where a model costs least, how sure that is, and what would change it."""
-    from epochcost.specs.loader import load_catalogue
-
     amount, currency = _budget(budget)
     limit = None if deadline is None else parse_duration_seconds(deadline)
     answer = _answer(
         load_catalogue(Path.cwd()), Demand(model, mode, limit, amount, currency), results
     )
     if form == "json":
-        from epochcost.cli.cheapest_json import as_json
-
         typer.echo(json.dumps(as_json(answer), indent=2))
     else:
         _show(answer)
@@ -79,9 +82,6 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
 
 
 def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> Answer:
-    from epochcost.cost.questions import cheapest_batch
-    from epochcost.report.offers import accuracies
-
     found = _offers(catalogue, demand, results)
     sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
     batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
@@ -89,11 +89,6 @@ def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> Answer:
 
 
 def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
-    from epochcost.report.inputs import read_inputs
-    from epochcost.report.observations import observe
-    from epochcost.report.offers import offers
-    from epochcost.report.rows import priced
-
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
     inputs = read_inputs(catalogue, [results], results.parent.parent)
@@ -111,8 +106,6 @@ def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
 
 def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
     """The best by the demand; raises InputError, naming the nearest, where nothing meets it."""
-    from epochcost.cost.questions import cheapest_within, fastest_within
-
     listed = found.candidates
     if not listed:
         reasons = "".join(
@@ -146,8 +139,6 @@ def _words(one: Candidate[Offer]) -> str:
 
 
 def _show(answer: Answer) -> None:
-    from epochcost.cli.cheapest_words import explanation
-
     order = "fastest" if answer.demand.fastest else "cheapest"
     typer.echo(f"Choices for {answer.demand.words}, {order} first\n")
     header = ("machine", "software", "batch", "plan", "time", "cost", "lies between", "figures")
@@ -171,3 +162,75 @@ def _row(one: Candidate[Offer]) -> tuple[str, ...]:
         cost.between or "—",
         row.mark,
     )
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The whole answer as JSON's values; ``choice`` and the like are positions of candidates."""
+    listed, demand = answer.ordered, answer.demand
+    place = {id(one): number for number, one in enumerate(listed)}
+    best = {id(one) for one in frontier(listed)}
+    return {
+        "model": demand.model,
+        "mode": demand.mode,
+        "order": "fastest" if demand.fastest else "cheapest",
+        "deadline_seconds": _digits(demand.deadline_seconds),
+        "budget": _digits(demand.budget),
+        "choice": place[id(answer.choice)],
+        "may_be_as_cheap": [place[id(one)] for one in near_choices(answer)],
+        "candidates": [_candidate(one) | {"on_frontier": id(one) in best} for one in listed],
+        "effects": list(_effects(answer)),
+        "changes_at": list(_turns(answer, place)),
+        "as_accurate": {
+            "batch_size": answer.batch.batch_size,
+            "demanded_percent": _digits(answer.batch.demanded),
+            "unknown_batch_sizes": list(answer.batch.unknown),
+        },
+        "unpriced": [
+            {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
+            for row, reason in answer.offers.unpriced
+        ],
+    }
+
+
+def _effects(answer: Answer) -> Iterator[dict[str, str | None]]:
+    for one in effects_of(answer):
+        yield {
+            "input": one.name,
+            "value": plain(one.value),
+            "cost_at_0.9": _digits(one.lower),
+            "cost_at_1.1": _digits(one.higher),
+        }
+
+
+def _turns(answer: Answer, place: dict[int, int]) -> Iterator[dict[str, str | int]]:
+    for one in switches(answer):
+        yield {
+            "candidate": place[id(one.changed)],
+            "against": place[id(one.other)],
+            "input": one.switch.name,
+            "now": plain(one.switch.now),
+            "value": plain(one.switch.value),
+        }
+
+
+def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
+    row, cost, largest = one.key.row, one.cost, one.key.interval.largest
+    return {
+        "machine": row.observed.machine.name,
+        "hardware": row.observed.machine.hardware,
+        "price": cost.price_id,
+        "software": row.observed.software,
+        "batch_size": row.observed.batch_size,
+        "seconds": plain(one.seconds),
+        "cost": plain(cost.mean),
+        "low": plain(cost.low) if cost.bounded else None,
+        "high": plain(cost.high),
+        "currency": cost.currency,
+        "price_as_of": str(one.key.job.price.as_of),
+        "figures": row.mark,
+        "least_sure": largest.name if largest else None,
+    }
+
+
+def _digits(value: Decimal | None) -> str | None:
+    return None if value is None else plain(value)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from epochcost.units import money, seconds
-
-if TYPE_CHECKING:
-    from epochcost.cost import Candidate
-    from epochcost.cost.questions import BatchChoice
-    from epochcost.report.offers import Offer, Offers
+from epochcost.cost import Candidate, rivals
+from epochcost.cost.priced_job import SPEED
+from epochcost.cost.questions import BatchChoice
+from epochcost.cost.sensitivity import Effect, Switch, effects, switching_value
+from epochcost.report.offers import Offer, Offers
+from epochcost.units import money, plain, seconds
 
 Mode = Literal["training", "inference", "epoch"]
 MODES: Mapping[Mode, str] = MappingProxyType(
@@ -72,3 +73,182 @@ class Answer:
         """What else meets the demand, the next best first."""
         met = (one for one in self.ordered if self.demand.met_by(one))
         return tuple(one for one in met if one is not self.choice)
+
+
+_INPUTS = MappingProxyType(
+    {
+        "amount": "price per hour",
+        "commitment.utilisation": "use of its commitment",
+        "owned.purchase": "purchase",
+        "owned.utilisation": "utilisation",
+        "owned.electricity_per_kwh": "price of electricity",
+        "interruptions.rate_per_hour": "rate of interruptions per hour",
+        "interruptions": "interruptions",
+        "speed": "speed",
+        "time": "measured time",
+    }
+)
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where the answer turns: an input of one candidate at which it costs as much as another."""
+
+    changed: Candidate[Offer]
+    other: Candidate[Offer]
+    switch: Switch
+
+
+def explanation(answer: Answer) -> Iterator[str]:
+    """The choice, then a line for each thing to know about it."""
+    choice, cost = answer.choice, answer.choice.cost
+    yield (
+        f"{_superlative(answer)}: {_name(choice)}: {money(cost.mean, cost.currency)} "
+        f"in {seconds(float(choice.seconds))}."
+    )
+    yield _reason(answer)
+    yield from _sureness(answer)
+    yield from _batches(answer)
+    moved = [f"{_input(effect.name)} ({_moves(effect)})" for effect in effects_of(answer)[:3]]
+    yield f"A tenth more or less of an input moves its cost by at most: {', '.join(moved)}."
+    turns = [_turn_words(turn, answer) for turn in switches(answer)]
+    if turns:
+        yield "Both would cost the same with:"
+        yield from (f"  {words}" for words in turns)
+
+
+def _superlative(answer: Answer) -> str:
+    demand = answer.demand
+    if demand.fastest and demand.budget is not None:
+        return f"Fastest for at most {money(demand.budget, demand.currency)}"
+    if demand.deadline_seconds is not None:
+        return f"Cheapest within {seconds(float(demand.deadline_seconds))}"
+    return "Cheapest"
+
+
+def _reason(answer: Answer) -> str:
+    other = runner_up(answer)
+    if other is None:
+        return "Nothing else can be compared with it."
+    own, cost = answer.choice.cost.mean, other.cost.mean
+    currency = answer.choice.cost.currency
+    gap = money(abs(cost - own), currency)
+    more = "more" if cost >= own else "less"
+    time = seconds(float(other.seconds))
+    return f"Next is {_name(other)}: {gap} {more}, {money(cost, currency)} in {time}."
+
+
+def _sureness(answer: Answer) -> Iterator[str]:
+    choice, near = answer.choice, near_choices(answer)
+    largest = choice.key.interval.largest
+    if largest is None:
+        yield "How sure: its time was published without an interval, and its price is taken as is."
+    else:
+        because = f"most of that because of its {_input(largest.name)}"
+        yield f"How sure: it costs {choice.cost.between}, {because}."
+    if not (choice.cost.bounded or choice.key.job.time.bounded):
+        yield f"Its samples are too few to bound it below: {_remedy(answer)}."
+    if choice.key.job.price.plan == "spot" and choice.key.job.price.interruptions is None:
+        yield "It may be taken back: no source says how often, and its list price leaves that out."
+    if choice.cost.assumed:
+        yield "Its price is assumed and nobody's price list."
+    if near:
+        names = "; ".join(_name(one) for one in near[:_MOST_NAMES])
+        more = f" and {len(near) - _MOST_NAMES} more" if len(near) > _MOST_NAMES else ""
+        yield f"As cheap within what is known: {names}{more}."
+
+
+def _remedy(answer: Answer) -> str:
+    """What bounds the cost of a choice that a few scattered samples were taken of."""
+    size = answer.choice.key.row.observed.batch_size
+    command = f"epochcost run --model {answer.demand.model} --batch-size {size} --rounds 3"
+    return f"measure it longer on that machine, with `{command}`"
+
+
+def _batches(answer: Answer) -> Iterator[str]:
+    """What is known of accuracy, where batch sizes are compared by a full training."""
+    sizes = {one.key.row.observed.batch_size for one in answer.offers.candidates}
+    if answer.demand.mode != "training" or len(sizes) < 2:
+        return
+    batch = answer.batch
+    if batch.demanded is None:
+        yield (
+            "Batch sizes are compared by the epochs that are given for them; which accuracy each "
+            "reaches is unknown."
+        )
+        return
+    if batch.choice is not None:
+        yield (
+            f"Of batch sizes known to reach {plain(batch.demanded)} %, the cheapest is "
+            f"{batch.batch_size}: {_name(batch.choice)}."
+        )
+    for said, some in (("misses it", batch.less_accurate), ("is unknown", batch.unknown)):
+        if some:
+            yield f"The accuracy {said} for batch sizes {', '.join(map(str, some))}."
+
+
+def near_choices(answer: Answer) -> tuple[Candidate[Offer], ...]:
+    """The others whose cost may be as low as the choice's."""
+    return () if answer.demand.fastest else rivals(answer.choice, answer.others)
+
+
+def runner_up(answer: Answer) -> Candidate[Offer] | None:
+    """The next best on another machine or plan that meets the demand, whatever its batch size."""
+    taken = _place(answer.choice)
+    return next((one for one in answer.others if _place(one) != taken), None)
+
+
+def effects_of(answer: Answer) -> tuple[Effect, ...]:
+    """What moves the cost of the choice."""
+    return effects(answer.choice.key.job)
+
+
+def switches(answer: Answer) -> tuple[Turn, ...]:
+    """Where inputs of the choice, and of the next, make both cost the same; none of the fastest."""
+    other, found = runner_up(answer), []
+    if other is None or answer.demand.fastest:
+        return ()
+    one_plan = other.key.job.price.id == answer.choice.key.job.price.id
+    for changed, beside in ((answer.choice, other), (other, answer.choice)):
+        job = changed.key.job
+        for name in [SPEED] if one_plan else job.inputs():
+            switch = switching_value(job, name, beside.cost.mean)
+            if switch is not None:
+                found.append(Turn(changed, beside, switch))
+    return tuple(found)
+
+
+def _place(one: Candidate[Offer]) -> tuple[object, ...]:
+    return one.key.row.observed.machine, one.key.job.price.id
+
+
+def _name(one: Candidate[Offer]) -> str:
+    row = one.key.row
+    return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
+
+
+def _input(name: str) -> str:
+    part = re.fullmatch(r"components\[([0-9]+)\]\.(amount|percent)", name)
+    if part:
+        return f"{'price' if part[2] == 'amount' else 'percentage'} of part {int(part[1]) + 1}"
+    return _INPUTS.get(name, name)
+
+
+def _moves(effect: Effect) -> str:
+    if effect.cost == 0:
+        return "nothing"
+    return f"{effect.size / effect.cost * 100:.1f} %"
+
+
+def _turn_words(turn: Turn, answer: Answer) -> str:
+    switch = turn.switch
+    whose = "the choice" if turn.changed is answer.choice else "the next"
+    if switch.name == "speed":
+        return f"{whose} {_figure(switch.value)} times as fast"
+    changed = f"{_figure(switch.value)} instead of {_figure(switch.now)}"
+    return f"a {_input(switch.name)} of {whose} of {changed}"
+
+
+def _figure(value: Decimal) -> str:
+    return plain(Decimal(f"{value:.4g}"))

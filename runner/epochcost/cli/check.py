@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcost.cli.faults import counted, faults_as_json
-from epochcost.errors import ModelError, UsageError
+from epochcost.cli.terminal import RESULTS, Format
+from epochcost.errors import Fault, ModelError, UsageError
+from epochcost.graphs.loading import external_files
+from epochcost.specs.loader import Checked, check_paths, load_catalogue
+from epochcost.units import seconds
 
+# Results and their budgets are read with more packages than specs, which an editor checks often.
 if TYPE_CHECKING:
-    from epochcost.specs.loader import Checked
+    from epochcost.execute.submissions import CheckedResults, Submission
+    from epochcost.report.budgets import Verdict
+    from epochcost.statistics import Summary
 
-RESULTS = Path("docs/data/results")
-
-
-class CheckFormat(StrEnum):
-    """How the faults are written."""
-
-    TEXT = "text"
-    JSON = "json"
+# A reason that many files share is read once.
+_MOST_NAMED = 3
 
 
 def check(
@@ -40,44 +41,34 @@ def check(
     budgets: Annotated[
         bool, typer.Option("--budgets", help="Hold the studies' budgets: exit 1 where one is not.")
     ] = False,
-    output: Annotated[
-        CheckFormat, typer.Option("--format", help="Lines for people, or JSON.")
-    ] = CheckFormat.TEXT,
+    output: Annotated[Format, typer.Option("--format", help="Lines for people, or JSON.")] = "text",
 ) -> None:
     """Validate specs, results or budgets: a line path:line:col: message for each fault."""
     if budgets and (paths or results):
         raise UsageError("--budgets: demanded it by itself; got paths or --results as well")
     if budgets:
-        from epochcost.cli.check_budgets import check_budgets
-
-        check_budgets(RESULTS, as_json=output is CheckFormat.JSON)
+        _check_budgets(RESULTS, as_json=output == "json")
     elif results:
-        from epochcost.cli.check_results import check_submissions
-
-        check_submissions(RESULTS, paths or [], as_json=output is CheckFormat.JSON)
+        _check_results(RESULTS, paths or [], as_json=output == "json")
     else:
-        _check_specs(paths or [Path("specs")], output)
+        _check_specs(paths or [Path("specs")], as_json=output == "json")
 
 
-def _check_specs(paths: list[Path], output: CheckFormat) -> None:
-    from epochcost.specs.loader import check_paths
-
+def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     checked = check_paths(paths, _graph_fault)
-    if output is CheckFormat.JSON:
+    if as_json:
         typer.echo(
-            json.dumps({"files": len(checked.files), **faults_as_json(checked.faults)}, indent=2)
+            json.dumps({"files": len(checked.files), **_faults_as_json(checked.faults)}, indent=2)
         )
     else:
         typer.echo("".join(f"{fault}\n" for fault in checked.faults), nl=False)
-    typer.echo(_summary(checked), err=True)
+    typer.echo(_specs_summary(checked), err=True)
     if checked.faults:
         raise typer.Exit(1)
 
 
 def _graph_fault(path: Path) -> str | None:
     """Why an ONNX file cannot be read with its data; None where it can."""
-    from epochcost.graphs.loading import external_files
-
     try:
         external_files(path)
     except ModelError as error:
@@ -85,6 +76,133 @@ def _graph_fault(path: Path) -> str | None:
     return None
 
 
-def _summary(checked: Checked) -> str:
+def _specs_summary(checked: Checked) -> str:
     files, faults = len(checked.files), len(checked.faults)
-    return f"{counted(files, 'file')} checked, {counted(faults, 'fault')}"
+    return f"{_counted(files, 'file')} checked, {_counted(faults, 'fault')}"
+
+
+def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
+    """Print the faults; exit 1 where there is one."""
+    from epochcost.execute.submissions import check_results, remarks_of
+
+    checked = check_results(load_catalogue(Path.cwd()), root, paths)
+    if as_json:
+        typer.echo(json.dumps(_results_as_json(checked), indent=1))
+    else:
+        _show_results(checked, remarks_of(checked.submissions), named=bool(paths))
+    files, faults = _counted(checked.files, "result"), _counted(len(checked.faults), "fault")
+    typer.echo(f"{files} checked, {faults}", err=True)
+    if checked.faults:
+        raise typer.Exit(1)
+
+
+def _show_results(
+    checked: CheckedResults, remarks: Mapping[str, Sequence[Path]], *, named: bool
+) -> None:
+    for fault in checked.faults:
+        typer.echo(str(fault))
+    for one in checked.submissions if named else ():
+        typer.echo(f"{one.path}: {_figures(one)}")
+    if remarks:
+        typer.echo("To look at:")
+    for remark, paths in remarks.items():
+        names = ", ".join(str(path) for path in paths[:_MOST_NAMED])
+        more = len(paths) - _MOST_NAMED
+        typer.echo(f"  {remark}: {names}{f' and {more} more' if more > 0 else ''}")
+
+
+def _figures(one: Submission) -> str:
+    """The statistics, computed anew from the raw samples."""
+    title = f"{one.title} on {one.hardware}"
+    if one.summary is None:
+        return f"{title}, under LoadGen"
+    low, mean, high = (seconds(value) for value in _interval(one.summary))
+    return f"{title}: a step takes {mean} ({low} to {high}), {one.summary.count} samples"
+
+
+def _interval(summary: Summary) -> tuple[float, float, float]:
+    return summary.interval.low, summary.mean, summary.interval.high
+
+
+def _results_as_json(checked: CheckedResults) -> dict[str, Any]:
+    return {
+        "files": checked.files,
+        **_faults_as_json(checked.faults),
+        "results": [_result_as_json(one) for one in checked.submissions],
+    }
+
+
+def _result_as_json(one: Submission) -> dict[str, Any]:
+    low, mean, high = _interval(one.summary) if one.summary else (None, None, None)
+    return {
+        "path": one.path.as_posix(),
+        "trial": one.title,
+        "hardware": one.hardware,
+        "samples": one.summary.count if one.summary else 0,
+        "mean_seconds": mean,
+        "low_seconds": low,
+        "high_seconds": high,
+        "remarks": list(one.remarks),
+    }
+
+
+def _check_budgets(results: Path, *, as_json: bool) -> None:
+    """Print a line for each budget; exit 1 unless all are kept."""
+    from epochcost.report.budgets import verdicts
+    from epochcost.report.inputs import read_inputs
+
+    inputs = read_inputs(load_catalogue(Path.cwd()), [results], results.parent.parent)
+    for problem in inputs.problems:
+        typer.echo(problem, err=True)
+    found = verdicts(inputs)
+    if as_json:
+        typer.echo(json.dumps({"budgets": [_budget_as_json(one) for one in found]}, indent=1))
+    else:
+        typer.echo("".join(f"{one.place}\n" for one in found), nl=False)
+    typer.echo(_budgets_summary(found), err=True)
+    if any(one.state != "kept" for one in found):
+        raise typer.Exit(1)
+
+
+def _budgets_summary(found: tuple[Verdict, ...]) -> str:
+    counts = Counter(one.state for one in found)
+    words = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+    return f"{_counted(len(found), 'budget')} checked{f': {words}' if words else ''}"
+
+
+def _budget_as_json(one: Verdict) -> dict[str, Any]:
+    cost, limit = one.cost, one.limit
+    return {
+        "study": one.study,
+        "model": limit.model,
+        "goal": limit.goal,
+        "at_most": str(limit.at_most),
+        "currency": limit.currency,
+        "state": one.state,
+        "mean": str(cost.mean) if cost else None,
+        "low": str(cost.low) if cost else None,
+        "high": str(cost.high) if cost else None,
+        "hardware": one.row.observed.machine.hardware if one.row else None,
+        "price": one.row.price.id if one.row and one.row.price else None,
+        **_fault_as_json(one.place),
+    }
+
+
+def _faults_as_json(faults: Iterable[Fault]) -> dict[str, list[dict[str, Any]]]:
+    """The faults as objects, under their key."""
+    return {"faults": [_fault_as_json(fault) for fault in faults]}
+
+
+def _fault_as_json(fault: Fault) -> dict[str, Any]:
+    """A place and what is said of it."""
+    return {
+        "path": fault.path.as_posix(),
+        "line": fault.line,
+        "column": fault.column,
+        "message": fault.message,
+    }
+
+
+def _counted(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -6,22 +6,31 @@ import json
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from epochcost.cli.completion import ids
-from epochcost.cli.tables import print_table
+from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_table
+from epochcost.cost import Quote, Time, Usage, quote
+from epochcost.cost.flops import (
+    OF_LARGE_MODELS,
+    Computation,
+    Precision,
+    Utilisation,
+    achieved,
+    peak_flops,
+    training_flops,
+)
 from epochcost.errors import InputError, UsageError
+from epochcost.report.arithmetic import arithmetic_of
+from epochcost.results.store import load_all, newest
+from epochcost.results.summary import summary_of
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.price import Price
 from epochcost.units import money, money_range, plain, scientific, seconds
-
-if TYPE_CHECKING:
-    from epochcost.cost import Quote, Time
-    from epochcost.cost.flops import Computation, Precision, Utilisation
-    from epochcost.specs.catalogue import Catalogue
-    from epochcost.specs.hardware import Hardware
-    from epochcost.specs.model import Model
-    from epochcost.specs.price import Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +68,10 @@ def estimate(
         typer.Option(help="Which peak.  [default: fp16; of --utilisation-of: fp32, as timed]"),
     ] = None,
     machines: Annotated[int, typer.Option(help="Machines that share the work evenly.")] = 1,
-    results: Annotated[Path, typer.Option(help="Folder of results.")] = Path("docs/data/results"),
-    form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="json has the exact amounts.")
-    ] = "text",
+    results: Annotated[Path, typer.Option(help="Folder of results.")] = RESULTS,
+    form: ExactAmounts = "text",
 ) -> None:
     """Price a full training from its operations and a machine's peak: a range, never a number."""
-    from epochcost.specs.loader import load_catalogue
-
     if utilisation is not None and utilisation_of is not None:
         raise UsageError("estimate: demanded --utilisation or --utilisation-of; got both")
     if utilisation_of is not None and precision == "fp16":
@@ -86,18 +91,11 @@ def estimate(
 
 
 def _declared(text: str | None) -> Utilisation:
-    from epochcost.cost.flops import OF_LARGE_MODELS, Utilisation
-
     return OF_LARGE_MODELS if text is None else Utilisation.declared(text)
 
 
 def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path) -> Utilisation:
     """What plain training steps of a smaller model achieved there, from the least to the most."""
-    from epochcost.cost import Time
-    from epochcost.cost.flops import Utilisation, achieved, peak_flops
-    from epochcost.results.store import load_all, newest
-    from epochcost.results.summary import summary_of
-
     model = catalogue.model(name)
     per_example, peak = _step_flops(catalogue, model), peak_flops(hardware, "fp32")
     found: list[Utilisation] = []
@@ -130,8 +128,6 @@ def _step_flops(catalogue: Catalogue, model: Model) -> Decimal:
 
 
 def _forward_flops(catalogue: Catalogue, model: Model) -> float | None:
-    from epochcost.report.arithmetic import arithmetic_of
-
     if model.graph is None:
         return None
     counted = arithmetic_of(catalogue.graph_path(model), model.dimensions)
@@ -146,9 +142,6 @@ def _estimated(
     precision: Precision,
     machines: int,
 ) -> _Estimated:
-    from epochcost.cost import Usage, quote
-    from epochcost.cost.flops import Computation, peak_flops, training_flops
-
     price = catalogue.price(price_id)
     hardware = catalogue.machine(price.hardware)
     flops = training_flops(model, _forward_flops(catalogue, model))

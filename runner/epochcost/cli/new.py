@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from onnx import ModelProto, TensorProto
 
-from epochcost.cli import new_model
-from epochcost.cli.completion import ids
-from epochcost.cli.questions import answered, asked, pairs, typed
-
-if TYPE_CHECKING:
-    from epochcost.results.records import Environment, Gpu
+from epochcost.cli.terminal import ids, pairs
+from epochcost.errors import InputError, UsageError
+from epochcost.graphs.binding import symbolic_dimensions
+from epochcost.graphs.loading import external_files, load_model
+from epochcost.graphs.parameters import DataInput, data_inputs
+from epochcost.results.records import Environment, Gpu
+from epochcost.specs.layout import new_spec
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.schema import schema_of
 
 app = typer.Typer(
     no_args_is_help=True, help="Write a new spec: what is not given is asked at a terminal."
 )
 _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
+_FOLDER = Path("models")
+_OF_CLASSES = ("softmax_cross_entropy", "nll")
+
 
 Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
 Name = Annotated[str | None, typer.Option(help="What people call it.")]
@@ -61,7 +71,7 @@ def hardware(
         "source": source,
     }
     texts = {key: str(value) for key, value in found.items() if key in given}
-    values = answered("hardware", {key: text or texts.get(key) for key, text in given.items()})
+    values = _answered("hardware", {key: text or texts.get(key) for key, text in given.items()})
     if gpu is not None:
         values["accelerators"] = [{"name": gpu, "count": gpus}]
     _write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
@@ -92,8 +102,8 @@ def price(
     ] = None,
 ) -> None:
     """Declare a price of a machine in specs/prices/, of one plan and one day."""
-    machine = hardware or asked("hardware", "The machine that it buys, by its id in hardware/.")
-    day = as_of or asked(
+    machine = hardware or _asked("hardware", "The machine that it buys, by its id in hardware/.")
+    day = as_of or _asked(
         "as_of",
         "The day on which the source states it.",
         dt.datetime.now(dt.UTC).date().isoformat(),
@@ -112,11 +122,11 @@ def price(
         "as_of": day,
     }
     if plan == "owned":
-        values = answered("prices", {**given, "billing": "prorated"})
+        values = _answered("prices", {**given, "billing": "prorated"})
         values["owned"] = _owned_values(owned or [])
     else:
-        given["amount"] = amount or asked("amount", "What an hour of use costs.")
-        values = answered("prices", given)
+        given["amount"] = amount or _asked("amount", "What an hour of use costs.")
+        values = _answered("prices", given)
     _write("prices", values)
 
 
@@ -135,39 +145,81 @@ def study(
     rounds: Annotated[int, typer.Option(min=1, help="How often a run comes back.")] = 3,
 ) -> None:
     """Declare a study in specs/studies/: which models are measured where."""
-    models = model or asked("model", "The models, by their ids, with spaces between.").split()
-    values = answered("studies", {"id": identifier, "name": name})
+    models = model or _asked("model", "The models, by their ids, with spaces between.").split()
+    values = _answered("studies", {"id": identifier, "name": name})
     _write(
         "studies",
         {**values, "models": models, "hardware": hardware or ["local"], "rounds": rounds},
     )
 
 
-app.command("model")(new_model.model)
+@app.command()
+def model(
+    graph: Annotated[
+        Path, typer.Option(metavar="FILE", help="Its ONNX file; copied into models/ with its data.")
+    ],
+    identifier: Annotated[
+        str | None, typer.Option("--id", help="The id.  [default: the file's name]")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What people call it.")] = None,
+    task: Annotated[str | None, typer.Option(help="What it does, in a few words.")] = None,
+    example: Annotated[str | None, typer.Option(help="What one example is, in words.")] = None,
+    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
+    dim: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=SIZE", help="A symbolic dimension's size.")
+    ] = None,
+    vocabulary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="INPUT=SIZE", help="What the indices of an input stay below."),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="How it is trained; served only when left out.")
+    ] = None,
+    examples_per_epoch: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1000,
+    epochs: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1,
+) -> None:
+    """Declare a model in specs/models/: inputs, outputs and shapes are read from its graph."""
+    loaded = load_model(graph)
+    inputs = data_inputs(loaded)
+    given = {
+        "id": identifier or graph.stem.lower().replace("_", "-"),
+        "name": name or graph.stem,
+        "task": task,
+        "example": example,
+        "source": source,
+    }
+    values = _answered("models", given)
+    values["dimensions"] = _sizes(loaded, inputs, _whole_numbers("--dim", dim or [])) or None
+    sizes = _whole_numbers("--vocabulary", vocabulary or [])
+    values["inputs"] = [_input(data_input, sizes) for data_input in inputs]
+    values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
+    values["inference"] = {"batch_sizes": [1, 8, 32]}
+    copied = _copied(graph)
+    try:
+        path = new_spec(Path.cwd(), "models", {**values, "graph": graph.name})
+    except BaseException:
+        for file in copied:
+            file.unlink()
+        raise
+    typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
 
 def _write(kind: str, values: dict[str, Any]) -> None:
-    from epochcost.specs.layout import new_spec
-
     path = new_spec(Path.cwd(), kind, values)
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
 
 def _provider_of(machine: str) -> str | None:
     """Who rents the machine out, where it is declared."""
-    from epochcost.specs.loader import load_catalogue
-
     return load_catalogue(Path.cwd()).machine(machine).provider
 
 
 def _owned_values(options: list[str]) -> dict[str, Any]:
-    from epochcost.specs.schema import schema_of
-
     given = pairs("--owned", options, "years=4")
     keys = schema_of("prices")["properties"]["owned"]["properties"]
     texts = {key: given.pop(key, None) for key in _OWNED} | given
     return {
-        key: typed(text or asked(key, keys[key]["description"]), keys.get(key, {}))
+        key: _typed(text or _asked(key, keys[key]["description"]), keys.get(key, {}))
         for key, text in texts.items()
     }
 
@@ -215,3 +267,117 @@ def _accelerator(name: str, gpus: list[Gpu]) -> dict[str, Any]:
         "power_watts": None if limit is None else Decimal(str(limit)),
     }
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
+    given = pairs(option, texts, "sequence=128")
+    for name, size in given.items():
+        if not size.isdecimal() or not int(size):
+            raise InputError(f"{option}: demanded a whole number, {name}=128; got {name}={size}")
+    return {name: int(size) for name, size in given.items()}
+
+
+def _sizes(
+    loaded: ModelProto, inputs: Sequence[DataInput], given: dict[str, int]
+) -> dict[str, int]:
+    """The sizes of the symbolic dimensions other than the batch, which comes first."""
+    batches = {data_input.shape[0] for data_input in inputs if data_input.shape}
+    names = [name for name in symbolic_dimensions(loaded) if name not in batches]
+    for name in given:
+        if name not in names:
+            raise InputError(f"--dim: demanded one of {', '.join(names) or 'none'}; got {name}")
+    return {name: given.get(name) or _asked_size("dim", name) for name in names}
+
+
+def _asked_size(option: str, name: str) -> int:
+    text = _asked(option, f"The size of {name}, as in --{option} {name}=128.")
+    return _whole_numbers(f"--{option}", [f"{name}={text}"])[name]
+
+
+def _input(data_input: DataInput, sizes: dict[str, int]) -> dict[str, Any]:
+    """An input with the values that its type takes: numbers from 0 to 1, or indices."""
+    if data_input.elem_type in (TensorProto.INT64, TensorProto.INT32):
+        size = sizes.get(data_input.name) or _asked_size("vocabulary", data_input.name)
+        return {"name": data_input.name, "vocabulary": size}
+    return {"name": data_input.name, "low": Decimal(0), "high": Decimal(1)}
+
+
+def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict[str, Any]:
+    """A training by plain gradient descent, to be replaced by the source's."""
+    output = loaded.graph.output[0]
+    last = output.type.tensor_type.shape.dim[-1].dim_value
+    target = (
+        {"classes": max(2, last)}
+        if loss in _OF_CLASSES
+        else {"low": Decimal(0), "high": Decimal(1)}
+    )
+    return {
+        "loss": loss,
+        "output": output.name,
+        "target": target,
+        "optimizer": {"name": "sgd", "learning_rate": Decimal("0.01")},
+        "batch_sizes": [32],
+        "examples_per_epoch": examples,
+        "epochs": epochs,
+    }
+
+
+def _copied(graph: Path) -> list[Path]:
+    """The copies in models/ of the file and of its external data; none of what is there already.
+
+    Raises InputError, and copies nothing, where another file has the name of one.
+    """
+    wanted = [
+        (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
+    ]
+    new = [(file, copy) for file, copy in wanted if not (copy.exists() and copy.samefile(file))]
+    for file, copy in new:
+        if copy.exists():
+            raise InputError(
+                f"{copy}: demanded a name that no model has; got one that is there: rename {file}"
+                + ("" if file == graph else ", by exporting again under another name")
+            )
+    for file, copy in new:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    return [copy for _, copy in new]
+
+
+def _answered(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """The values of a spec's keys as given; those that a spec must have are asked for.
+
+    Raises UsageError, which names the option, where one is missing and nobody can be asked.
+    """
+    schema = schema_of(kind)
+    values: dict[str, Any] = {}
+    for key, known in given.items():
+        property_ = schema["properties"][key]
+        text = known
+        if known is None and key in schema["required"]:
+            text = _asked(key, property_["description"])
+        values[key] = None if text is None else _typed(text, property_)
+    return values
+
+
+def _asked(key: str, question: str, default: str | None = None) -> str:
+    """The answer of a person at the terminal, else the default; raises UsageError without one."""
+    if sys.stdin.isatty():
+        answer: str = typer.prompt(f"{question}\n{key}", default=default)
+        return answer
+    if default is None:
+        option = "--" + key.replace("_", "-")
+        raise UsageError(f"{option}: demanded where nobody can be asked; got none")
+    return default
+
+
+def _typed(text: str, property_: Mapping[str, Any]) -> Any:
+    """A text as the type that a key demands; as it is where it does not fit, which is judged."""
+    try:
+        match property_.get("type"):
+            case "number":
+                return Decimal(text)
+            case "integer":
+                return int(text)
+        return dt.date.fromisoformat(text) if property_.get("format") == "date" else text
+    except (InvalidOperation, ValueError):
+        return text

@@ -1,79 +1,56 @@
-"""`epochcost plan`: the trials that a run would do here, and why others are left out."""
+"""`epochcost plan`: the trials that a run would do here, and why others are left out.
+
+With `--verbose` also how large the models are, and which of their batches fit this machine.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from epochcost.cli.completion import ids
-from epochcost.cli.limits import BatchSize, batch_size_of
-from epochcost.cli.sizes import Sized, show_sizes, sizes_as_json
-from epochcost.cli.tables import print_table
-from epochcost.errors import InputError
-from epochcost.specs.study import MOST_CPUS, Provider
-from epochcost.units import seconds
+from epochcost.cli.progress import counting
+from epochcost.cli.terminal import (
+    AsIs,
+    BatchSize,
+    Compliant,
+    CpuCounts,
+    Device,
+    HardwareId,
+    Models,
+    OutputFormat,
+    ProviderName,
+    Quick,
+    Studies,
+    batch_size_of,
+    cpu_counts,
+    print_table,
+)
+from epochcost.errors import EpochcostError
+from epochcost.execute.gpus import gpu_lines
+from epochcost.execute.inventory import sizes
+from epochcost.execute.planning import Request, plan_here, room_bytes
+from epochcost.measure.environment import shown_gpus
+from epochcost.plan.make import Plan
+from epochcost.plan.size import Footprint, ModelSize
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.study import Mode, Provider
+from epochcost.units import memory, scientific, seconds
 
-if TYPE_CHECKING:
-    from epochcost.plan.make import Plan
-    from epochcost.specs.catalogue import Catalogue
-
-
-Studies = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--study", help="A study's id; repeatable. Default: all.", autocompletion=ids("studies")
-    ),
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model", help="A model's id; repeatable. Default: all.", autocompletion=ids("models")
-    ),
-]
-ProviderName = Annotated[
-    Provider | None,
-    typer.Option("--provider", help="Only this execution provider; an error where it is unusable."),
-]
-HardwareId = Annotated[
-    str,
-    typer.Option(
-        "--hardware",
-        help="The machine that this one is; `local`: as detected.",
-        autocompletion=ids("hardware"),
-    ),
-]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
-]
-Compliant = Annotated[
-    bool,
-    typer.Option(
-        "--compliant", help="MLPerf's durations and counts in its scenarios: 10 min each."
-    ),
-]
-AsIs = Annotated[
-    bool,
-    typer.Option("--as-is", help="Measure a machine that contradicts --hardware, and mark it."),
-]
-Device = Annotated[
-    int | None,
-    typer.Option("--device", min=0, help="The GPU by CUDA's number. Default: the study's, or 0."),
-]
-CpuCounts = Annotated[
-    str | None,
-    typer.Option(
-        "--vcpus",
-        help="Pin the CPU's trials to so many CPUs each, as 1,2,4. Default: the studies' vcpus.",
-    ),
-]
-OutputFormat = Annotated[
-    Literal["text", "json"], typer.Option("--format", help="For a person or for a machine.")
-]
+_WIDTH = 100
+_PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
+_HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
+# A model with its size, why it has none, or None where there is no graph to count.
+_Sized = tuple[Model, ModelSize | EpochcostError | None]
+_Room = Mapping[Provider, int]
 
 
 def plan(
@@ -94,99 +71,38 @@ def plan(
     output: OutputFormat = "text",
 ) -> None:
     """Show the trials that a run would do here, and why others are left out."""
-    catalogue, planned = plan_for(
-        study,
-        model,
-        provider,
+    catalogue = load_catalogue(Path())
+    request = Request(
+        studies=tuple(study or ()),
+        models=tuple(model or ()),
+        providers=(provider,) if provider else (),
         hardware=hardware,
         quick=quick,
         compliant=compliant,
         as_is=as_is,
         device=device,
-        vcpus=vcpus,
-        batch_size=batch_size,
+        vcpus=cpu_counts(vcpus),
+        batch_size=batch_size_of(batch_size),
     )
+    planned = plan_here(catalogue, request)
     sized = _sized(catalogue, model or catalogue.models) if verbose else ()
     if output == "json":
-        typer.echo(json.dumps(_as_json(planned, hardware) | _sizes_as_json(sized), indent=1))
+        sizes_too = _sizes_as_json(sized, room_bytes()) if sized else {}
+        typer.echo(json.dumps(_as_json(planned, hardware) | sizes_too, indent=1))
     else:
         _show(planned, hardware)
-        _show_sizes(sized)
+        if sized:
+            _show_sizes(sized, room_bytes())
 
 
-def plan_for(
-    studies: list[str] | None,
-    models: list[str] | None,
-    provider: Provider | None,
-    *,
-    hardware: str,
-    quick: bool,
-    compliant: bool = False,
-    as_is: bool = False,
-    device: int | None = None,
-    vcpus: str | None = None,
-    batch_size: str | None = None,
-) -> tuple[Catalogue, Plan]:
-    """The catalogue under the current folder and its plan."""
-    from epochcost.execute.planning import Request, plan_here
-    from epochcost.specs.loader import load_catalogue
-
-    catalogue = load_catalogue(Path())
-    request = Request(
-        tuple(studies or ()),
-        tuple(models or ()),
-        () if provider is None else (provider,),
-        hardware,
-        quick,
-        compliant,
-        as_is,
-        device,
-        _cpu_counts(vcpus),
-        batch_size_of(batch_size),
-    )
-    return catalogue, plan_here(catalogue, request)
-
-
-def _cpu_counts(text: str | None) -> tuple[int, ...]:
-    """The counts of ``--vcpus``; raises InputError where one is none, or comes twice."""
-    if text is None:
-        return ()
-    parts = [part.strip() for part in text.split(",")]
-    counts = [int(part) if part.isdecimal() and len(part) < 5 else 0 for part in parts]
-    if len(set(counts)) < len(counts) or not all(1 <= one <= MOST_CPUS for one in counts):
-        raise InputError(
-            f"--vcpus: demanded different counts of CPUs from 1 to {MOST_CPUS}, such as 1,2,4; "
-            f"got {text!r:.40}"
-        )
-    return tuple(counts)
-
-
-def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[Sized]:
+def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[_Sized]:
     """Every model with its size, those without a study too."""
-    from epochcost.cli.progress import counting
-    from epochcost.execute.inventory import sizes
-
     with counting(Console(stderr=True)) as on_counted:
         counted = sizes(catalogue, models, on_counted)
     return [(catalogue.model(name), counted.get(name)) for name in sorted(set(models))]
 
 
-def _show_sizes(sized: Sequence[Sized]) -> None:
-    from epochcost.execute.planning import room_bytes
-
-    if sized:
-        show_sizes(sized, room_bytes())
-
-
-def _sizes_as_json(sized: Sequence[Sized]) -> dict[str, Any]:
-    from epochcost.execute.planning import room_bytes
-
-    return sizes_as_json(sized, room_bytes()) if sized else {}
-
-
 def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
-    from epochcost.measure.environment import shown_gpus
-
     return {
         "hardware": hardware,
         "trials": [
@@ -209,9 +125,6 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
 
 def show_gpus() -> None:
     """A line for each GPU that CUDA shows; none where there is none."""
-    from epochcost.execute.gpus import gpu_lines
-    from epochcost.measure.environment import shown_gpus
-
     for line in gpu_lines(shown_gpus()):
         typer.echo(line)
 
@@ -237,3 +150,109 @@ def _show(plan: Plan, hardware: str) -> None:
     for reason in dict.fromkeys(left.reason for left in plan.left_out):
         what = [left.what for left in plan.left_out if left.reason == reason]
         typer.echo("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
+
+
+def _show_sizes(sized: Sequence[_Sized], room: _Room) -> None:
+    """A table of arithmetic, then the memory of each batch size and whether there is room."""
+    typer.echo(
+        "\nFLOPs of one example: forward, a training step as the literature counts it (3 x forward)"
+        "\nand as it runs here:"
+    )
+    print_table(_HEADER, [_size_row(model, size) for model, size in sized])
+    limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
+    typer.echo(f"\nMemory by batch size; a trial may take here: {limits}")
+    for model, size in sized:
+        for line in _memory_lines(model, size, room):
+            typer.echo(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
+
+
+def _sizes_as_json(sized: Sequence[_Sized], room: _Room) -> dict[str, Any]:
+    """The same, every figure exact."""
+    return {
+        "memory_bytes": dict(room),
+        "models": [{"id": model.id, **_size_as_json(model, size, room)} for model, size in sized],
+    }
+
+
+def _size_as_json(
+    model: Model, size: ModelSize | EpochcostError | None, room: _Room
+) -> dict[str, Any]:
+    if model.declared is not None:
+        declared = model.declared
+        return {
+            "parameters": declared.parameters,
+            "training_tokens": declared.training_tokens,
+            "training_flops": declared.training_flops,
+        }
+    if size is None or isinstance(size, EpochcostError):
+        return {"error": str(size)}
+    forward = size.forward_flops_per_example
+    return {
+        **{
+            field.name: getattr(size, field.name)
+            for field in dataclasses.fields(size)
+            if field.name not in {"model", "footprints", "uncounted"}
+        },
+        "forward_flops_per_example": forward,
+        "literature_step_flops_per_example": None if forward is None else 3 * forward,
+        "step_flops_per_example": size.step_flops_per_example,
+        "batches": [_batch_as_json(footprint, room) for footprint in size.footprints],
+        "uncounted": [dataclasses.asdict(mode) for mode in size.uncounted],
+    }
+
+
+def _batch_as_json(footprint: Footprint, room: _Room) -> dict[str, Any]:
+    needed = {provider: footprint.memory_bytes(provider) for provider in _PROVIDERS}
+    return {
+        **dataclasses.asdict(footprint),
+        "memory_bytes": needed,
+        "fits": {provider: needed[provider] <= limit for provider, limit in room.items()},
+    }
+
+
+def _size_row(model: Model, size: ModelSize | EpochcostError | None) -> tuple[str, ...]:
+    if model.declared is not None:
+        return (model.id, f"{model.declared.parameters:,}", "-", "-", "-", "-")
+    if size is None or isinstance(size, EpochcostError):
+        return (model.id, *["-"] * (len(_HEADER) - 1))
+    forward = size.forward_flops_per_example
+    return (
+        model.id,
+        f"{size.parameters:,}",
+        "all" if size.trainable_parameters == size.parameters else f"{size.trainable_parameters:,}",
+        _flops(forward),
+        _flops(None if forward is None or model.training is None else 3 * forward),
+        _flops(size.step_flops_per_example),
+    )
+
+
+def _flops(value: float | None) -> str:
+    return "-" if value is None else scientific(value)
+
+
+def _memory_lines(
+    model: Model, size: ModelSize | EpochcostError | None, room: _Room
+) -> Iterator[str]:
+    if model.declared is not None:
+        total = _flops(float(model.declared.training_flops))
+        yield f"{model.id}: no graph; {total} FLOPs train it, 6 for each parameter and token"
+    elif size is None or isinstance(size, EpochcostError):
+        yield f"{model.id}: not counted: {size}"
+    else:
+        for mode in dict.fromkeys(footprint.mode for footprint in size.footprints):
+            for provider, limit in room.items():
+                yield f"{model.id} {mode} {provider}: {_batches(size, mode, provider, limit)}"
+        for missing in size.uncounted:
+            yield f"{model.id} {missing.mode}: not counted: {missing.reason}"
+
+
+def _batches(size: ModelSize, mode: Mode, provider: Provider, limit: int) -> str:
+    needed = {
+        footprint.batch_size: footprint.memory_bytes(provider)
+        for footprint in size.footprints
+        if footprint.mode == mode
+    }
+    return ", ".join(
+        f"{batch}: {memory(amount)}" + (" (no room here)" if amount > limit else "")
+        for batch, amount in needed.items()
+    )

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from epochcost.cli.tables import print_table
+from epochcost.cli.terminal import print_table
 from epochcost.errors import InputError
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.price_import import Found, NewSpec, Sorted, new_specs, sort_rows
+from epochcost.specs.price_matching import Request
 from epochcost.specs.price_tables import FormatName, ListedPlan, read_prices, shown_sku
 from epochcost.units import money, plain
-
-if TYPE_CHECKING:
-    from epochcost.specs.price_import import Found, NewSpec, Sorted
 
 app = typer.Typer(no_args_is_help=True, help="Price tables of others, taken over as specs.")
 _MOST_NAMES = 5
@@ -58,10 +58,6 @@ def import_prices(
     ] = False,
 ) -> None:
     """Write a new spec for each price that is new or changed; specs that exist stay as they are."""
-    from epochcost.specs.loader import load_catalogue
-    from epochcost.specs.price_import import new_specs, sort_rows
-    from epochcost.specs.price_matching import Request
-
     request = Request(
         today=dt.datetime.now(dt.UTC).date(),
         provider=provider,

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
-from epochcost.cli.limits import limit_words
-from epochcost.cli.served import served_words
+from epochcost.cli.outcomes import limit_words, served_words
 from epochcost.execute.events import (
     Advanced,
     Event,

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from epochcost.cli.completion import ids
 from epochcost.cli.quote_extras import (
     EnergyOptions,
     ProjectOptions,
@@ -26,8 +25,16 @@ from epochcost.cli.quote_extras import (
     project_as_json,
     project_words,
 )
-from epochcost.cli.tables import print_table
+from epochcost.cli.terminal import ExactAmounts, ids, print_table
+from epochcost.cost import Line, Quote, Usage, quote_at, quote_at_rate
+from epochcost.cost import quote as bill
+from epochcost.cost.currency import Conversion
+from epochcost.cost.energy import Energy, UnknownEnergy
+from epochcost.cost.project import ProjectQuote, quote_project
 from epochcost.errors import InputError, UsageError
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import (
     money,
@@ -37,14 +44,6 @@ from epochcost.units import (
     seconds,
     significant_places,
 )
-
-if TYPE_CHECKING:
-    from epochcost.cost import Line, Quote, Usage
-    from epochcost.cost.currency import Conversion
-    from epochcost.cost.energy import Energy, UnknownEnergy
-    from epochcost.cost.project import ProjectQuote
-    from epochcost.specs.catalogue import Catalogue
-    from epochcost.specs.price import Price
 
 _MOST_RATE_PLACES = 6
 
@@ -114,13 +113,9 @@ def quote(
     pue: Annotated[
         str | None, typer.Option(help="The building's power over the machine's.")
     ] = None,
-    form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="json has the exact amounts.")
-    ] = "text",
+    form: ExactAmounts = "text",
 ) -> None:
     """Show the bill for a time of use: lines that add up to the total."""
-    from epochcost.cost import Usage
-
     planned = ProjectOptions(project, configurations, repeats, machines, failed_share)
     energy = EnergyOptions(grid, watts, load, pue, power_of)
     _check_options(price, rate, billing)
@@ -149,8 +144,6 @@ def quote(
 
 
 def _catalogue() -> Catalogue:
-    from epochcost.specs.loader import load_catalogue
-
     return load_catalogue(Path.cwd())
 
 
@@ -185,9 +178,6 @@ def _check_options_of_price(
 
 
 def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _Bill:
-    from epochcost.cost import quote as bill
-    from epochcost.cost.project import quote_project
-
     catalogue = _catalogue()
     _refuse_machine(identifier, catalogue)
     price = catalogue.price(identifier)
@@ -219,8 +209,6 @@ def _with_vcpus(usage: Usage, price: Price, catalogue: Catalogue) -> Usage:
 
 
 def _bill_at_rate(rate: str, billing: BillingName, currency: str, usage: Usage) -> _Bill:
-    from epochcost.cost import quote_at_rate
-
     if re.fullmatch("[A-Z]{3}", currency) is None:
         raise InputError(f"currency: demanded three capitals, such as USD; got {currency!r}")
     amount = parse_decimal(rate, "rate")
@@ -296,8 +284,6 @@ def _notes(bill: _Bill) -> Iterator[str]:
 
 def _spread_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
     """Between which amounts most runs lie, where interruptions make them differ."""
-    from epochcost.cost import quote_at
-
     if price.interruptions is None or price.interruptions.rate_per_hour == 0:
         return
     low, high = (quote_at(price, usage, share) for share in (0.05, 0.95))

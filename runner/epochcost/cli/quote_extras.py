@@ -7,23 +7,29 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from epochcost.cli.terminal import RESULTS
+from epochcost.cost import Quote, Usage
+from epochcost.cost.currency import Conversion, conversion
+from epochcost.cost.energy import (
+    Declared,
+    Energy,
+    Metered,
+    UnknownEnergy,
+    declared_power,
+    energy_of,
+    metered_energy,
+    owned_power,
+)
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.project import PROJECTS, Project, ProjectQuote
 from epochcost.errors import InputError, UsageError
+from epochcost.results.records import Result
+from epochcost.results.store import load_all
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.price import Price
 from epochcost.units import money, parse_decimal, parse_share, plain, seconds
-
-if TYPE_CHECKING:
-    from epochcost.cost import Quote, Usage
-    from epochcost.cost.currency import Conversion
-    from epochcost.cost.energy import Declared, Energy, Metered, UnknownEnergy
-    from epochcost.cost.project import Project, ProjectQuote
-    from epochcost.results.records import Result
-    from epochcost.specs.catalogue import Catalogue
-    from epochcost.specs.price import Price
-
-
-RESULTS = Path("docs/data/results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +49,6 @@ class ProjectOptions:
 
     def project(self) -> Project:
         """The project; raises InputError on impossible numbers, UsageError on a preset and own."""
-        from epochcost.cost.project import PROJECTS, Project
-
         share = parse_share(self.failed_share or "0", "failed-share")
         if self.preset is None:
             numbers = self.configurations, self.repeats, self.machines
@@ -84,9 +88,6 @@ class EnergyOptions:
 
         ``failures`` are those expected for each run that counts.
         """
-        from epochcost.cost.energy import UnknownEnergy, energy_of
-        from epochcost.cost.money import exact_arithmetic
-
         assert self.grid is not None, "asked for energy"
         grid, pue = catalogue.grid(self.grid), _decimal(self.pue, "PUE")
         with exact_arithmetic():
@@ -104,8 +105,6 @@ class EnergyOptions:
     def _declared(
         self, price: Price | None, usage: Usage, catalogue: Catalogue
     ) -> Declared | UnknownEnergy:
-        from epochcost.cost.energy import Declared, declared_power, owned_power
-
         load = parse_share(self.load or "1", "load")
         if self.watts is not None:
             return Declared(parse_decimal(self.watts, "watts"), load)
@@ -120,9 +119,6 @@ def _metered(
     model: str, price: Price | None, machine_seconds: Decimal, catalogue: Catalogue
 ) -> Metered | UnknownEnergy:
     """At the mean power of the model's last plain result on the machine, of those with a meter."""
-    from epochcost.cost.energy import UnknownEnergy, metered_energy
-    from epochcost.results.store import load_all
-
     if price is None:
         raise UsageError("quote: --power-of demands --price: a rate has no machine")
     name = catalogue.model(model).id
@@ -145,8 +141,6 @@ def _was_metered(result: Result) -> bool:
 
 def converted(quote: Quote, currency: str, catalogue: Catalogue, day: dt.date) -> Conversion:
     """The rate from the quote's currency; raises InputError where there is none by that day."""
-    from epochcost.cost.currency import conversion
-
     return conversion(quote.currency, currency, catalogue.currencies.values(), day)
 
 
@@ -182,8 +176,6 @@ def project_words(found: ProjectQuote) -> Iterator[str]:
 
 def energy_as_json(energy: Energy | UnknownEnergy) -> dict[str, Any]:
     """The figures with all that they rest on, or why there are none."""
-    from epochcost.cost.energy import Metered, UnknownEnergy
-
     if isinstance(energy, UnknownEnergy):
         return {"unknown": energy.reason}
     grid = energy.grid
@@ -205,8 +197,6 @@ def energy_as_json(energy: Energy | UnknownEnergy) -> dict[str, Any]:
 
 def energy_words(energy: Energy | UnknownEnergy) -> Iterator[str]:
     """The energy and the emissions, each with its source."""
-    from epochcost.cost.energy import UnknownEnergy
-
     if isinstance(energy, UnknownEnergy):
         yield f"Energy: not known. {energy.reason}; say it with --watts."
         return

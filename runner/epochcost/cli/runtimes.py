@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
-from epochcost.cli.plan import Studies
-from epochcost.cli.tables import print_table
+from epochcost.cli.terminal import Studies, print_table
 from epochcost.errors import InputError
-
-if TYPE_CHECKING:
-    from epochcost.specs.study import Study
+from epochcost.execute.making import make
+from epochcost.execute.runtimes import all_prepared, missing, named, prepared
+from epochcost.measure.runtime import runtime_name
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import RuntimeName, Study
 
 app = typer.Typer(
     no_args_is_help=True, help="Runtimes beside the installed one, each in its own environment."
@@ -35,8 +37,6 @@ def install(
     study: Studies = None,
 ) -> None:
     """Fetch runtimes with pip and make an environment for each; nothing else fetches them."""
-    from epochcost.execute.making import make
-
     asked = _sound(runtime) if runtime else _of_studies(study)
     for name in asked:
         make(name, _tell)
@@ -47,9 +47,6 @@ def install(
 @app.command("list")
 def list_runtimes() -> None:
     """List the installed runtime, those that are prepared, and those of studies that are not."""
-    from epochcost.execute.runtimes import all_prepared, missing, prepared
-    from epochcost.measure.runtime import runtime_name
-
     rows = [(runtime_name(), "installed", "", "")]
     for found in all_prepared():
         usable = prepared(found.runtime) == found
@@ -60,24 +57,16 @@ def list_runtimes() -> None:
 
 
 def _of_studies(names: list[str] | None) -> tuple[str, ...]:
-    from epochcost.execute.runtimes import named
-
     return named(_studies(names))
 
 
 def _studies(names: list[str] | None) -> Sequence[Study]:
-    from epochcost.specs.loader import load_catalogue
-
     catalogue = load_catalogue(Path())
     return [catalogue.study(name) for name in names or sorted(catalogue.studies)]
 
 
 def _sound(runtimes: Sequence[str]) -> Sequence[str]:
     """The names as they were given; raises InputError for one that no study could write."""
-    from pydantic import TypeAdapter, ValidationError
-
-    from epochcost.specs.study import RuntimeName
-
     for name in runtimes:
         try:
             TypeAdapter(RuntimeName).validate_python(name)

@@ -7,17 +7,24 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+import numpy as np
+import onnx
 import typer
+from onnx import ModelProto
 
-from epochcost.cli.questions import pairs
+from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
+from epochcost.autodiff.choices import unknown
+from epochcost.autodiff.terms import asked_for, terms_of
+from epochcost.cli.terminal import Format, pairs
 from epochcost.errors import CapabilityError, InputError, UsageError
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-    from epochcost.autodiff import TrainingStep
+from epochcost.graphs.constants import as_parameters
+from epochcost.graphs.counting import flops
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import materialise, parameters, untrained
+from epochcost.graphs.peak_memory import peak_activation_bytes
+from epochcost.plan.variant import NO_BF16_ON_CPUS
 
 LOSS_HELP = "softmax_cross_entropy, sigmoid_cross_entropy, nll, mse, l1, huber or own_output."
 # Of names in the text; --format json has them all.
@@ -68,15 +75,9 @@ def train_graph(
         Literal["none", "sqrt"],
         typer.Option(help="sqrt: compute segments of the forward pass again, to keep less of it."),
     ] = "none",
-    form: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
+    form: Annotated[Format, typer.Option("--format")] = "text",
 ) -> None:
     """Write the training step of a model as one ONNX graph, and its first values beside it."""
-    from epochcost.autodiff import evaluation_graph, training_step
-    from epochcost.autodiff.terms import asked_for, terms_of
-    from epochcost.graphs.counting import flops
-    from epochcost.graphs.loading import load_model
-    from epochcost.plan.variant import NO_BF16_ON_CPUS
-
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: demanded a file name that ends in .onnx; got {destination}")
     if precision == "bf16" and provider != "cuda":
@@ -124,14 +125,10 @@ class _Written:
 
     @property
     def backward_flops(self) -> int:
-        from epochcost.graphs.counting import flops
-
         return flops(self.step.model) - self.forward_flops
 
     @property
     def activation_bytes(self) -> int:
-        from epochcost.graphs.peak_memory import peak_activation_bytes
-
         return peak_activation_bytes(self.step.model)
 
 
@@ -145,9 +142,6 @@ def _dimensions(options: Sequence[str]) -> dict[str, int]:
 
 def _frozen(model: ModelProto, freeze: list[str], wrt: list[str]) -> list[str]:
     """What is not trained: what is named, and with --wrt all parameters that it does not name."""
-    from epochcost.autodiff.choices import unknown
-    from epochcost.graphs.parameters import parameters
-
     names = [parameter.name for parameter in parameters(model)]
     for name in wrt:
         if name not in names:
@@ -157,10 +151,6 @@ def _frozen(model: ModelProto, freeze: list[str], wrt: list[str]) -> list[str]:
 
 def _with_parameters(model: ModelProto, train: list[str], wrt: list[str]) -> ModelProto:
     """The model whose constants and buffers are parameters where the options name them."""
-    from epochcost.autodiff.choices import unknown
-    from epochcost.graphs.constants import as_parameters
-    from epochcost.graphs.parameters import untrained
-
     others = untrained(model)
     for name in train:
         if name not in others:
@@ -171,8 +161,6 @@ def _with_parameters(model: ModelProto, train: list[str], wrt: list[str]) -> Mod
 
 def _untrained(model: ModelProto, step: TrainingStep) -> dict[str, _Untrained]:
     """Float tensors of the model that the step leaves as they are, apart from its state."""
-    from epochcost.graphs.parameters import parameters, untrained
-
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     found = {n: _Untrained(math.prod(shapes[n]), why) for n, why in untrained(model).items()}
     for parameter in parameters(model):
@@ -183,11 +171,6 @@ def _untrained(model: ModelProto, step: TrainingStep) -> dict[str, _Untrained]:
 
 
 def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) -> None:
-    import numpy as np
-    import onnx
-
-    from epochcost.graphs.parameters import materialise
-
     values = materialise(model, seed)
     states = {
         c.input: np.full(c.shape, c.fill, onnx.helper.tensor_dtype_to_np_dtype(c.elem_type))

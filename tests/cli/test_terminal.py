@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.cli.limits import batch_size_of
+from epochcost.cli.terminal import batch_size_of
 from epochcost.errors import InputError
 
 

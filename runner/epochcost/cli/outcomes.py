@@ -1,0 +1,224 @@
+"""The end of a run: a table of what was measured, and what a person should know of it.
+
+Whole epochs, slow steps, other precisions beside fp32, doubts, and how sweeps ended. What is shown
+while trials run is left to ``progress``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import typer
+
+from epochcost.cli.terminal import print_table
+from epochcost.execute.events import Failed, Outcome, Skipped
+from epochcost.plan.make import Plan
+from epochcost.plan.sweep import Sweep
+from epochcost.plan.trial import Trial
+from epochcost.results.epochs import WholeEpochs
+from epochcost.results.limits import BatchLimit, load_limits
+from epochcost.results.records import Agreement, OutputDifference, Result
+from epochcost.results.served import Served
+from epochcost.results.stability import instabilities
+from epochcost.results.summary import summary_of
+from epochcost.statistics import outliers
+from epochcost.units import seconds
+
+# Below it, outliers move the mean by less than a study usually wants to know it.
+_LEAST_TIME_SHARE = 0.01
+_MOST_NAMED = 2
+
+
+def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
+    """A row for each trial, then what is to be known of those that were measured."""
+    print_table(
+        ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
+        [_outcome_row(outcome) for outcome in outcomes],
+    )
+    kept = len(outcomes) - len(failures(outcomes))
+    typer.echo(f"{kept} of {len(outcomes)} results are in {folder}")
+    if plan.left_out:
+        typer.echo(f"{len(plan.left_out)} left out; `epochcost plan` says why")
+    measured = [one.result for one in outcomes if not isinstance(one, Failed)]
+    show_epochs(measured)
+    show_outliers(measured)
+    show_agreements(measured)
+    show_doubts(measured)
+
+
+def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
+    if isinstance(outcome, Failed):
+        return (outcome.trial.title, "-", "-", "-", "-", "failed")
+    measurement = outcome.result.measurement
+    stored = " (stored before)" if isinstance(outcome, Skipped) else ""
+    if measurement.served is not None:
+        *cells, last = served_cells(measurement.served)
+        return (outcome.trial.title, *cells, last + stored)
+    summary = summary_of(measurement)
+    return (
+        outcome.trial.title,
+        seconds(summary.mean),
+        f"{summary.relative_half_width:.1%}",
+        f"{outcome.trial.batch_size / summary.mean:,.0f}",
+        str(summary.count),
+        measurement.stop_reason + stored,
+    )
+
+
+def failures(outcomes: Sequence[Outcome]) -> list[Failed]:
+    """Those of the outcomes that have no result."""
+    return [outcome for outcome in outcomes if isinstance(outcome, Failed)]
+
+
+def show_agreements(results: Iterable[Result]) -> None:
+    """A row for each output that was compared with fp32; nothing where none was."""
+    found = [
+        (one, agreement, output)
+        for one in results
+        if (agreement := one.measurement.agreement) is not None
+        for output in agreement.outputs
+    ]
+    if found:
+        print_table(
+            ("against fp32", "output", "of its norm", "at most", "largest changed"),
+            [_agreement_row(*each) for each in found],
+        )
+
+
+def _agreement_row(
+    result: Result, agreement: Agreement, output: OutputDifference
+) -> tuple[str, ...]:
+    made = f", {agreement.quantization}" if agreement.quantization else ""
+    relative, changed = output.relative_to_norm, output.largest_changed
+    return (
+        f"{result.trial.title}{made}",
+        output.output,
+        "-" if relative is None else f"{relative:.2%}",
+        f"{output.maximum_absolute:.3g}",
+        "-" if changed is None else f"{changed:.1%}",
+    )
+
+
+def show_epochs(results: Iterable[Result]) -> None:
+    """A table of the epochs that were run, and why others were not; nothing where none were."""
+    found = [(one, epochs) for one in results if (epochs := one.measurement.epochs) is not None]
+    run = [(one, epochs) for one, epochs in found if epochs.epochs]
+    if run:
+        print_table(
+            (
+                "whole epochs",
+                "steps",
+                "epoch",
+                "foretold",
+                "error",
+                "this process",
+                "waits for data",
+            ),
+            [_epochs_row(one, epochs) for one, epochs in run],
+        )
+    for one, epochs in found:
+        if epochs.left_out is not None:
+            typer.echo(f"no epoch of {one.trial.title}: {epochs.left_out}", err=True)
+
+
+def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
+    step = summary_of(result.measurement).mean
+    apart = epochs.process_difference(step)
+    return (
+        f"{result.trial.title}, {len(epochs.epochs)}",
+        str(epochs.steps),
+        seconds(epochs.mean_seconds),
+        seconds(epochs.foretold_seconds(step)),
+        f"{epochs.prediction_error(step):+.1%}",
+        "-" if apart is None else f"{apart:+.1%}",
+        f"{epochs.waiting_share:.1%}",
+    )
+
+
+def show_doubts(results: Sequence[Result]) -> None:
+    """List contradictions and instabilities; a remedy once for all results that need it."""
+    for contradiction in dict.fromkeys(one for each in results for one in each.contradictions):
+        typer.echo(f"measured as is: {contradiction}", err=True)
+    remedies: dict[str, dict[str, list[str]]] = {}
+    for result in results:
+        for found in instabilities(result.measurement, result.environment):
+            titles = remedies.setdefault(found.remedy, {}).setdefault(found.seen, [])
+            titles.append(result.trial.title)
+    for remedy, seen in remedies.items():
+        lines = [f"  {_all_of(titles)}: {phrase}" for phrase, titles in seen.items()]
+        typer.echo("\n".join(["unstable:", *lines, f"  remedy: {remedy}"]), err=True)
+
+
+def _all_of(titles: Sequence[str]) -> str:
+    """Trials of which the same is said: by their number where they are many."""
+    return "; ".join(titles) if len(titles) <= _MOST_NAMED else f"{len(titles)} trials"
+
+
+def show_outliers(results: Sequence[Result]) -> None:
+    """List the slow steps that add more than a percent to a mean; all of them stay in it."""
+    for result in results:
+        found = outliers(result.measurement.samples_seconds)
+        if found is not None and found.time_share >= _LEAST_TIME_SHARE:
+            typer.echo(
+                f"outliers: {result.trial.title}: {found.count} of {found.of} samples add "
+                f"{found.time_share:.1%} to the mean, the longest {found.longest:.1f} medians; "
+                "they stay in every figure",
+                err=True,
+            )
+
+
+def served_words(trial: Trial, served: Served) -> str:
+    """Latency and rate in one line."""
+    run = served.run
+    if run is None:
+        count = len(served.runs)
+        return f"no rate {bound_words(trial)}, {count} run{'s' * (count > 1)} of LoadGen"
+    latency = run.latency
+    p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
+    kept = "" if run.kept_bound is None else f" {bound_words(trial)}"
+    return f"{run.samples_per_second:,.0f} samples/s{kept}, latency {p50} (p99 {p99})"
+
+
+def served_cells(served: Served) -> tuple[str, ...]:
+    """Mean latency, no interval, rate, queries and p99, as the table of a run has columns."""
+    run = served.run
+    if run is None:
+        return ("-", "-", "-", str(len(served.runs)), "no rate keeps the bound")
+    latency = run.latency
+    return (
+        seconds(latency.mean_nanoseconds / 1e9),
+        "-",
+        f"{run.samples_per_second:,.0f}",
+        str(run.samples),
+        f"p99 {seconds(latency.p99_nanoseconds / 1e9)}",
+    )
+
+
+def bound_words(trial: Trial) -> str:
+    """The bound of a server's trial."""
+    assert trial.load is not None, "only trials under load have a bound"
+    bound_seconds = float(trial.load.server_latency_ms or 0) / 1e3
+    share = float(trial.load.latency_percentile or 0)
+    return f"keeps {share:.4g} of answers within {seconds(bound_seconds)}"
+
+
+def show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
+    """A line for each sweep with its largest size and what ended it."""
+    latest: dict[str, BatchLimit] = {}
+    for limit in sorted(load_limits(results).limits, key=lambda one: one.ended_at):
+        if limit.hardware == hardware:
+            latest[limit.sweep_id] = limit
+    for sweep in sweeps:
+        if sweep.id in latest:
+            typer.echo(limit_words(latest[sweep.id]))
+
+
+def limit_words(limit: BatchLimit) -> str:
+    """How a sweep ended, in one line."""
+    trial = limit.trial
+    work = f"{trial.model} {trial.mode} {trial.provider}"
+    said = f", {trial.variant}" if trial.variant else ""
+    largest = limit.largest_that_ran
+    ran = "no batch ran" if largest is None else f"largest batch that ran {largest:,}"
+    return f"{work}{said}: {ran}; ended by {limit.cause}: {limit.reason}"

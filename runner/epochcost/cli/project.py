@@ -1,0 +1,156 @@
+"""`epochcost init`, `fmt` and `schema`: a new project, and the layout and keys of its specs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epochcost import __version__
+from epochcost.errors import CapabilityError, Fault, InputError, SpecError
+from epochcost.report.dataset.dictionary import dictionary_page
+from epochcost.results.atomic import write_atomically
+from epochcost.specs.kinds import KINDS
+from epochcost.specs.layout import SCHEMAS, laid_out
+from epochcost.specs.loader import check_paths
+from epochcost.specs.schema import reference_page, schema_files
+from epochcost.specs.tree import located, tree_of
+
+_REQUIREMENT = re.compile(r"^epochcost\[[a-z,]+\]$", re.MULTILINE)
+_TEMPLATE = Path(__file__).parents[1] / "template"
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+) -> None:
+    """Make a project for your own models and prices; it builds its site at once."""
+    _require_empty(folder)
+    try:
+        shutil.copytree(_TEMPLATE, folder, dirs_exist_ok=True)
+        (folder / SCHEMAS).mkdir(parents=True)
+        for name, text in schema_files().items():
+            (folder / SCHEMAS / name).write_text(text, "utf-8")
+        origin = pinned(distribution("epochcost").read_text("direct_url.json"), __version__)
+        for file in (folder / "requirements").glob("*.txt"):
+            text = file.read_text("utf-8")
+            file.write_text(_REQUIREMENT.sub(lambda name: name[0] + origin, text), "utf-8")
+    except (OSError, shutil.Error) as error:
+        raise CapabilityError(f"{folder}: cannot be written: {error}") from None
+    typer.echo(f"{folder} is a project: what it costs is declared in {folder / 'specs'}")
+    elsewhere = ": name a repository and a commit there before other machines install it"
+    typer.echo(
+        f"Its requirements/ install epochcost{origin}{elsewhere if 'file:' in origin else ''}"
+    )
+    typer.echo(f"Next: cd {folder} && make report{_program()}")
+
+
+def pinned(origin: str | None, version: str) -> str:
+    """What makes a requirement of this very program: a commit, an archive's hash or a path.
+
+    ``origin`` is what pip noted of where it comes from (PEP 610); None: an index, by version.
+    """
+    if origin is None:
+        return f"=={version}"
+    noted = json.loads(origin)
+    if "vcs_info" in noted:
+        return f" @ {noted['vcs_info']['vcs']}+{noted['url']}@{noted['vcs_info']['commit_id']}"
+    hashes = noted.get("archive_info", {}).get("hashes", {})
+    return f" @ {noted['url']}" + (f"#sha256={hashes['sha256']}" if "sha256" in hashes else "")
+
+
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or _held(folder)):
+        raise InputError(
+            f"{folder}: demanded a new or empty folder; got one that is in use: name another"
+        )
+
+
+def _held(folder: Path) -> list[Path]:
+    """What stands in a folder beside git's own."""
+    return [path for path in folder.iterdir() if path.name != ".git"]
+
+
+def _program() -> str:
+    """How `make` finds this program where the path does not lead to it."""
+    return "" if shutil.which("epochcost") else f" EPOCHCOST={Path(sys.argv[0]).absolute()}"
+
+
+def fmt(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Spec files or folders; specs/ here when left out."),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Write nothing; list what would change, exit 1."),
+    ] = False,
+) -> None:
+    """Bring the keys of specs into their order, and the text into one layout; comments stay."""
+    checked = check_paths(paths or [Path("specs")])
+    left = {fault.path: "it has faults: see epochcost check" for fault in checked.faults}
+    wanted = {path: _wanted(path) for path in checked.files if path not in left}
+    untidy = {path: text for path, text in wanted.items() if text != path.read_bytes()}
+    if not check:
+        left |= {path: "it is read-only" for path in untidy if _is_read_only(path)}
+    for path in sorted(left):
+        typer.echo(f"{path}: left as it is, for {left[path]}", err=True)
+    changed = [path for path in untidy if path not in left]
+    for path in changed:
+        if not check:
+            write_atomically(path.resolve(), untidy[path])
+        typer.echo(f"{path}: {'not in the layout' if check else 'laid out'}")
+    typer.echo(_fmt_summary(len(checked.files), len(changed), len(left), check), err=True)
+    if left or (check and changed):
+        raise typer.Exit(1)
+
+
+def _wanted(path: Path) -> bytes:
+    """What a file is to hold."""
+    absolute = located(path)
+    kind = absolute.relative_to(tree_of(absolute)).parts[0]
+    try:
+        return laid_out(KINDS[kind], absolute.read_bytes().decode()).encode()
+    except ValueError as error:
+        raise SpecError([Fault(path, 1, 1, str(error))]) from None
+
+
+def _is_read_only(path: Path) -> bool:
+    """Whether nobody may write it: the owner of a folder could put another in its place."""
+    return not path.stat().st_mode & 0o222
+
+
+def _fmt_summary(files: int, changed: int, left: int, check: bool) -> str:
+    verb = "to lay out" if check else "laid out"
+    return f"{files} files looked at, {changed} {verb}, {left} left as they are"
+
+
+def schema(
+    to: Annotated[Path, typer.Option(help="The folder that the schemas are written to.")] = Path(
+        "docs/schemas"
+    ),
+    reference: Annotated[
+        Path | None, typer.Option(help="Also write the reference of all keys to this file.")
+    ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(help="Also write the dictionary of the site's data to this file."),
+    ] = None,
+) -> None:
+    """Write a JSON Schema for each kind of spec, for completion and hints in an editor."""
+    files = schema_files()
+    to.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_atomically(to / name, text.encode())
+    typer.echo(f"{len(files)} schemas are in {to}")
+    if reference is not None:
+        write_atomically(reference, reference_page().encode())
+        typer.echo(f"The reference is {reference}")
+    if dictionary is not None:
+        write_atomically(dictionary, dictionary_page().encode())
+        typer.echo(f"The dictionary is {dictionary}")
