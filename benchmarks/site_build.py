@@ -9,8 +9,8 @@ The page of a model that was measured has four, so that there are two charts for
 pages written by hand, the templates and the configuration are the repository's and come on top,
 with the charts of the first page and of the prices.
 
-The first build draws all charts and keeps what it made ("cold"), the second finds it kept ("warm"),
-and before the third the amount of one price is edited ("changed"). Seconds are of the wall clock
+The first build draws all charts ("cold"), the second finds nothing changed ("same"), and before the
+third the amount of one price is edited ("changed"). Seconds are of the wall clock
 and of the CPU, each build in a process of its own; megabytes are the most that any of the builds
 held with all its processes, what they share counted once. Of several rounds the median is printed;
 what is kept is removed before each. Beside the seconds stands how many times as long a page takes
@@ -50,7 +50,7 @@ _LOOK_SECONDS = 0.1
 _ONE_BATCH = (0, 4)
 _CELL = "{:>7}"
 _HEADS = (
-    *("pages", "charts", "cold s", "CPU s", "a page", "warm s", "CPU s", "a page"),
+    *("pages", "charts", "cold s", "CPU s", "a page", "same s", "CPU s", "a page"),
     *("changed", "CPU s", "a page", "MB", "fastest", "slowest"),
 )
 _ROW = " ".join([_CELL] * len(_HEADS))
@@ -214,7 +214,7 @@ def edited(project: Path) -> None:
 
 
 def round_of(project: Path) -> list[Build]:
-    """A cold build, a warm one, and one after a price was edited."""
+    """A build from nothing, one of the same, and one after a price was edited."""
     for kept in (".cache", "site"):
         shutil.rmtree(project / kept, ignore_errors=True)
     builds = [built(project), built(project)]

@@ -124,14 +124,6 @@ def test_a_site_without_an_address_names_no_picture(built: Path) -> None:
     assert "og:image" not in page
 
 
-def test_a_second_build_draws_nothing_again(built: Path) -> None:
-    """Drawings are kept by content: the kept files stay as they are."""
-    kept = {path: path.stat().st_mtime_ns for path in (built / ".cache").rglob("*.json")}
-    assert kept
-    assert epochcost(built, "build").returncode == 0
-    assert {path: path.stat().st_mtime_ns for path in (built / ".cache").rglob("*.json")} == kept
-
-
 def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: SharedBuilds) -> None:
     """The site is built without it, and --strict refuses."""
     folder = shared.into(write_project(tmp_path))

@@ -64,7 +64,7 @@ def test_home_has_no_section_without_a_figure(site: Site) -> None:
     assert "silent" not in answers
     assert rest.count("Nothing has been timed for 1 workload") == 1
     assert "epochcost run --model silent" in rest
-    assert "(silent.md)" in site.pages["models/index.md"].replace("../models/", "")
+    assert "site:models/silent.md" in site.pages["models/index.md"]
 
 
 def test_home_counts_the_machines_that_have_figures(site: Site, broad: Inputs) -> None:
@@ -87,8 +87,8 @@ def test_prices_stand_by_provider(site: Site) -> None:
     Names that differ in signs only share one, for their addresses would meet.
     """
     section = site.pages["prices.md"].partition("## Others")[2].partition("\n## ")[0]
-    parts = section.split('<details class="ec-fold" markdown="1">')
-    assert [part.count("(machines/idle-") for part in parts] == [6, 14, 1]
+    parts = section.split('<details class="ec-fold">')
+    assert [part.count("site:machines/idle-") for part in parts] == [6, 14, 1]
     assert "1 earlier price</summary>" in parts[2]
     figure = site.figures["prices-hourly-others"]
     assert len(figure.table.rows) == 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.theme import WIDTH
-from epochcost.report.injection import inject, shown
+from epochcost.report.injection import inject
 from epochcost.report.tables import Column, Table
 from report_charts import CHARTS, HOSTILE
 
@@ -33,9 +34,11 @@ def figure(name: str) -> Figure:
 
 
 @pytest.fixture(scope="session", name="drawer")
-def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Drawer:
+def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawer]:
     """A drawer whose folder lasts for the session."""
-    return Drawer(tmp_path_factory.mktemp("charts"))
+    drawer = Drawer(tmp_path_factory.mktemp("charts"))
+    yield drawer
+    drawer.close()
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -121,7 +124,7 @@ def test_only_the_whole_drawing_speaks(drawer: Drawer) -> None:
     """It has one label where it is shown; what no reader hears is not sent to any."""
     assert "aria-label" not in drawer.draw(figure("dots")).svg
     place = '<div class="ec-plot" data-ec-figure="dots"></div>'
-    page = inject(place, {"dots": shown(figure("dots"), drawer)})
+    page = inject(place, {"dots": figure("dots")}, drawer)
     assert 'role="img" aria-label="Title. Description"' in page
 
 
@@ -136,8 +139,8 @@ def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) ->
 def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> None:
     """The spec cannot close its template, and a place without a figure stays as it is."""
     place = '<div class="ec-plot" data-ec-figure="{}"></div>'
-    figures = {"dots": shown(figure("dots"), drawer)}
-    page = inject(place.format("dots") + place.format("unknown"), figures)
+    figures = {"dots": figure("dots")}
+    page = inject(place.format("dots") + place.format("unknown"), figures, drawer)
     assert page.count("</template>") == 1
     assert "<script" not in page
     assert page.endswith(place.format("unknown"))
@@ -152,7 +155,7 @@ def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
     table = Table(columns, ((HOSTILE, 1024), ("b", None)))
     made = Figure("f", "Title", "Description", CHARTS["dots"], table)
     place = '<div class="ec-table" data-ec-table="f"></div>'
-    page = inject(place, {"f": shown(made, Drawer(tmp_path))})
+    page = inject(place, {"f": made}, Drawer(tmp_path))
     assert page.count("<tr>") == 3
     assert '<td style="text-align: right;">1,024</td>' in page
     assert html.escape(HOSTILE) in page

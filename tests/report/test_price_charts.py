@@ -143,6 +143,7 @@ def test_both_charts_draw_with_their_axes_labelled(tmp_path: Path) -> None:
         svg = drawer.draw(figure).svg
         assert label in svg
         assert "<script" not in svg
+    drawer.close()
 
 
 def test_an_hour_beyond_all_money_is_unknown() -> None:

@@ -13,8 +13,8 @@ from epochcost.report.badges import badge
 from epochcost.report.cards import HEIGHT, WIDTH, Card, picture
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.standalone import standalone
-from epochcost.report.drawn_files import drawn_files
 from epochcost.report.headlines import Headline, headline
+from epochcost.report.injection import drawn_files, drawn_uris
 from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report
 from epochcost.report.pages.sharing import badges_of
@@ -32,10 +32,13 @@ def site_fixture(inputs: Inputs, project: Path) -> Site:
 
 
 @pytest.fixture(scope="module", name="drawn")
-def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | bytes]:
+def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Every drawn file of the site by address."""
-    files = drawn_files(site, Drawer(tmp_path_factory.mktemp("drawn")))
-    return {uri: content.make() for uri, content in files}
+    drawer = Drawer(tmp_path_factory.mktemp("drawn"))
+    files = dict(drawn_files(site, drawer))
+    drawer.close()
+    assert list(files) == [*drawn_uris(site)]
+    return files
 
 
 def _texts(svg: str) -> list[str]:
@@ -81,14 +84,13 @@ def test_each_priced_workload_has_a_badge(report: Report, site: Site) -> None:
 
 
 def test_every_page_has_a_card_of_the_size_that_readers_show(
-    site: Site, drawn: dict[str, str | bytes]
+    site: Site, drawn: dict[str, bytes]
 ) -> None:
     """PNG, 1200 by 630 pixels; the page names it."""
     for text in site.pages.values():
         named = re.search(r'^card: "(.*)"$', text, re.MULTILINE)
         assert named is not None
         content = drawn[named[1]]
-        assert isinstance(content, bytes)
         assert content[:8] == b"\x89PNG\r\n\x1a\n"
         assert struct.unpack(">II", content[16:24]) == (WIDTH, HEIGHT) == (1200, 630)
 
@@ -118,22 +120,20 @@ def test_lines_break_where_they_fit() -> None:
     assert all(about_wide(line, 20) <= 301 for line in lines)
 
 
-def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, str | bytes], site: Site) -> None:
+def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: Site) -> None:
     """Each chart as SVG without variables, which a viewer would draw black."""
     for name in site.figures:
-        svg = drawn[f"data/figures/{name}.svg"]
-        assert isinstance(svg, str)
+        svg = drawn[f"data/figures/{name}.svg"].decode()
         assert "var(" not in svg
         rect = ElementTree.fromstring(svg)[0]  # noqa: S314  our own
         assert (rect.tag, rect.get("fill")) == (f"{_SVG}rect", "#ffffff")
     assert standalone('<svg x="1"></svg>').startswith('<svg x="1"><rect ')
 
 
-def test_each_chart_has_a_page_to_embed(drawn: dict[str, str | bytes], site: Site) -> None:
+def test_each_chart_has_a_page_to_embed(drawn: dict[str, bytes], site: Site) -> None:
     """The chart alone, drawn, with a way back; hostile text is text."""
     for name in site.figures:
-        page = drawn[f"embed/{name}.html"]
-        assert isinstance(page, str)
+        page = drawn[f"embed/{name}.html"].decode()
         assert '<div class="ec-static"' in page
         assert f"#{name}" in page
         assert "<script>" not in page

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,19 +86,23 @@ def _check_site_dir(folder: Path) -> None:
 
 
 def _mkdocs(*arguments: str) -> None:
-    """Run MkDocs as a program; its failure ends this one with its exit code.
+    """Run MkDocs in this process, so that it ends with it; its failure is exit code 1."""
+    _silence_notice()
+    from mkdocs.__main__ import cli
 
-    Material's notice about another program of a similar name is not news to our readers.
-    """
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", *arguments]
-    code = subprocess.run(command, env=environment, check=False).returncode
-    if code:
-        raise typer.Exit(1)
+    try:
+        cli(list(arguments), prog_name="mkdocs")
+    except SystemExit as ended:
+        raise typer.Exit(1 if ended.code else 0) from None
+
+
+def _silence_notice() -> None:
+    """Material's notice about another program of a similar name is not news to our readers."""
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"
 
 
 def _write_pages(folder: Path) -> None:
-    os.environ["NO_MKDOCS_2_WARNING"] = "1"
+    _silence_notice()
     from epochcost.report.plugin import write_pages
 
     count = write_pages(_CONFIG, folder)

@@ -13,7 +13,8 @@ import typer
 from epochcost.cli.terminal import RESULTS, Format
 from epochcost.errors import Fault, ModelError, UsageError
 from epochcost.graphs.loading import external_files
-from epochcost.specs.loader import Checked, check_paths, load_catalogue
+from epochcost.report.docs_files import links
+from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.units import seconds
 
 # Results and their budgets are read with more packages than specs, which an editor checks often.
@@ -51,19 +52,20 @@ def check(
     elif results:
         _check_results(RESULTS, paths or [], as_json=output == "json")
     else:
-        _check_specs(paths or [Path("specs")], as_json=output == "json")
+        _check_specs(paths or [], as_json=output == "json")
 
 
 def _check_specs(paths: list[Path], *, as_json: bool) -> None:
-    checked = check_paths(paths, _graph_fault)
+    checked = check_paths(paths or [Path("specs")], _graph_fault)
+    # What the site would be asked to copy; MkDocs alone would follow it.
+    faults = checked.faults if paths else (*checked.faults, *links(Path("docs")))
     if as_json:
-        typer.echo(
-            json.dumps({"files": len(checked.files), **_faults_as_json(checked.faults)}, indent=2)
-        )
+        typer.echo(json.dumps({"files": len(checked.files), **_faults_as_json(faults)}, indent=2))
     else:
-        typer.echo("".join(f"{fault}\n" for fault in checked.faults), nl=False)
-    typer.echo(_specs_summary(checked), err=True)
-    if checked.faults:
+        typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
+    files = _counted(len(checked.files), "file")
+    typer.echo(f"{files} checked, {_counted(len(faults), 'fault')}", err=True)
+    if faults:
         raise typer.Exit(1)
 
 
@@ -74,11 +76,6 @@ def _graph_fault(path: Path) -> str | None:
     except ModelError as error:
         return str(error).removeprefix(f"{path}: ")
     return None
-
-
-def _specs_summary(checked: Checked) -> str:
-    files, faults = len(checked.files), len(checked.faults)
-    return f"{_counted(files, 'file')} checked, {_counted(faults, 'fault')}"
 
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:

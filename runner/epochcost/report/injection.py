@@ -3,24 +3,25 @@
 A link in HTML names a file of the site as ``href="site:machines/a.md"``, by its source and from the
 root; it becomes an address when the page's Markdown has become HTML.
 
-Charts and their tables enter finished pages, so that the search does not read them either.
+Charts and their tables enter finished pages, so that the search does not read them either. A page
+holds ``<div class="ec-plot" data-ec-figure="ID"></div>``; the static SVG and, in a ``<template>``,
+the spec for the interactive chart take its inside. The table of the chart's data takes that of
+``<div class="ec-table" data-ec-table="ID"></div>``.
 
-A page holds ``<div class="ec-plot" data-ec-figure="ID"></div>``; the static SVG and, in a
-``<template>``, the spec for the interactive chart take its inside. The table of the chart's data
-takes that of ``<div class="ec-table" data-ec-table="ID"></div>``.
+Files that hold drawings are made here too: each chart as SVG and as a page to embed, and cards as
+PNG. PNG of charts is left to the reader's browser.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 
-from epochcost.report.additions import Shown
-from epochcost.report.charts.drawing import Drawer, Drawing
+from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.keeping.shelf import digest
+from epochcost.report.charts.standalone import standalone
+from epochcost.report.site import ASSETS, Site
 from epochcost.report.tables import as_html
 
 _PLACE = re.compile(r'(<div class="ec-(plot|table)" data-ec-(?:figure|table)="([^"]+)">)</div>')
@@ -28,6 +29,7 @@ _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
 # JSON inside a template element is parsed as HTML first. Replaced one by one: a table of
 # translation takes many times as long on text beyond ASCII.
 _JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
+_LIBRARY = f"{ASSETS}/vega.js"
 
 
 def with_addresses(content: str, address: Callable[[str], str]) -> str:
@@ -35,20 +37,7 @@ def with_addresses(content: str, address: Callable[[str], str]) -> str:
     return _LINK.sub(lambda found: f'{found[1]}="{address(found[2])}', content)
 
 
-def shown(figure: Figure, drawer: Drawer) -> Shown:
-    """What pages show of a figure, which is drawn when its chart is asked for."""
-    label = f"{figure.title}. {figure.description}"
-    drawing = drawer.drawing(figure).name
-    return Shown(
-        stamp=digest(label, drawing, repr(figure.table)),
-        label=label,
-        drawing=drawing,
-        plot=lambda: plot(label, drawer.draw(figure)),
-        table=partial(as_html, figure.table),
-    )
-
-
-def inject(page: str, figures: Mapping[str, Shown]) -> str:
+def inject(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
     """The page with every figure and its table in their places; unknown ids stay empty."""
 
     def filled(found: re.Match[str]) -> str:
@@ -56,27 +45,42 @@ def inject(page: str, figures: Mapping[str, Shown]) -> str:
         figure = figures.get(html.unescape(identifier))
         if figure is None:
             return found.group()
-        return f"{opening}{figure.plot() if kind == 'plot' else figure.table()}</div>"
+        inside = _plot(figure, drawer) if kind == "plot" else as_html(figure.table)
+        return f"{opening}{inside}</div>"
 
     return _PLACE.sub(filled, page)
 
 
-def stamps(page: str, figures: Mapping[str, Shown]) -> list[str]:
-    """The stamps of what `inject` puts into the page; empty for unknown ids."""
-    found = (figures.get(html.unescape(place[3])) for place in _PLACE.finditer(page))
-    return ["" if figure is None else figure.stamp for figure in found]
-
-
-def plot(label: str, drawing: Drawing) -> str:
-    """A chart as pages show it: a picture that says its label, and the spec beside it."""
-    said = html.escape(label)
-    picture = f'<div class="ec-static" role="img" aria-label="{said}">{_quiet(drawing)}</div>'
+def _plot(figure: Figure, drawer: Drawer) -> str:
+    """A chart as pages show it: a picture that says what it shows, and the spec beside it."""
+    drawing = drawer.draw(figure)
+    label = html.escape(f"{figure.title}. {figure.description}")
+    # One picture: the label speaks for it, its parts stay silent.
+    quiet = drawing.svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
     spec = drawing.spec
     for character, escaped in _JSON_IN_HTML:
         spec = spec.replace(character, escaped)
+    picture = f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
     return f"{picture}<template>{spec}</template>"
 
 
-def _quiet(drawing: Drawing) -> str:
-    """The SVG as one picture: the label speaks for it, its parts stay silent."""
-    return drawing.svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
+def drawn_uris(site: Site) -> Iterator[str]:
+    """The addresses of all files that hold drawings."""
+    yield _LIBRARY
+    yield from (_picture_uri(figure) for figure in site.figures.values())
+    yield from (*site.embedded, *site.cards)
+
+
+def drawn_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
+    """The same with what they hold, which this waits for."""
+    yield _LIBRARY, drawer.library()
+    for figure in site.figures.values():
+        yield _picture_uri(figure), standalone(drawer.draw(figure).svg).encode()
+    for uri, page in site.embedded.items():
+        yield uri, inject(page, site.figures, drawer).encode()
+    for uri, svg in site.cards.items():
+        yield uri, drawer.picture(svg)
+
+
+def _picture_uri(figure: Figure) -> str:
+    return f"data/figures/{figure.id}.svg"

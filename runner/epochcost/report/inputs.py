@@ -53,7 +53,8 @@ class Inputs:
 
     What was measured on a host as the machine at hand stands here under ``homes``' name of it.
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
-    ``folders`` are those of the results, whose earlier files git may have.
+    ``folders`` are those of the results, whose earlier files git may have, and ``limit_files`` the
+    files of ``limits``.
     """
 
     catalogue: Catalogue
@@ -66,6 +67,14 @@ class Inputs:
     ceilings: tuple[StoredCeilings, ...] = ()
     folders: tuple[Path, ...] = ()
     homes: Mapping[str, str] = field(default_factory=dict)
+    limit_files: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """Every file of the folders that was read."""
+        results = (one.path for one in self.stored)
+        ceilings = (one.path for one in self.ceilings)
+        return frozenset((*results, *ceilings, *self.limit_files))
 
 
 def homes(catalogue: Catalogue, stored: Iterable[Stored]) -> Mapping[str, str]:
@@ -112,7 +121,8 @@ def read_inputs(
     graphs: Mapping[str, GraphFacts] = _or(
         {}, lambda: read_graph_facts(catalogue.models_folder), problems
     )
-    limits = [one for folder in results for one in _limits(folder, problems)]
+    ends = [load_limits(folder) for folder in results]
+    problems += [f"{fault} (left out of the site)" for end in ends for fault in end.faults]
     ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
     at = homes(catalogue, stored)
     return Inputs(
@@ -121,11 +131,12 @@ def read_inputs(
         ratios,
         graphs,
         tuple(problems),
-        tuple(home(one, catalogue, at) for one in limits),
+        tuple(home(one, catalogue, at) for end in ends for one in end.limits),
         cache,
         tuple(replace(one, ceilings=home(one.ceilings, catalogue, at)) for one in ceilings),
         tuple(results),
         at,
+        tuple(path for end in ends for path in end.files),
     )
 
 
@@ -138,12 +149,6 @@ def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterat
         else:
             demanded = f"demanded a machine with a spec; got {one.hardware!r:.80}"
             problems.append(f"{path}: {demanded} (left out of the site)")
-
-
-def _limits(folder: Path, problems: list[str]) -> tuple[BatchLimit, ...]:
-    loaded = load_limits(folder)
-    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
-    return loaded.limits
 
 
 def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> ReadT:

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from epochcost.report.additions import Additions, Section
 from epochcost.report.escape import page_title
+from epochcost.report.site import Section, Site
 
 # The most pages that stand in a list of the navigation.
 _MOST = 30
@@ -16,16 +16,16 @@ _METHOD = "method.md"
 _DECISIONS = "decisions/"
 
 
-def navigation(added: Additions, written: Iterable[str]) -> list[Any]:
+def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     """Sections of the report, then the method with all other hand-written pages, then decisions.
 
     Pages stand as bare addresses: their own titles, which are escaped, name them. A long section is
     cut into groups by the titles of its pages: every page carries the open parts of the navigation.
     """
-    pages = sorted(uri for uri in written if uri not in added.pages)
+    pages = sorted(uri for uri in written if uri not in site.pages)
     decisions = [uri for uri in pages if uri.startswith(_DECISIONS)]
     method = sorted(set(pages) - set(decisions), key=_method_order)
-    sections = [_entry(section) for section in added.sections]
+    sections = [_entry(section) for section in site.sections]
     documents: Mapping[str, list[str]] = {"Method": method, "Decisions": decisions}
     return sections + [{title: uris} for title, uris in documents.items() if uris]
 

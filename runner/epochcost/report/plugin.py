@@ -5,11 +5,13 @@ Thin: reading and building happen in the library. Importing it loads neither onn
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from jinja2 import Environment, FileSystemBytecodeCache
+from jinja2 import Environment
 from markupsafe import Markup
 from mkdocs.config import config_options as option
 from mkdocs.config import load_config
@@ -17,39 +19,39 @@ from mkdocs.config.base import Config
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import MkDocsException, PluginError
 from mkdocs.livereload import LiveReloadServer
-from mkdocs.plugins import BasePlugin, get_plugin_logger
+from mkdocs.plugins import BasePlugin, event_priority, get_plugin_logger
 from mkdocs.structure.files import File, Files, get_files
-from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.utils import CountHandler
 
 from epochcost.errors import EpochcostError, InputError
-from epochcost.report.additions import Additions
 from epochcost.report.charts.drawing import Drawer
+from epochcost.report.difference.publication import publication
+from epochcost.report.docs_files import DocsFiles, links
 from epochcost.report.export import write_site
-from epochcost.report.injection import with_addresses
-from epochcost.report.keeping.builds import Kept
-from epochcost.report.keeping.copying import Copying, begun_copying
-from epochcost.report.keeping.frame import Finished, finished, frame_from_the_last
-from epochcost.report.keeping.origin import origin
-from epochcost.report.keeping.report import KeptReport
-from epochcost.report.late_file import LateFile
+from epochcost.report.injection import drawn_files, drawn_uris, inject, with_addresses
+from epochcost.report.inputs import Inputs, read_inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.policy import DRAFT, complete, script_hashes
 from epochcost.report.repository import earlier_revision
+from epochcost.report.site import Site, build
 from epochcost.report.sources import PACKAGED, Sources
+from epochcost.report.unchanged import Stamp, configuration, inputs_digest
+from epochcost.specs.loader import load_catalogue
 
 NAME = "epochcost"
 # `--strict` counts warnings of loggers under "mkdocs" only.
 log = get_plugin_logger(__name__)
+_LAST = -100
 
 
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn
-    charts, counted graphs and compiled templates. ``published`` is the revision that was published
-    last, from which the page of changes counts. Where
-    ``templates`` is left out, the project's ``site_templates`` are taken, else the package's.
+    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn charts and counted
+    graphs. ``published`` is the revision that was published last, from which the page of changes
+    counts. Where ``templates`` is left out, the project's ``site_templates`` are taken, else the
+    package's.
     """
 
     root = option.Type(str, default=".")
@@ -62,59 +64,97 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
 class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call]
     """Adds the report's pages, files and charts."""
 
-    _added: Additions
-    _report: KeptReport
-    # What a report that was built anew was made from; None where nothing is to be kept of it.
-    _origin: str | None
+    _site: Site
+    _drawer: Drawer
+    _links: frozenset[Path]
     _scripts: set[str]
-    _kept: Kept
-    _copying: Copying | None
-    _nav: Navigation
+    _warnings: CountHandler
+    # Where a build of the same may be skipped: the options, and the digest that says so.
+    _options: str | None = None
+    _digest = ""
+    _skips = False
     _policy = DRAFT
 
-    def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:  # noqa: ARG002
+    def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Previewed pages have no policy: the server adds a script of its own to each."""
         self._policy = "" if command == "serve" else DRAFT
+        self._skips = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Let the theme take the pages' frame from the templates, unless it does already."""
+        """Let the theme take the pages' frame from the templates; end where nothing has changed."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
+        self._drawer = Drawer(self._path(config, self.config.cache) / "drawings")
+        self._warnings = CountHandler(level=logging.WARNING)
+        logging.getLogger("mkdocs").addHandler(self._warnings)
+        self._options = configuration(config) if self._skips else None
+        if self._options is not None:
+            self._digest = self._now(config, self._options)
+            if self._stamp(config).says(self._digest):
+                log.info(f"{config.site_dir} stands as it was built: nothing has changed since")
+                raise SystemExit(0)
+        self._refuse_links(config)
         return config
+
+    def _refuse_links(self, config: MkDocsConfig) -> None:
+        """Warn of links below the docs folder; a strict build ends before MkDocs follows any."""
+        faults = tuple(links(Path(config.docs_dir).resolve()))
+        if faults and config.strict:
+            raise PluginError("\n".join(map(str, faults)))
+        for fault in faults:
+            log.warning(f"{fault} (left out of the site)")
+        self._links = frozenset(fault.path for fault in faults)
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Build the report and add its pages and files; set the navigation if there is none."""
-        self.prepare(config)
-        self._added.draw()
+        sources = self._sources(config)
+        try:
+            inputs = read_inputs(
+                load_catalogue(sources.project), sources.results, sources.docs, sources.cache
+            )
+            since = publication(sources.project, sources.published)
+            self._site = build(inputs, sources.templates, since)
+        except EpochcostError as error:
+            raise PluginError(str(error)) from error
+        for problem in inputs.problems:
+            log.warning(problem)
+        self._drawer.begin(self._site.figures.values(), self._site.cards.values())
+        self._remove_foreign(files, inputs, config)
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
-            config.nav = navigation(self._added, written)
-        for file in self._files(config):
+            config.nav = navigation(self._site, written)
+        for file in self._added(config):
             if file.src_uri in files.src_uris:
                 files.remove(files.src_uris[file.src_uri])
             files.append(file)
         return files
 
-    def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
-        """Take what is kept of the pages' HTML."""
-        self._nav = nav
-        self._kept = Kept.under(self._kept_in(config))
-        self._kept.convert(config, files)
-        return nav
+    def _remove_foreign(self, files: Files, inputs: Inputs, config: MkDocsConfig) -> None:
+        docs = Path(config.docs_dir).resolve()
+        uris = (*config.extra_css, *map(str, config.extra_javascript))
+        pictures = (config.theme.get(name) for name in ("logo", "favicon"))
+        rule = DocsFiles(
+            links=self._links,
+            named={docs / uri for uri in (*uris, *pictures) if isinstance(uri, str)},
+            results=[folder.resolve() for folder in inputs.folders],
+            read={path.resolve() for path in inputs.files},
+        )
+        for file in [one for one in files if one.src_dir == config.docs_dir]:
+            path = docs / file.src_uri
+            if refusal := rule.refusal(path):
+                files.remove(file)
+                if path not in self._links and not _excluded(file):
+                    log.warning(f"{path}: {refusal} (left out of the site)")
 
-    def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
-        """Compile the theme's templates once for many builds; give them the pages' policy."""
-        folder = self._path(config, self.config.cache) / "templates"
-        folder.mkdir(parents=True, exist_ok=True)
-        env.bytecode_cache = FileSystemBytecodeCache(str(folder))
-        env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
-        self._scripts = set()
-        pages = (self._nav, files)
-        kept = self._kept.frame(env, config, pages, self._policy, self._added.figures)
-        then = partial(frame_from_the_last, kept, *pages, config)
-        self._copying = begun_copying(files, self._report, config, self._kept_in(config), then)
-        return kept
+    def _added(self, config: MkDocsConfig) -> Iterator[File]:
+        site = self._site
+        for uri, content in (*site.pages.items(), *site.files.items()):
+            yield File.generated(config, uri, content=content)
+        for uri, path in site.results.items():
+            yield File.generated(config, uri, abs_src_path=str(path))
+        for uri in drawn_uris(site):
+            yield File.generated(config, uri, content=b"")
 
     def on_page_content(
         self,
@@ -125,13 +165,27 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         files: Files,
     ) -> str:
         """Give links in HTML their addresses; MkDocs has checked those in Markdown only."""
-        return with_addresses(html, partial(_address, files, page.file.src_uri))
+        return with_addresses(html, partial(_address, files, page.file))
+
+    def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
+        """Give the pages their policy, and the files that hold drawings what they hold."""
+        env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
+        self._scripts = set()
+        self.fill(files)
+        return env
+
+    def fill(self, files: Files) -> None:
+        """Wait for the drawings, and put them into the files that hold them."""
+        try:
+            for uri, content in drawn_files(self._site, self._drawer):
+                files.src_uris[uri].content_bytes = content
+        except EpochcostError as error:
+            raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Put the figures into a page that was not kept with them."""
-        whole = output if isinstance(output, Finished) else finished(output, self._added.figures)
-        self._scripts |= whole.scripts
-        return whole
+        """Put the figures into a page; none of them runs a script."""
+        self._scripts |= script_hashes(output)
+        return inject(output, self._site.figures, self._drawer)
 
     def on_post_template(
         self,
@@ -144,16 +198,33 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._scripts |= script_hashes(output_content)
         return output_content
 
+    @event_priority(_LAST)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Let the pages run the inline scripts that they have, and no others."""
-        if self._copying is not None:
-            self._copying.finish()
         complete(Path(config.site_dir), self._scripts)
-        # What was edited since the report was read stands in none of its pages.
-        if self._origin is not None and self._origin == origin(self._sources(config)):
-            self._report.keep(self._origin, self._added)
-        self._report.tidy()
-        self._kept.tidy()
+        self._drawer.tidy()
+        self._end()
+        if self._options is None or self._warnings.counts:
+            return
+        # What was edited since it was read stands in none of the pages.
+        if self._now(config, self._options) == self._digest:
+            self._stamp(config).write(self._digest)
+
+    def _now(self, config: MkDocsConfig, options: str) -> str:
+        return inputs_digest(self._sources(config), config.theme.dirs, options)
+
+    def _stamp(self, config: MkDocsConfig) -> Stamp:
+        return Stamp.of(self._sources(config).cache, Path(config.site_dir))
+
+    def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
+        """End what still draws."""
+        self._end()
+
+    def _end(self) -> None:
+        # Another plugin may have failed before this one was asked for anything.
+        if hasattr(self, "_warnings"):
+            logging.getLogger("mkdocs").removeHandler(self._warnings)
+            self._drawer.close()
 
     def on_serve(
         self,
@@ -170,34 +241,17 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         _watch(server, self._templates(config))
         return server
 
-    def prepare(self, config: MkDocsConfig) -> None:
-        """Take the report as it is kept, or build it; what is left out of it is a warning."""
-        sources, drawer = self._sources(config), Drawer(self._path(config, self.config.cache))
-        folder = self._kept_in(config)
-        self._report = KeptReport.under(folder, drawer)
-        self._origin = None
-        try:
-            made_from = origin(sources)
-            kept = self._report.taken(made_from, lambda: _built(sources, drawer, folder))
-            self._added = kept or self._report.noting(_built(sources, drawer, folder))
-        except EpochcostError as error:
-            raise PluginError(str(error)) from error
-        if not kept and self._added.lasting:
-            self._origin = made_from
-        for problem in self._added.problems:
-            log.warning(problem)
-
-    def write(self, config: MkDocsConfig, files: Files, folder: Path) -> int:
-        """Write what the report adds to the files, and the hand-written pages; how many files."""
-        return write_site(self._added, partial(_address, files), Path(config.docs_dir), folder)
-
-    def _files(self, config: MkDocsConfig) -> list[File]:
-        contents = {**self._added.pages, **self._added.files}
-        results = self._added.results.items()
-        return [
-            *(LateFile.of(config, uri, content) for uri, content in contents.items()),
-            *(File.generated(config, uri, abs_src_path=str(path)) for uri, path in results),
-        ]
+    def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
+        """What a generator without plugins is given: Markdown with charts, and all files."""
+        self.fill(files)
+        for file in files:
+            content = file.content_bytes
+            if file.src_uri in self._site.pages:
+                text = with_addresses(content.decode(), partial(_address, files, file))
+                content = inject(text, self._site.figures, self._drawer).encode()
+            if not _excluded(file):
+                yield file.src_uri, content
+        self._end()
 
     def _sources(self, config: MkDocsConfig) -> Sources:
         project = self._path(config, self.config.root)
@@ -210,9 +264,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             cache=self._path(config, self.config.cache),
         )
 
-    def _kept_in(self, config: MkDocsConfig) -> Path:
-        return self._path(config, self.config.cache) / "pages"
-
     def _templates(self, config: MkDocsConfig) -> Path:
         if self.config.templates is not None:
             return self._path(config, self.config.templates)
@@ -223,19 +274,17 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return Path(config.config_file_path).parent / PurePosixPath(path)
 
 
-def _built(sources: Sources, drawer: Drawer, kept: Path) -> Additions:
-    from epochcost.report.build import additions  # noqa: PLC0415  a kept report needs none of it
-
-    return additions(sources, drawer, kept)
-
-
-def _address(files: Files, page: str, uri: str) -> str:
+def _address(files: Files, page: File, uri: str) -> str:
     """The address of a file as a page links to it; one that is not there is a warning."""
-    here, there = (files.get_file_from_path(one) for one in (page, uri))
-    if here is None or there is None:
-        log.warning(f"{page}: a link leads to {uri}: no such file")
+    file = files.get_file_from_path(uri)
+    if file is None:
+        log.warning(f"{page.src_uri}: a link leads to {uri}: no such file")
         return uri
-    return there.url_relative_to(here)
+    return file.url_relative_to(page)
+
+
+def _excluded(file: File) -> bool:
+    return bool(file.inclusion.is_excluded())  # type: ignore[no-untyped-call]
 
 
 def _watch(server: LiveReloadServer, path: Path) -> None:
@@ -254,7 +303,8 @@ def write_pages(config_file: Path, folder: Path) -> int:
         plugin = config.plugins.get(NAME)
         if not isinstance(plugin, EpochcostPlugin):
             raise InputError(f"{config_file}: demanded the plugin {NAME}; got none")
+        config = config.plugins.on_config(config)
         files = config.plugins.on_files(get_files(config), config=config)
-        return plugin.write(config, files, folder)
+        return write_site(plugin.contents(files), Path(config.docs_dir), folder)
     except MkDocsException as error:
         raise InputError(str(error)) from error

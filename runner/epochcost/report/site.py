@@ -1,18 +1,21 @@
-"""The whole site as values: pages, generated files and figures. Pure but for reading templates."""
+"""The whole site as values: pages, generated files and figures. Pure but for reading templates.
+
+Nothing is drawn here; addresses are those of sources, relative to the docs folder.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from jinja2 import Environment
 
+from epochcost.errors import InputError
 from epochcost.report import badges
 from epochcost.report import calculator as calculating
 from epochcost.report import comparison as comparing
-from epochcost.report.additions import ASSETS, Draw, Section, Site
 from epochcost.report.cards import Card, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
@@ -54,24 +57,39 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     ),
     "Data": lambda report: chain(data.pages(report), sharing.pages(report)),
 }
+ASSETS = "assets"
 _UNKNOWN = Publication()
 
 
-def build(
-    inputs: Inputs,
-    templates: Path,
-    published: Publication = _UNKNOWN,
-    rendered: Callable[[Environment, Page], str] = render,
-    compiled: Path | None = None,
-    draw: Draw = lambda *_: None,
-) -> Site:
-    """The site of the inputs; raises InputError where a template is wrong.
+@dataclass(frozen=True)
+class Section:
+    """A part of the navigation: a page by itself, or titled pages by address, the first leading."""
 
-    ``rendered`` may know the Markdown of a page from an earlier build, and ``compiled`` is as
-    `environment` takes it. ``draw`` is called before pages are rendered.
+    title: str
+    pages: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the report adds to the hand-written pages, by address.
+
+    ``results`` are files that are copied. ``figures`` by id are shown by pages and by ``embedded``,
+    pages of one chart each; ``cards`` are pictures as SVG. All three are not drawn yet.
     """
+
+    pages: Mapping[str, str]
+    files: Mapping[str, str | bytes]
+    results: Mapping[str, Path]
+    figures: Mapping[str, Figure]
+    sections: tuple[Section, ...]
+    embedded: Mapping[str, str]
+    cards: Mapping[str, str]
+
+
+def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
+    """The site of the inputs; raises InputError where a template is wrong."""
     report = Report(inputs, published)
-    made = environment(templates, compiled)
+    made = environment(templates)
     cards: dict[str, Card] = {}
     groups = {
         title: tuple(_with_cards(report, title, tuple(pages(report)), cards))
@@ -79,13 +97,13 @@ def build(
     }
     pages = [page for group in groups.values() for page in group]
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
-    pictures = {card.uri: picture(card) for card in cards.values()}
-    # Before anything is drawn, for both take much memory for a while.
-    table = dict(data_files(report.lines, report.inputs.cache))
-    draw(figures.values(), pictures.values())
     return Site(
-        pages={page.uri: rendered(made, page) for page in pages},
-        files={**dict(_assets(templates)), **table, **dict(_data(report, figures))},
+        pages={page.uri: render(made, page) for page in pages},
+        files={
+            **dict(_assets(templates)),
+            **dict(data_files(report.lines)),
+            **dict(_data(report, figures)),
+        },
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
             **{kept.uri: kept.path for kept in inputs.ceilings},
@@ -96,7 +114,7 @@ def build(
             for title, group in groups.items()
         ),
         embedded=dict(_embedded(made, pages)),
-        cards=pictures,
+        cards={card.uri: picture(card) for card in cards.values()},
     )
 
 
@@ -125,6 +143,8 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
     """Style, script and pictures as they are, and the palette as a style sheet."""
     folder = templates / ASSETS
     for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            raise InputError(f"{path}: demanded a file; got a link")
         if path.is_file():
             yield f"{ASSETS}/{path.relative_to(folder).as_posix()}", path.read_bytes()
     yield f"{ASSETS}/palette.css", stylesheet().encode()

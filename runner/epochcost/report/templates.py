@@ -11,7 +11,6 @@ from typing import Any
 
 from jinja2 import (
     Environment,
-    FileSystemBytecodeCache,
     FileSystemLoader,
     StrictUndefined,
     TemplateError,
@@ -35,14 +34,10 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 _GIB = 2**30
 
 
-def environment(folder: Path, compiled: Path | None = None) -> Environment:
-    """Templates of a folder; every printed string is escaped, every unknown name an error.
-
-    ``compiled`` is a folder for templates that this very program compiled; None keeps none.
-    """
+def environment(folder: Path) -> Environment:
+    """Templates of a folder; every printed string is escaped, every unknown name an error."""
     made = Environment(
         loader=FileSystemLoader(folder),
-        bytecode_cache=FileSystemBytecodeCache(str(compiled)) if compiled else None,
         autoescape=True,
         finalize=markdown_text,
         undefined=StrictUndefined,

@@ -83,10 +83,11 @@ class BatchLimit(Beside):
 
 @dataclass(frozen=True)
 class LoadedLimits:
-    """What a folder holds of limits, and a fault for each file of them that is damaged."""
+    """What a folder holds of limits with their files, and a fault for each that is damaged."""
 
     limits: tuple[BatchLimit, ...]
     faults: tuple[Fault, ...]
+    files: tuple[Path, ...]
 
 
 def limit_path(folder: Path, limit: BatchLimit) -> Path:
@@ -105,7 +106,7 @@ def write_limit(folder: Path, limit: BatchLimit) -> Path:
 def load_limits(folder: Path) -> LoadedLimits:
     """Every limit under ``folder``, ordered by file name; a missing folder is empty."""
     loaded = load_beside(folder, FOLDER, BatchLimit, "the end of a sweep")
-    return LoadedLimits(tuple(loaded.kept.values()), loaded.faults)
+    return LoadedLimits(tuple(loaded.kept.values()), loaded.faults, tuple(loaded.kept))
 
 
 def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> BatchLimit | None:

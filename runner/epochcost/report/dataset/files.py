@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from epochcost.report.dataset.columns import ENTRIES, Type
@@ -26,10 +25,10 @@ _FIELD_TYPES: Mapping[Type, str] = {
 }
 
 
-def data_files(lines: Iterable[Line], cache: Path | None) -> Iterator[tuple[str, str | bytes]]:
-    """Every file by its address; ``cache`` keeps the Parquet file for many builds."""
+def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
+    """Every file by its address."""
     table = dataset(lines)
-    comma_separated, columnar = as_csv(table), as_parquet(table, cache)
+    comma_separated, columnar = as_csv(table), as_parquet(table)
     package = _package(comma_separated.encode(), columnar)
     yield f"{_FOLDER}/figures.csv", comma_separated
     yield f"{_FOLDER}/figures.json", as_json(table)

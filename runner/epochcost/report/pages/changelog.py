@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report
 
 URI = "changelog.md"
@@ -25,8 +26,13 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def changelog(report: Report) -> str:
-    """The text below its first heading; empty where there is no such file."""
+    """The text below its first heading; empty where there is no such file.
+
+    Raises InputError where it is a link: that may lead to anything on the machine that builds.
+    """
     path = report.catalogue.models_folder.parent / "CHANGELOG.md"
+    if path.is_symlink():
+        raise InputError(f"{path}: demanded a file; got a link")
     if not path.is_file():
         return ""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""The digest of what the report is made from changes with every class of it."""
+"""The digest of all that a site follows from changes with every class of it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mkdocs.config import load_config
 
-from epochcost.report.keeping import origin as keeping
-from epochcost.report.keeping.origin import origin
+from epochcost.report import unchanged
 from epochcost.report.sources import Sources
+from epochcost.report.unchanged import Stamp, configuration, inputs_digest
+from report_project import REPOSITORY
 
 _FILES = (
     "specs/prices/a.toml",
@@ -19,11 +22,18 @@ _FILES = (
     "models/a.onnx",
     "CHANGELOG.md",
     "docs/data/step-ratio.json",
+    "docs/page.md",
     "docs/data/results/a/1.json",
     "more/a/1.json",
     "site_templates/pages/a.md.jinja",
     "site_templates/assets/a.css",
+    "theme/main.html",
 )
+
+
+def digest(sources: Sources, options: str = "") -> str:
+    """What a build reads, with a theme of the project's own."""
+    return inputs_digest(sources, [str(sources.project / "theme")], options)
 
 
 def _write(path: Path, text: str) -> None:
@@ -46,16 +56,16 @@ def sources_fixture(tmp_path: Path) -> Sources:
 def test_a_file_that_is_read_is_part_of_it(sources: Sources, name: str) -> None:
     """Its content, its absence, another beside it, and a link in its place; not its date."""
     path = sources.project / name
-    seen = [origin(sources)]
+    seen = [digest(sources)]
     _write(path, "first")
-    assert origin(sources) == seen[0]
+    assert digest(sources) == seen[0]
     _write(path, "other")
-    seen.append(origin(sources))
+    seen.append(digest(sources))
     path.rename(path.with_name(f"another-{path.name}"))
-    seen.append(origin(sources))
+    seen.append(digest(sources))
     _write(sources.cache / "linked", "first")
     path.symlink_to(sources.cache / "linked")
-    seen.append(origin(sources))
+    seen.append(digest(sources))
     assert len({*seen}) == len(seen)
 
 
@@ -64,9 +74,9 @@ def test_a_file_below_a_linked_folder_is_part_of_it(sources: Sources, tmp_path: 
     _write(tmp_path / "apart/b.toml", "first")
     (sources.project / "specs/apart").symlink_to(tmp_path / "apart")
     (tmp_path / "apart/round").symlink_to(sources.project / "specs")
-    before = origin(sources)
+    before = digest(sources)
     _write(tmp_path / "apart/b.toml", "other")
-    assert origin(sources) != before
+    assert digest(sources) != before
 
 
 def test_where_things_stand_and_what_was_published_is_part_of_it(
@@ -82,7 +92,8 @@ def test_where_things_stand_and_what_was_published_is_part_of_it(
         lambda one: replace(one, templates=tmp_path),
         lambda one: replace(one, project=tmp_path),
     ]
-    seen = [origin(change(sources)) for change in changed]
+    seen = [digest(change(sources)) for change in changed]
+    seen.append(digest(sources, "other options"))
     assert len({*seen}) == len(seen)
 
 
@@ -94,38 +105,68 @@ def test_what_git_says_is_part_of_it(sources: Sources) -> None:
         subprocess.run(["git", *names, *arguments], cwd=sources.project, check=True)
 
     dated = replace(sources, published="published")
-    seen = [origin(sources), origin(dated)]
+    seen = [digest(sources), digest(dated)]
     said("init", "--quiet")
-    seen += [origin(sources), origin(dated)]
+    seen += [digest(sources), digest(dated)]
     said("add", ".")
     said("commit", "--quiet", "--message", "first")
-    seen += [origin(sources), origin(dated)]
+    seen += [digest(sources), digest(dated)]
     said("tag", "published")
-    seen.append(origin(dated))
+    seen.append(digest(dated))
     _write(sources.project / "more/a/1.json", "other")
     said("commit", "--quiet", "--all", "--message", "second")
     _write(sources.project / "more/a/1.json", "first")
-    seen += [origin(sources), origin(dated)]
+    seen += [digest(sources), digest(dated)]
     said("tag", "--force", "published")
-    seen.append(origin(dated))
+    seen.append(digest(dated))
     _write(sources.project / ".gitignore", "specs/prices/list.csv\n")
     said("rm", "--quiet", "--cached", "specs/prices/list.csv")
-    seen.append(origin(dated))
+    seen.append(digest(dated))
     assert len({*seen}) == len(seen)
 
 
-@pytest.mark.parametrize("name", ["packages", "_file"])
+@pytest.mark.parametrize("name", ["_packages", "_file"])
 def test_the_program_is_part_of_it(
     sources: Sources, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Another version of a package, or other code."""
-    keeping.program.cache_clear()
-    before = keeping.program()
-    monkeypatch.setattr(keeping, name, lambda *_: ["another-1.0.dist-info"])
-    keeping.program.cache_clear()
-    after, whole = keeping.program(), origin(sources)
+    before = digest(sources)
+    monkeypatch.setattr(unchanged, name, lambda *_: ["another-1.0.dist-info"])
+    assert digest(sources) != before
     monkeypatch.undo()
-    keeping.program.cache_clear()
-    assert after != before
-    assert keeping.program() == before
-    assert origin(sources) != whole
+    assert digest(sources) == before
+
+
+def test_the_configuration_is_said_in_words() -> None:
+    """The same each time, another with any option, and none with what reads other files."""
+
+    def said(**options: Any) -> str | None:
+        return configuration(load_config(str(REPOSITORY / "mkdocs.yml"), **options))
+
+    assert said() == said()
+    theme = {"name": "material", "language": "de"}
+    seen = [said(), said(strict=True), said(site_dir="other"), said(theme=theme)]
+    assert len({*seen}) == len(seen)
+    assert None not in seen
+    assert said(markdown_extensions=["pymdownx.snippets"]) is None
+    assert said(plugins=["search", "epochcost", "tags"]) is None
+    assert said(hooks=["benchmarks/made_trials.py"]) is None
+
+
+def test_a_stamp_is_good_for_the_site_as_it_was_left(tmp_path: Path) -> None:
+    """For one digest and one folder, until a file of it is edited or missing."""
+    site = tmp_path / "site"
+    _write(site / "a/index.html", "first")
+    stamp = Stamp.of(tmp_path / "cache", site)
+    assert not stamp.says("digest")
+    stamp.write("digest")
+    assert stamp.says("digest")
+    assert not stamp.says("another")
+    assert not Stamp.of(tmp_path / "cache", tmp_path).says("digest")
+    _write(site / "a/index.html", "edited")
+    assert not stamp.says("digest")
+    stamp.write("digest")
+    (site / "a/index.html").unlink()
+    assert not stamp.says("digest")
+    stamp.path.write_text("[", encoding="utf-8")
+    assert not stamp.says("digest")

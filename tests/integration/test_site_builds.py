@@ -1,0 +1,165 @@
+"""What a second build does: nothing where nothing has changed, else all but the drawings.
+
+And what no build does: publish what does not belong to the site, or go on when it was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from report_project import make_result, write_project
+from shared_builds import SharedBuilds
+
+_COMMAND = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
+_WAIT_SECONDS = 120
+_STANDS = "nothing has changed since"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A site's files, and what the build said."""
+
+    files: Mapping[str, bytes]
+    times: Mapping[str, int]
+    said: str
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was complained of."""
+        return [line for line in self.said.splitlines() if line.startswith("WARNING")]
+
+
+def build(folder: Path, *options: str) -> Built:
+    """Build the site of a project as a user does."""
+    command = [*_COMMAND, "build", *options]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    files = [path for path in sorted((folder / "site").rglob("*")) if path.is_file()]
+    names = [path.relative_to(folder / "site").as_posix() for path in files]
+    return Built(
+        dict(zip(names, (path.read_bytes() for path in files), strict=True)),
+        dict(zip(names, (path.stat().st_mtime_ns for path in files), strict=True)),
+        done.stderr,
+    )
+
+
+def small(folder: Path, shared: SharedBuilds) -> Path:
+    """A project with one result, and the drawings that there are."""
+    return shared.into(write_project(folder / "project", [make_result()]))
+
+
+def test_an_unchanged_site_stands_until_something_changes(
+    tmp_path: Path, shared: SharedBuilds
+) -> None:
+    """Then it is the site that is built from nothing, byte for byte, with the same drawings."""
+    folder = small(tmp_path, shared)
+    first = build(folder)
+    again = build(folder)
+    assert _STANDS in again.said
+    assert (again.files, again.times) == (first.files, first.times)
+    (folder / "site/prices.html").unlink()
+    assert build(folder).files == first.files
+    price = folder / "specs/prices/box-2026.toml"
+    price.write_text(price.read_text(encoding="utf-8").replace("0.80", "7.5"), encoding="utf-8")
+    drawings = folder / ".cache/epochcost/charts/drawings"
+    drawn = {path.name: path.stat().st_mtime_ns for path in drawings.iterdir()}
+    changed = build(folder)
+    assert changed.files["prices.html"] != first.files["prices.html"]
+    now = {path.name: path.stat().st_mtime_ns for path in drawings.iterdir()}
+    assert len(now.items() & drawn.items()) > len(now) / 2
+    shutil.rmtree(folder / ".cache")
+    shutil.rmtree(folder / "site")
+    assert build(folder).files == changed.files
+    shared.add(folder)
+
+
+def test_what_a_build_warned_of_the_next_one_warns_of(tmp_path: Path, shared: SharedBuilds) -> None:
+    """Of links in Markdown, and of those in the HTML of templates, that lead nowhere."""
+    folder = small(tmp_path, shared)
+    (folder / "docs/linking.md").write_text(
+        "# Linking\n\n[nowhere](nowhere.md), [there](prices.md#none-such)\n", encoding="utf-8"
+    )
+    page = folder / "site_templates/pages/data.md.jinja"
+    link = '<p><a href="site:no-such.md">no</a> <a href="site:prices.md">yes</a></p>'
+    text = page.read_text(encoding="utf-8").replace("## Columns", f"{link}\n\n## Columns")
+    page.write_text(text, encoding="utf-8")
+    first = build(folder)
+    assert len(first.warnings) == 3
+    for words in ("nowhere.md", "none-such", "data.md: a link leads to no-such.md: no such file"):
+        assert words in " ".join(first.warnings)
+    assert b'<a href="no-such.md">no</a> <a href="prices.html">yes</a>' in first.files["data.html"]
+    again = build(folder)
+    assert (again.files, again.warnings) == (first.files, first.warnings)
+
+
+@pytest.fixture(name="foreign")
+def foreign_fixture(tmp_path: Path, shared: SharedBuilds) -> Path:
+    """A project whose docs hold what does not belong there, one link of each sort."""
+    folder = small(tmp_path, shared)
+    results = folder / "docs/data/results/local"
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "secret.json").write_text('"secret"', encoding="utf-8")
+    (secret / "secret.md").write_text("# Secret", encoding="utf-8")
+    for path in (results / "evil.html", folder / "docs/evil.html", folder / "docs/evil.svg"):
+        path.write_text("<script>window.hacked=1</script>", encoding="utf-8")
+    (results / "passwd.json").symlink_to(secret / "secret.json")
+    (folder / "docs/passwd.md").symlink_to(secret / "secret.md")
+    (folder / "docs/linked").symlink_to(secret)
+    (folder / "docs/around").symlink_to(folder / "docs")
+    (folder / "docs/dangling.md").symlink_to(tmp_path / "no-such.md")
+    (results / "dangling.png").symlink_to(tmp_path / "no-such.png")
+    return folder
+
+
+def test_only_what_belongs_is_published(foreign: Path) -> None:
+    """What does not is named, and left out of the site and of its pages as Markdown."""
+    built = build(foreign)
+    for words in ("evil", "secret", "passwd", "linked", "around", "dangling"):
+        assert not [name for name in built.files if words in name], words
+    for words in ("evil.html", "evil.svg", "passwd.md", "docs/linked", "around", "dangling.md"):
+        assert any(words in line for line in built.warnings), words
+    assert "Traceback" not in built.said
+    assert b"Secret" not in built.files["search/search_index.json"]
+    build(foreign, "--pages-to", "../pages")
+    written = [path.name for path in (foreign.parent / "pages").rglob("*")]
+    assert not {"evil.html", "linked", "secret.json", "passwd.json"}.intersection(written)
+    assert "prices.md" in written
+
+
+def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
+    """By a strict build and by `check`, each link by its path, in one line."""
+    for options in (("build", "--strict"), ("check",)):
+        done = subprocess.run(
+            [*_COMMAND, *options], cwd=foreign, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1, options
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said
+        for name in ("passwd.json", "passwd.md", "linked", "around", "dangling.md"):
+            assert f"{name}:1:1: demanded a file or folder of its own; got a link" in said, name
+
+
+def test_nothing_goes_on_when_a_build_was_killed(tmp_path: Path) -> None:
+    """The processes that draw end with it."""
+    folder = write_project(tmp_path / "project")
+    process = subprocess.Popen(
+        [*_COMMAND, "build"], cwd=folder, stderr=subprocess.DEVNULL, env=dict(os.environ)
+    )
+    built = psutil.Process(process.pid)
+    with process:
+        while len(children := built.children(recursive=True)) < 2:
+            assert process.poll() is None, "the build ended before it drew"
+            time.sleep(0.05)
+        built.kill()
+    assert psutil.wait_procs(children, timeout=_WAIT_SECONDS)[1] == []

@@ -1,0 +1,61 @@
+"""What of the docs folder belongs to the site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.report.docs_files import DocsFiles, links
+
+_DOCS = Path("/docs")
+
+
+@pytest.fixture(name="rule")
+def rule_fixture() -> DocsFiles:
+    """One linked folder, one style sheet that is named, one result that was read."""
+    return DocsFiles(
+        links=frozenset({_DOCS / "linked"}),
+        named={_DOCS / "own.css"},
+        results=[_DOCS / "data/results"],
+        read={_DOCS / "data/results/a/1.json"},
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["a.md", "a/b.PNG", "schemas/a.json", "own.css", "data/results/a/1.json"]
+)
+def test_what_belongs(rule: DocsFiles, name: str) -> None:
+    """Pages, pictures, data, what is named, and results that were read."""
+    assert rule.refusal(_DOCS / name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("evil.html", "got another kind"),
+        ("evil.svg", "got another kind"),
+        ("other.css", "got another kind"),
+        ("no-kind", "got another kind"),
+        ("data/results/a/evil.html", "got another file"),
+        ("data/results/a/2.json", "got another file"),
+        ("data/results/a.md", "got another file"),
+        ("linked", "behind a link"),
+        ("linked/a.md", "behind a link"),
+    ],
+)
+def test_what_does_not(rule: DocsFiles, name: str, words: str) -> None:
+    """Other kinds, files among the results that are none, and all behind a link."""
+    refusal = rule.refusal(_DOCS / name)
+    assert refusal is not None
+    assert words in refusal
+
+
+def test_every_link_is_found_and_none_followed(tmp_path: Path) -> None:
+    """To a file, to a folder above, and to nothing."""
+    docs = tmp_path / "docs"
+    (docs / "deep").mkdir(parents=True)
+    for name, target in (("a", "/etc/hostname"), ("deep/up", ".."), ("deep/none", "no-such")):
+        (docs / name).symlink_to(target)
+    assert sorted(fault.path.name for fault in links(docs)) == ["a", "none", "up"]
+    assert list(links(tmp_path / "no-docs")) == []

@@ -1,0 +1,79 @@
+"""Charts drawn in processes beside the build."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from epochcost.report.charts.drawing import Drawer
+from epochcost.report.charts.figure import Figure
+from epochcost.report.tables import Table
+from report_charts import CHARTS
+
+_WAIT_SECONDS = 60
+_SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"></svg>'
+# A process that has work done for it, says who does it, and waits.
+_WAITING = """
+import sys, time
+from pathlib import Path
+from epochcost.report.charts.drawing import Drawer
+if __name__ == "__main__":
+    drawer = Drawer(Path(sys.argv[1]))
+    drawer.begin((), ())
+    drawer.library()
+    print("begun", flush=True)
+    time.sleep(600)
+"""
+
+
+def _figure(name: str) -> Figure:
+    return Figure(name, "Title", "Description", CHARTS[name], Table((), ()))
+
+
+def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:
+    """What was begun is there, whole, and nobody works on."""
+    before = set(psutil.Process().children())
+    drawer = Drawer(tmp_path / "drawings")
+    drawer.begin([_figure("dots")], [_SVG])
+    assert drawer.picture(_SVG).startswith(b"\x89PNG")
+    assert drawer.draw(_figure("dots")).svg.startswith("<svg")
+    assert b"vegaEmbed" in drawer.library()
+    begun = set(psutil.Process().children()) - before
+    assert [one for one in begun if "spawn_main" in str(one.cmdline())]
+    drawer.close()
+    left = set(psutil.Process().children()) - before
+    assert not [one for one in left if "spawn_main" in str(one.cmdline())]
+    assert {path.suffix for path in drawer.folder.iterdir()} == {".js", ".json", ".png"}
+
+
+def test_what_is_drawn_is_not_drawn_again(tmp_path: Path) -> None:
+    """A later build reads it and begins no process; what it does not ask for is dropped."""
+    first = Drawer(tmp_path)
+    drawn = [first.draw(_figure(name)) for name in list(CHARTS)[:2]]
+    first.close()
+    later = Drawer(tmp_path)
+    assert later.draw(_figure(next(iter(CHARTS)))) == drawn[0]
+    assert "_pool" not in later.__dict__
+    later.tidy()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_processes_end_with_the_one_that_began_them(tmp_path: Path) -> None:
+    """Even where that was killed and could end nobody."""
+    script = tmp_path / "waiting.py"
+    script.write_text(_WAITING, encoding="utf-8")
+    begun = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "drawings")], stdout=subprocess.PIPE
+    )
+    with begun:
+        assert begun.stdout is not None
+        assert begun.stdout.readline() == b"begun\n"
+        children = psutil.Process(begun.pid).children(recursive=True)
+        assert children
+        os.kill(begun.pid, signal.SIGKILL)
+    assert psutil.wait_procs(children, timeout=_WAIT_SECONDS)[1] == []
