@@ -240,7 +240,7 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
             "cpu_quota": 1.5,
             "memory_limit_bytes": 2**32,
             "gpus": (Gpu(name=None, memory_bytes=None, driver=None, power_limit_watts=700.0),),
-            "revision": "0123456789abcdef",
+            "revision": "0123456789" * 4,
             "modified": True,
         }
     )
