@@ -28,9 +28,9 @@ from pathlib import Path
 
 from made_trials import made_trial
 
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.rows import join
 from epochcost.execute.plausibility import contradictions
-from epochcost.report.inputs import read_inputs
-from epochcost.report.rows import join
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import FORMAT_VERSION, dump_result
 from epochcost.results.records import (

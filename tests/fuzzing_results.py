@@ -23,11 +23,11 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from epochcost.analysis.history import histories
+from epochcost.analysis.inputs import Inputs, Stored, read_inputs
 from epochcost.errors import Fault
 from epochcost.execute.submissions import check_results
 from epochcost.report.dataset.lines import dataset
-from epochcost.report.history import histories
-from epochcost.report.inputs import Inputs, Stored, read_inputs
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import as_json
 from epochcost.specs.loader import load_catalogue

@@ -14,8 +14,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.plan.trial import Trial
-from epochcost.report.inputs import Inputs, read_inputs
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import (
     EXECUTION_PROVIDERS,

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from epochcost.report.difference.changes import Difference, difference
-from epochcost.report.difference.revision import at_commit, in_working_tree
+from epochcost.analysis.difference.changes import Difference, difference
+from epochcost.analysis.difference.revision import at_commit, in_working_tree
 from epochcost.results.records import Result
 from report_project import REPOSITORY, make_result, store_results
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
 from epochcost.execute.submissions import CheckedResults, check_results, remarks_of
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.report.inputs import read_inputs
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import dump_result, parse_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, write_limit

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.report.inputs import Inputs
+from epochcost.analysis.inputs import Inputs
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, write_project
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.inputs import Inputs
+from epochcost.report.charts.figure import machine_colours, machine_name
 from epochcost.report.charts.palette import LIGHT_SERIES
-from epochcost.report.figures.parts import machine_colours, machine_name
-from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from report_project import REPOSITORY, inputs_of, write_project

@@ -6,8 +6,8 @@ import json
 from decimal import Decimal
 
 from bill_programs import run
+from epochcost.analysis.inputs import Inputs
 from epochcost.report.calculator import calculator, script
-from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report
 
 

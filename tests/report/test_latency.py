@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epochcost.report.charts.latency import LatencyChart
-from epochcost.report.figures.latency import latency_by_rate
+from epochcost.report.charts.latency import LatencyChart, latency_by_rate
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, write_project
 from served_results import under_load

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
-from epochcost.report.inputs import Inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.site import Section, Site, build
 from epochcost.results.epochs import Epoch, WholeEpochs

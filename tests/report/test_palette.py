@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from colour_vision import NORMAL, VISIONS, Triple, difference, seen
+from epochcost.analysis.inputs import Inputs
 from epochcost.report.charts import palette
-from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report
 from epochcost.report.site import build
 from report_project import REPOSITORY

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.inputs import Inputs
 from epochcost.report.charts.rent_or_buy import RentOrBuy
-from epochcost.report.inputs import Inputs
 from epochcost.report.pages import rent_or_buy
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render

@@ -9,17 +9,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+from epochcost.analysis.inputs import Inputs
 from epochcost.report.badges import badge
-from epochcost.report.cards import HEIGHT, WIDTH, Card, picture
+from epochcost.report.cards import HEIGHT, WIDTH, Card, about_wide, broken, picture
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.standalone import standalone
 from epochcost.report.headlines import Headline, headline
 from epochcost.report.injection import drawn_files, drawn_uris
-from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report
 from epochcost.report.pages.sharing import badges_of
 from epochcost.report.site import Site, build
-from epochcost.report.svg_text import about_wide, broken
 from report_project import HOSTILE
 
 _SVG = "{http://www.w3.org/2000/svg}"

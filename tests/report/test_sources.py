@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
+from epochcost.analysis.claim_words import formula_words
+from epochcost.analysis.inputs import Inputs
 from epochcost.cost import recompute
-from epochcost.report.claim_words import formula_words
-from epochcost.report.inputs import Inputs
 from epochcost.report.pages.page import Report
 from epochcost.report.pages.sources import SourceTable, pages
 from epochcost.report.site import Site, build

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import Observation, observe
 from epochcost.plan.sweep import Cause
 from epochcost.report.charts.batch_size import BatchSize, SweepEnd
-from epochcost.report.figures.sweep import memory_by_batch, rate_by_batch
-from epochcost.report.inputs import Inputs
-from epochcost.report.observations import Observation, observe
+from epochcost.report.charts.sweep import memory_by_batch, rate_by_batch
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from report_project import make_result
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from mkdocs.config import load_config
 
+from epochcost.analysis.inputs import Sources
 from epochcost.report import unchanged
-from epochcost.report.sources import Sources
 from epochcost.report.unchanged import Stamp, configuration, inputs_digest
 from report_project import REPOSITORY
 

@@ -15,6 +15,9 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.observations import observe
+from epochcost.analysis.rows import Goal, Offer, Offers, accuracies, offers, priced
 from epochcost.cli.cheapest_answer import (
     MODES,
     Answer,
@@ -29,10 +32,6 @@ from epochcost.cli.terminal import RESULTS, ExactFigures, ResultsFolder, ids, pr
 from epochcost.cost import Candidate, frontier
 from epochcost.cost.questions import cheapest_batch, cheapest_within, fastest_within
 from epochcost.errors import InputError
-from epochcost.report.inputs import read_inputs
-from epochcost.report.observations import observe
-from epochcost.report.offers import Offer, Offers, accuracies, offers
-from epochcost.report.rows import Goal, priced
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.units import money, parse_decimal, parse_duration_seconds, plain, seconds

@@ -9,11 +9,11 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
+from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate, rivals
 from epochcost.cost.priced_job import SPEED
 from epochcost.cost.questions import BatchChoice
 from epochcost.cost.sensitivity import Effect, Switch, effects, switching_value
-from epochcost.report.offers import Offer, Offers
 from epochcost.units import money, plain, seconds
 
 Mode = Literal["training", "inference", "epoch"]

@@ -19,8 +19,8 @@ from epochcost.units import seconds
 
 # Results and their budgets are read with more packages than specs, which an editor checks often.
 if TYPE_CHECKING:
+    from epochcost.analysis.budgets import Verdict
     from epochcost.execute.submissions import CheckedResults, Submission
-    from epochcost.report.budgets import Verdict
     from epochcost.statistics import Summary
 
 # A reason that many files share is read once.
@@ -145,8 +145,8 @@ def _result_as_json(one: Submission) -> dict[str, Any]:
 
 def _check_budgets(results: Path, *, as_json: bool) -> None:
     """Print a line for each budget; exit 1 unless all are kept."""
-    from epochcost.report.budgets import verdicts
-    from epochcost.report.inputs import read_inputs
+    from epochcost.analysis.budgets import verdicts
+    from epochcost.analysis.inputs import read_inputs
 
     inputs = read_inputs(load_catalogue(Path.cwd()), [results], results.parent.parent)
     for problem in inputs.problems:

@@ -12,12 +12,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from epochcost.cost import Cost
-from epochcost.cost.estimate import Unpriced
-from epochcost.report.difference.changes import ChangedCost, Difference, Winner, difference
-from epochcost.report.difference.results import ResultFile
-from epochcost.report.difference.revision import at_commit, in_working_tree
-from epochcost.report.difference.words import (
+from epochcost.analysis.difference.changes import ChangedCost, Difference, Winner, difference
+from epochcost.analysis.difference.results import ResultFile
+from epochcost.analysis.difference.revision import at_commit, in_working_tree
+from epochcost.analysis.difference.words import (
     HEADER,
     by_size,
     cells,
@@ -26,7 +24,9 @@ from epochcost.report.difference.words import (
     summary,
     winner_words,
 )
-from epochcost.report.priced_jobs import PricedWork
+from epochcost.analysis.priced_jobs import PricedWork
+from epochcost.cost import Cost
+from epochcost.cost.estimate import Unpriced
 from epochcost.statistics.change import TimeChange
 
 Form = Literal["text", "markdown", "json"]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from epochcost.analysis.arithmetic import arithmetic_of
 from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_table
 from epochcost.cost import Quote, Time, Usage, quote
 from epochcost.cost.flops import (
@@ -22,7 +23,6 @@ from epochcost.cost.flops import (
     training_flops,
 )
 from epochcost.errors import InputError, UsageError
-from epochcost.report.arithmetic import arithmetic_of
 from epochcost.results.store import load_all, newest
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue

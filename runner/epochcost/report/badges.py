@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from epochcost.report.cards import about_wide, shown
 from epochcost.report.headlines import Headline
-from epochcost.report.svg_text import about_wide, shown
 
 _HEIGHT, _SIZE, _PAD = 20, 11, 8
 _FONT = "Verdana, Geneva, DejaVu Sans, sans-serif"

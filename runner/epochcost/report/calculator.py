@@ -12,10 +12,10 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
+from epochcost.analysis.rows import Goal, Row
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line
-from epochcost.report.rows import Goal, Row
 from epochcost.specs.price import Price
 
 Json = dict[str, Any]

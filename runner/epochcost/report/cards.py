@@ -6,17 +6,42 @@ One for each section of the site, and one for each workload that was timed. Draw
 
 from __future__ import annotations
 
+import html
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from epochcost.analysis.subjects import Subject
 from epochcost.report.charts.palette import DARK
 from epochcost.report.charts.theme import FONT
+from epochcost.report.escape import one_line
 from epochcost.report.headlines import headline
 from epochcost.report.pages.page import Page, Report, subject_uri
-from epochcost.report.subjects import Subject
-from epochcost.report.svg_text import broken, shown
 from epochcost.report.wording import counted, date_range
+
+# Mean advance of a character of a common sans serif over the size of the type; digits and lower
+# case lie about it, so that lines may end a little early and never run out.
+_ADVANCE = 0.58
+
+
+def shown(text: str) -> str:
+    """The text as XML that shows exactly it, in one line of printable characters."""
+    return html.escape(one_line(text))
+
+
+def about_wide(text: str, size: float) -> int:
+    """The width of a line in the unit of ``size``, rounded up."""
+    return int(len(one_line(text)) * size * _ADVANCE) + 1
+
+
+def broken(text: str, size: float, width: float, lines: int) -> list[str]:
+    """At most so many lines that fit in the width; what does not fit ends in an ellipsis."""
+    most = max(1, int(width / (size * _ADVANCE)))
+    return textwrap.wrap(
+        one_line(text), most, max_lines=lines, placeholder=" …", break_long_words=True
+    )
+
 
 WIDTH, HEIGHT = 1200, 630
 _MARGIN = 80

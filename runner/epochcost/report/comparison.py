@@ -13,12 +13,11 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from epochcost.report.answers import answer
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.rows import GOALS, Goal, Row, answer, at_every_price, grouped
+from epochcost.analysis.subjects import Machine, Subject
 from epochcost.report.escape import one_line
-from epochcost.report.observations import Observation
-from epochcost.report.pages.page import Report, grouped, machine_uri, subject_uri
-from epochcost.report.rows import GOALS, Goal, Row, at_every_price
-from epochcost.report.subjects import Machine, Subject
+from epochcost.report.pages.page import Report, machine_uri, subject_uri
 from epochcost.report.wording import goal_clause
 from epochcost.specs.catalogue import supersedes
 from epochcost.specs.price import Price

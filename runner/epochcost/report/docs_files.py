@@ -7,11 +7,11 @@ pages' policy. What a link leads to may be anything on the machine that builds.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochcost.errors import Fault
+from epochcost.errors import CapabilityError, Fault, InputError
 
 # Pages, data, and pictures that cannot hold a script.
 KINDS = (".md", ".json", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif")
@@ -47,3 +47,24 @@ class DocsFiles:
         if path in self.named or path.suffix.lower() in KINDS:
             return None
         return f"demanded a page, a picture or data ({', '.join(KINDS)}); got another kind"
+
+
+def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
+    """Write what stands at each address of the site below a folder; how many files.
+
+    Files of the same names are replaced, others stay. Raises InputError where ``folder`` is inside
+    ``docs`` or holds it, and CapabilityError where it cannot be written.
+    """
+    inner, outer = folder.resolve(), docs.resolve()
+    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise InputError(f"{folder}: demanded a folder apart from {docs}, whose pages are copied")
+    count = 0
+    try:
+        for uri, content in contents:
+            target = folder / uri
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            count += 1
+    except OSError as error:
+        raise CapabilityError(f"{folder}: cannot write: {error.strerror or error}") from error
+    return count

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import shorten
 
-from epochcost.report.answers import Answer, Choice
+from epochcost.analysis.rows import Answer, Choice, Goal
 from epochcost.report.escape import one_line
-from epochcost.report.rows import Goal
 from epochcost.units import money
 
 _JOBS: Mapping[Goal, str] = {"epoch": "cheapest epoch", "million": "cheapest million inferences"}

@@ -24,18 +24,16 @@ from mkdocs.structure.files import File, Files, get_files
 from mkdocs.structure.pages import Page
 from mkdocs.utils import CountHandler
 
+from epochcost.analysis.difference.publication import publication
+from epochcost.analysis.inputs import PACKAGED, Inputs, Sources, read_inputs
+from epochcost.analysis.repository import earlier_revision
 from epochcost.errors import EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.difference.publication import publication
-from epochcost.report.docs_files import DocsFiles, links
-from epochcost.report.export import write_site
+from epochcost.report.docs_files import DocsFiles, links, write_site
 from epochcost.report.injection import drawn_files, drawn_uris, inject, with_addresses
-from epochcost.report.inputs import Inputs, read_inputs
 from epochcost.report.navigation import navigation
 from epochcost.report.policy import DRAFT, complete, script_hashes
-from epochcost.report.repository import earlier_revision
 from epochcost.report.site import Site, build
-from epochcost.report.sources import PACKAGED, Sources
 from epochcost.report.unchanged import Stamp, configuration, inputs_digest
 from epochcost.specs.loader import load_catalogue
 

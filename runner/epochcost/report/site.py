@@ -12,6 +12,9 @@ from pathlib import Path
 
 from jinja2 import Environment
 
+from epochcost.analysis.difference import publication as publishing
+from epochcost.analysis.difference.publication import Publication
+from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
 from epochcost.report import badges
 from epochcost.report import calculator as calculating
@@ -20,9 +23,6 @@ from epochcost.report.cards import Card, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset.files import data_files
-from epochcost.report.difference import publication as publishing
-from epochcost.report.difference.publication import Publication
-from epochcost.report.inputs import Inputs
 from epochcost.report.pages import (
     calculator,
     changed,

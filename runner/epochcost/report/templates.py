@@ -17,14 +17,15 @@ from jinja2 import (
 )
 from markupsafe import Markup
 
+from epochcost.analysis import claim_words
+from epochcost.analysis.subjects import Subject
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
-from epochcost.report import claim_words, wording
+from epochcost.report import wording
+from epochcost.report.charts.dots import owned_hour
 from epochcost.report.claim_inputs import price_paid
 from epochcost.report.escape import linked, markdown_text, page_title
-from epochcost.report.figures.dots import owned_hour
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
-from epochcost.report.subjects import Subject
 from epochcost.report.tables import Table, as_html
 from epochcost.specs.price import Price
 from epochcost.units import memory, plain, scientific, seconds

@@ -22,9 +22,9 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 
 import epochcost
+from epochcost.analysis.inputs import Sources
+from epochcost.analysis.repository import git, replaced
 from epochcost.errors import EpochcostError
-from epochcost.report.repository import git, replaced
-from epochcost.report.sources import Sources
 
 # Plugins and extensions that read nothing but what is said here. With any other nothing is skipped.
 _PLUGINS = frozenset({"search", "material/search", "epochcost"})

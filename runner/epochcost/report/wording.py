@@ -6,12 +6,12 @@ import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
 
+from epochcost.analysis.kinds import Asked, Way
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.rows import Goal, Row
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.cost.estimate import WIDEST
-from epochcost.report.figures.parts import symbol
-from epochcost.report.kinds import Asked, Way
-from epochcost.report.observations import Observation
-from epochcost.report.rows import Goal, Row
+from epochcost.report.charts.figure import symbol
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.statistics import Bounded

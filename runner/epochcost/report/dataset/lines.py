@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from epochcost.analysis.estimates import EstimatedRow
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.rows import GOALS, Goal, Row
+from epochcost.analysis.serving import ServingRow
+from epochcost.analysis.subjects import Subject
+from epochcost.analysis.variants import JobCost, cheapest_plan, job_cost
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.report.dataset.columns import ENTRIES
-from epochcost.report.estimates import EstimatedRow
-from epochcost.report.observations import Observation
-from epochcost.report.rows import GOALS, Goal, Row
-from epochcost.report.serving import ServingRow
-from epochcost.report.smaller import JobCost, cheapest_plan, job_cost
-from epochcost.report.subjects import Subject
 from epochcost.report.tables import Column, Table, Value
 from epochcost.results.served import LoadGenRun
 from epochcost.specs.catalogue import Catalogue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.report.difference.changes import Difference
-from epochcost.report.difference.words import (
+from epochcost.analysis.difference.changes import Difference
+from epochcost.analysis.difference.words import (
     HEADER,
     by_size,
     cells,

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from epochcost.analysis.history import Series, histories
+from epochcost.analysis.past import past_results
+from epochcost.analysis.rows import grouped
+from epochcost.analysis.subjects import Machine
 from epochcost.report.charts.figure import Figure
-from epochcost.report.figures.history import moved
-from epochcost.report.history import Series, histories
-from epochcost.report.pages.page import Page, Report, grouped
-from epochcost.report.past import past_results
-from epochcost.report.subjects import Machine
+from epochcost.report.charts.history import moved
+from epochcost.report.pages.page import Page, Report
 
 _NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
 

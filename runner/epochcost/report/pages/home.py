@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from epochcost.analysis.kinds import JobKind, job_kinds
+from epochcost.report.charts.cost_time import cost_against_time
 from epochcost.report.charts.figure import Figure
-from epochcost.report.figures.cost_time import cost_against_time
-from epochcost.report.kinds import JobKind, job_kinds
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.wording import full_training_words, way_words
 

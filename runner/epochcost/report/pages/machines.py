@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from epochcost.report.answers import answer
+from epochcost.analysis.inputs import RESULTS_URI
+from epochcost.analysis.roofline import Achieved, MeasuredRoof, achieved, measured_roofs
+from epochcost.analysis.rows import Goal, Row, answer, grouped
+from epochcost.analysis.subjects import Subject
+from epochcost.report.charts.batch_size import time_by_batch_on_machine
+from epochcost.report.charts.dots import workloads_compared
 from epochcost.report.charts.figure import Figure
-from epochcost.report.figures.batch import time_by_batch_on_machine
-from epochcost.report.figures.dots import workloads_compared
-from epochcost.report.figures.roofline import roofline
-from epochcost.report.inputs import RESULTS_URI
-from epochcost.report.pages.page import Page, Report, grouped, machine_uri
-from epochcost.report.roofline import Achieved, MeasuredRoof, achieved, measured_roofs
-from epochcost.report.rows import Goal, Row
-from epochcost.report.subjects import Subject
+from epochcost.report.charts.roofline import roofline
+from epochcost.report.pages.page import Page, Report, machine_uri
 from epochcost.results.records import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-from epochcost.report.answers import Answer, answer
-from epochcost.report.charts.figure import Figure
-from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
-from epochcost.report.difference.publication import Publication
-from epochcost.report.estimates import EstimatedRow, estimated
-from epochcost.report.figures.parts import Colours, machine_colours
-from epochcost.report.inputs import Inputs
-from epochcost.report.observations import (
+from epochcost.analysis.difference.publication import Publication
+from epochcost.analysis.estimates import EstimatedRow, estimated
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import (
     Observation,
     observe,
     observe_variants,
     subjects,
 )
-from epochcost.report.rows import GOALS, Goal, Row, priced
-from epochcost.report.serving import ServingRow, serving_rows
-from epochcost.report.subjects import Subject
+from epochcost.analysis.rows import GOALS, Answer, Goal, Row, answer, grouped, priced
+from epochcost.analysis.serving import ServingRow, serving_rows
+from epochcost.analysis.subjects import Subject
+from epochcost.report.charts.figure import Colours, Figure, machine_colours
+from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
-
-KeyT = TypeVar("KeyT", bound=Hashable)
-ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True)
@@ -163,16 +157,6 @@ class Report:
 
 def _epochs(model: Model) -> int | Decimal | None:
     return model.training.epochs if model.training else None
-
-
-def grouped(
-    items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
-) -> Mapping[KeyT, tuple[ItemT, ...]]:
-    """The items of each key, in their order."""
-    groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return {found: tuple(group) for found, group in groups.items()}
 
 
 def subject_uri(subject: Subject) -> str:

@@ -12,8 +12,8 @@ from epochcost.cost.buying_words import buying_words, payback_words
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.cost.substitutes import Substitutes
 from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.rent_or_buy import Substitute, rent_or_buy
 from epochcost.report.escape import one_line
-from epochcost.report.figures.rent_or_buy import Substitute, rent_or_buy
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from epochcost.analysis.subjects import Subject
 from epochcost.report.headlines import Headline, headline
 from epochcost.report.pages.page import Page, Report, subject_uri
-from epochcost.report.subjects import Subject
 
 
 @dataclass(frozen=True)

@@ -6,26 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.report.answers import Answer
-from epochcost.report.arithmetic import arithmetic_of
+from epochcost.analysis.arithmetic import arithmetic_of, estimated_parts, forward_shares
+from epochcost.analysis.emissions import Drawn, drawn
+from epochcost.analysis.estimates import EstimatedRow
+from epochcost.analysis.kinds import asked
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.relative import Relative, cpu_against_gpu
+from epochcost.analysis.rows import Answer, Goal, Row, grouped
+from epochcost.analysis.subjects import Subject
+from epochcost.analysis.variants import Comparison, Scaling, comparisons, scalings
+from epochcost.report.charts.batch_size import cost_by_batch, time_by_batch
+from epochcost.report.charts.cost_time import cost_against_time
+from epochcost.report.charts.estimated import estimated_costs
 from epochcost.report.charts.figure import Figure
-from epochcost.report.emissions import Drawn, drawn
-from epochcost.report.estimates import EstimatedRow
-from epochcost.report.figures.batch import cost_by_batch, time_by_batch
-from epochcost.report.figures.cost_time import cost_against_time
-from epochcost.report.figures.estimated import estimated_costs
-from epochcost.report.figures.latency import latency_by_rate
-from epochcost.report.figures.relative import cpu_against_gpu_figure
-from epochcost.report.figures.scaling import speedup_by_vcpus
-from epochcost.report.figures.sweep import memory_by_batch, rate_by_batch
-from epochcost.report.kinds import asked
-from epochcost.report.observations import Observation
-from epochcost.report.pages.page import Page, Report, grouped, subject_uri
-from epochcost.report.relative import Relative, cpu_against_gpu
-from epochcost.report.rows import Goal, Row
-from epochcost.report.step_parts import estimated_parts, forward_shares
-from epochcost.report.subjects import Subject
-from epochcost.report.variants import Comparison, Scaling, comparisons, scalings
+from epochcost.report.charts.latency import latency_by_rate
+from epochcost.report.charts.relative import cpu_against_gpu_figure
+from epochcost.report.charts.scaling import speedup_by_vcpus
+from epochcost.report.charts.sweep import memory_by_batch, rate_by_batch
+from epochcost.report.pages.page import Page, Report, subject_uri
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
 from epochcost.specs.published import Published

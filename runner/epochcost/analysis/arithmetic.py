@@ -1,0 +1,199 @@
+"""What a model computes for one example, and where the time of a training step goes.
+
+Counted from its graph as the site is built, which needs onnx and no runtime; the parts of a step
+(forward, backward, update) are counted, or partly measured. What a training step is exactly and
+what it holds in memory takes a differentiated graph: `epochcost plan --verbose` shows it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import onnx
+from pydantic import TypeAdapter, ValidationError
+
+from epochcost import graphs
+from epochcost.analysis.observations import Observation
+from epochcost.errors import CapabilityError, ModelError
+from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
+from epochcost.graphs.counting import flops
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
+from epochcost.results.atomic import write_atomically
+from epochcost.specs.model import Training
+from epochcost.specs.training import Optimizer
+from epochcost.statistics import Bounded, ratio
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How many numbers are trained, and the operations of one example's forward pass.
+
+    ``looked_up`` of the numbers stand in tables of which a step reads some rows only.
+    """
+
+    parameters: int
+    forward_flops: float
+    looked_up: int = 0
+
+    @property
+    def read_whole(self) -> int:
+        """The numbers that every step reads."""
+        return self.parameters - self.looked_up
+
+
+_KEPT = TypeAdapter(Arithmetic)
+
+
+def arithmetic_of(
+    path: Path, dimensions: Mapping[str, int], kept_in: Path | None = None
+) -> Arithmetic | None:
+    """Count a graph; None where it is not there or cannot be counted.
+
+    ``dimensions`` sizes the graph's dimensions other than the batch. What was counted is kept under
+    ``kept_in``, if given, by all that it follows from.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    sized = tuple(sorted(dimensions.items()))
+    return _counted(path, hashlib.sha256(content).hexdigest(), sized, kept_in)
+
+
+@functools.lru_cache(maxsize=256)
+def _counted(
+    path: Path, digest: str, dimensions: tuple[tuple[str, int], ...], kept_in: Path | None
+) -> Arithmetic | None:
+    """As it was counted for an earlier page or build, else anew."""
+    if kept_in is None:
+        return _count(path, dict(dimensions))
+    name = hashlib.sha256(repr((digest, dimensions, _code())).encode()).hexdigest()
+    file = kept_in / f"arithmetic-{name}.json"
+    try:
+        return _KEPT.validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        counted = _count(path, dict(dimensions))
+    if counted is not None:
+        with contextlib.suppress(OSError, CapabilityError):
+            kept_in.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, _KEPT.dump_json(counted))
+    return counted
+
+
+@functools.cache
+def _code() -> str:
+    """The versions and the code that turn a graph into a count."""
+    sources = [Path(__file__), *sorted(Path(graphs.__file__).parent.glob("*.py"))]
+    code = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    return f"{version('onnx')} {code}"
+
+
+def _looked_up(graph: onnx.ModelProto) -> int:
+    """The parameters that are nothing but the tables of Gather."""
+    tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
+    others = {
+        name
+        for node in graph.graph.node
+        for at, name in enumerate(node.input)
+        if node.op_type != "Gather" or at > 0
+    }
+    only = tables - others
+    return sum(math.prod(one.shape) for one in parameters(graph) if one.name in only)
+
+
+def _count(path: Path, dimensions: dict[str, int]) -> Arithmetic | None:
+    try:
+        graph = load_model(path)
+        batch = dict.fromkeys(symbolic_dimensions(graph), 1)
+        bound = bind_dimensions(graph, batch | dimensions)
+        examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
+        return Arithmetic(parameter_count(graph), flops(bound) / int(examples), _looked_up(graph))
+    except ModelError:
+        return None
+
+
+BYTES_PER_NUMBER = 4
+# The optimizers' states, of the parameter's size each (docs/method/models.md names their formulas).
+_STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adamw": 2}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a step: its operations, and the bytes of parameters that it must move at least.
+
+    Tables that are looked up are left out: a step moves some of their rows only.
+
+    ``share`` is of the step's operations; None for the update, whose elementwise work is not
+    counted (`graphs.counting`).
+    """
+
+    name: str
+    flops: float | None
+    least_bytes: int
+    share: float | None
+
+
+@dataclass(frozen=True)
+class ForwardShare:
+    """A training step beside inference at its batch size; ``share`` is forward over the step."""
+
+    training: Observation
+    inference: Observation
+    share: Bounded
+
+
+def estimated_parts(
+    counted: Arithmetic | None, training: Training | None, batch_size: int
+) -> tuple[Part, ...]:
+    """The parts of a step at a batch size, estimated; none where the model cannot be counted.
+
+    The backward pass computes twice the forward pass, as the literature counts it (Kaplan et al.
+    2020, arXiv 2001.08361, section 2.1), which does not hold of frozen parameters.
+    """
+    if counted is None or training is None or training.freeze:
+        return ()
+    forward, weights = counted.forward_flops * batch_size, counted.read_whole * BYTES_PER_NUMBER
+    # Weights and gradients are read, weights written; states are read and written.
+    update = (3 + 2 * states(training.optimizer)) * weights
+    return (
+        Part("forward", forward, weights, 1 / 3),
+        Part("backward", 2 * forward, 2 * weights, 2 / 3),
+        Part("update", None, update, None),
+    )
+
+
+def states(optimizer: Optimizer) -> int:
+    """How many numbers an optimizer keeps for each parameter."""
+    momentum = bool(getattr(optimizer, "momentum", 0))
+    return _STATES[optimizer.name] + momentum
+
+
+def forward_shares(observed: Sequence[Observation]) -> tuple[ForwardShare, ...]:
+    """Every measured training step that has inference beside it, in order."""
+    return tuple(_shares([one for one in observed if one.kind == "measured"]))
+
+
+def _shares(measured: Sequence[Observation]) -> Iterator[ForwardShare]:
+    served = {_key(one): one for one in measured if one.mode == "inference"}
+    for one in measured:
+        other = served.get(_key(one))
+        if one.mode == "training" and other is not None:
+            yield ForwardShare(one, other, ratio(_step(other), _step(one)))
+
+
+def _key(observed: Observation) -> tuple[object, ...]:
+    return observed.machine, observed.batch_size, observed.software
+
+
+def _step(observed: Observation) -> Bounded:
+    assert observed.step is not None, "a measured observation has a step"
+    step = observed.step
+    return Bounded(float(step.low), float(step.mean), float(step.high))

@@ -1,0 +1,165 @@
+"""Which result files two revisions have added, removed or measured again, and which went stale.
+
+A result is stale once the ONNX file or the working part of the model's spec is another than the
+one that it was measured from: its time is of work that nobody asks for any more. In which keys two
+versions of a spec differ is told in words: ``amount 0.9 → 0.8``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel
+
+from epochcost.analysis.difference.revision import Snapshot
+from epochcost.analysis.difference.sides import Side
+from epochcost.analysis.observations import doubts_of
+from epochcost.errors import ModelError
+from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.results.records import Result
+from epochcost.specs.base import Identity
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.study import Mode
+from epochcost.specs.wording import shown
+from epochcost.units import plain
+
+_MOST_KEYS = 3
+# What a spec says about itself changes no cost.
+_SAID = frozenset({"id", "name", "notes", "source", "unconfirmed", "as_of", "valid_until"})
+
+
+def changed_keys(before: BaseModel, after: BaseModel, within: str = "") -> str:
+    """The keys whose values differ, names and sources aside; empty where there is none."""
+    if before == after:
+        return ""
+    one, other = _leaves_of(Identity(before)), _leaves_of(Identity(after))
+    words = [
+        f"{key} {_value(one.get(key))} → {_value(other.get(key))}"
+        for key in {**one, **other}
+        if one.get(key) != other.get(key) and key.startswith(within)
+    ]
+    more = len(words) - _MOST_KEYS
+    return ", ".join(words[:_MOST_KEYS]) + (f" and {more} more" if more > 0 else "")
+
+
+# One spec is behind many costs.
+@lru_cache(maxsize=64)
+def _leaves_of(spec: Identity[BaseModel]) -> Mapping[str, Any]:
+    return dict(_leaves(spec.value.model_dump()))
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that holds no other, by its dotted key; empty tables and arrays have none."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if path or key not in _SAID:
+                yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "—"
+    return plain(value) if isinstance(value, Decimal) and value.is_finite() else shown(value)
+
+
+_MODES: tuple[Mode, ...] = ("training", "inference")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A result by its file, what it timed where, and why its figure may not repeat."""
+
+    path: str
+    title: str
+    hardware: str
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultChanges:
+    """Result files by what happened to them; ``stale`` ones were not so before."""
+
+    added: tuple[ResultFile, ...] = ()
+    removed: tuple[ResultFile, ...] = ()
+    measured_again: tuple[ResultFile, ...] = ()
+    stale: tuple[ResultFile, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.measured_again or self.stale)
+
+    def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
+        """The lists under the words that readers are shown, empty ones left out."""
+        lists = {
+            "added": self.added,
+            "removed": self.removed,
+            "measured again": self.measured_again,
+            "stale": self.stale,
+        }
+        return {words: files for words, files in lists.items() if files}
+
+
+def result_changes(before: Snapshot, after: Snapshot, one: Side, other: Side) -> ResultChanges:
+    """Compare the result files of two snapshots, whose sides hold those of them that were read."""
+    old, new = before.results, after.results
+    again = [path for path in new if path in old and old[path] != new[path]]
+    return ResultChanges(
+        added=_files(other, [path for path in new if path not in old]),
+        removed=_files(one, [path for path in old if path not in new]),
+        measured_again=_files(other, again),
+        stale=_files(other, _stale(before, after, other)),
+    )
+
+
+def _files(side: Side, paths: list[str]) -> tuple[ResultFile, ...]:
+    return tuple(_file(side, path) for path in sorted(paths))
+
+
+def _file(side: Side, path: str) -> ResultFile:
+    """A file that could not be read is named by itself."""
+    pure = PurePosixPath(path)
+    if path not in side.stored:
+        return ResultFile(path, pure.stem, pure.parent.name, ("it cannot be read",))
+    stored = side.stored[path]
+    known, result = side.doubts.get(stored.uri), stored.result
+    doubts = doubts_of(result) if known is None else known
+    return ResultFile(path, result.trial.title, result.hardware, doubts)
+
+
+def _stale(before: Snapshot, after: Snapshot, other: Side) -> list[str]:
+    names = {*before.catalogue.models} & {*after.catalogue.models}
+    models = {name for name in names if before.work_of(name) != after.work_of(name)}
+    old, new = (_works(one.catalogue, models) for one in (before, after))
+    return [path for path, one in other.stored.items() if _went_stale(one.result, old, new)]
+
+
+_Key = tuple[str, Mode]
+_Works = Mapping[_Key, tuple[str, str]]
+
+
+def _works(catalogue: Catalogue, models: set[str]) -> _Works:
+    """The digests that a trial of each model and mode has today."""
+    works: dict[_Key, tuple[str, str]] = {}
+    for name in sorted(models):
+        with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale
+            graph = graph_digests(catalogue, [name]).get(name, "")
+            for mode in _MODES:
+                works[name, mode] = graph, work_sha256(catalogue.models[name], mode)
+    return works
+
+
+def _went_stale(result: Result, old: _Works, new: _Works) -> bool:
+    trial = result.trial
+    key: _Key = (trial.model, trial.mode)
+    work = trial.graph_sha256, trial.spec_sha256
+    return key in new and new[key] != work and old.get(key) == work

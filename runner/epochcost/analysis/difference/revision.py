@@ -1,0 +1,183 @@
+"""A project's specs, models and results at a git revision, or as they stand in the working tree.
+
+Everything is read through git's objects: neither the working tree nor the index is ever touched.
+What the files mean is left to the loaders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from epochcost.analysis.repository import blob_contents, git
+from epochcost.errors import Fault, InputError, SpecError
+from epochcost.results.store import MAX_FILE_BYTES
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+
+_SPECS, _MODELS, _RESULTS = "specs", "models", "docs/data/results"
+_READ = (_SPECS, _MODELS, _RESULTS)
+WORKING_TREE = "working tree"
+_REGULAR = ("100644", "100755")
+_SHORT = 10
+# Parts of a path that would lead out of the folder that it is written below.
+_OUTSIDE = ("", ".", "..")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The files of a project by path, each with git's id of its content.
+
+    ``label`` is what a reader calls the revision. ``blobs`` holds specs, ONNX files and results;
+    equal ids are equal contents. ``contents`` gives the bytes of some of the paths, ``load`` the
+    catalogue.
+    """
+
+    label: str
+    blobs: Mapping[str, str]
+    contents: Callable[[Iterable[str]], Iterator[tuple[str, bytes]]]
+    load: Callable[[], Catalogue]
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The specs; raises InputError where they have faults."""
+        return self.load()
+
+    @cached_property
+    def declared(self) -> Mapping[str, str]:
+        """Specs and models, from which the catalogue follows."""
+        return {path: blob for path, blob in self.blobs.items() if not _is_result(path)}
+
+    @cached_property
+    def results(self) -> Mapping[str, str]:
+        """The result files: ``docs/data/results/<hardware>/<name>.json`` and their ids."""
+        return {path: blob for path, blob in self.blobs.items() if _is_result(path)}
+
+    def work_of(self, model: str) -> tuple[Model, str | None] | None:
+        """What a model's work and bills follow from: its spec and its ONNX file's content."""
+        spec = self.catalogue.models.get(model)
+        return None if spec is None else (spec, self.blobs.get(f"{_MODELS}/{spec.graph}"))
+
+
+def at_commit(project: Path, revision: str, folder: Path) -> Snapshot:
+    """The project at a commit.
+
+    Once its catalogue is asked for, specs and models are written below ``folder``, which should be
+    empty and remain. Raises InputError where the revision is none, and CapabilityError without git.
+    """
+    commit = _commit(project, revision)
+    blobs = dict(_tree(project, commit))
+
+    def contents(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        return _contents(project, {path: blobs[path] for path in paths})
+
+    def load() -> Catalogue:
+        for path, data in contents(path for path in blobs if not _is_result(path)):
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        return _catalogue(folder, label)
+
+    label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
+    return Snapshot(label, blobs, contents, load)
+
+
+def head_commit(project: Path) -> str:
+    """The commit that is checked out; raises as `at_commit` does."""
+    return _commit(project, "HEAD")
+
+
+def in_working_tree(project: Path) -> Snapshot:
+    """The project as it stands: tracked files and new ones that git does not ignore."""
+    asked = ("--cached", "--others", "--exclude-standard")
+    listed = os.fsdecode(git(project, "ls-files", "-z", *asked, "--", *_READ))
+    paths = [path for path in sorted({*listed.split("\0")}) if _is_kept(path)]
+    present = [path for path in paths if _is_plain(project / path)]
+    # This command reads its paths from the repository's root.
+    prefix = os.fsdecode(git(project, "rev-parse", "--show-prefix")).rstrip("\n")
+    named = os.fsencode("".join(f"{prefix}{path}\n" for path in present))
+    hashed = git(project, "hash-object", "--stdin-paths", given=named).decode().split()
+
+    def contents(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        return ((path, (project / path).read_bytes()) for path in paths)
+
+    blobs = dict(zip(present, hashed, strict=True))
+    return Snapshot(WORKING_TREE, blobs, contents, lambda: load_catalogue(project))
+
+
+def _commit(project: Path, revision: str) -> str:
+    try:
+        found = git(
+            project,
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{revision}^{{commit}}",
+        )
+    except InputError:
+        git(project, "rev-parse", "--git-dir")  # names what is wrong where this is no checkout
+        raise InputError(
+            f"{revision!r:.80}: demanded a commit, branch or tag of this repository; got none of "
+            "that name: in a shallow clone, `git fetch` it first"
+        ) from None
+    return found.decode().strip()
+
+
+def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
+    listed = git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
+    for line in os.fsdecode(listed).split("\0"):
+        about, _, path = line.partition("\t")
+        if not _is_kept(path):
+            continue
+        mode, _, blob, size = about.split()
+        if mode in _REGULAR and int(size) <= MAX_FILE_BYTES:
+            yield path, blob
+
+
+def _is_kept(path: str) -> bool:
+    """Whether a file is a spec, an ONNX file, the models' manifest or a result."""
+    parts = path.split("/")
+    if "\n" in path or any(part in _OUTSIDE for part in parts):
+        return False
+    is_model = len(parts) == 2 and parts[0] == _MODELS and parts[1].endswith((".onnx", ".toml"))
+    return parts[0] == _SPECS or is_model or _is_result(path)
+
+
+def _is_result(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder.rpartition("/")[0] == _RESULTS and name.endswith(".json")
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES
+
+
+def _contents(project: Path, blobs: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    for path, data in zip(blobs, blob_contents(project, [*blobs.values()]), strict=True):
+        if data is None:
+            raise InputError(f"{path}: demanded its content; git has it not: `git fetch` it first")
+        yield path, data
+
+
+def _catalogue(folder: Path, label: str) -> Catalogue:
+    """The catalogue; faults are named by the revision and the file's place in the project."""
+    try:
+        return load_catalogue(folder)
+    except SpecError as error:
+        moved = [
+            Fault(_within(fault.path, folder), fault.line, fault.column, fault.message)
+            for fault in error.faults
+        ]
+        words = "\n".join(f"{label}: {fault}" for fault in moved)
+    except InputError:
+        words = f"{label}: demanded specs/ with at least one spec; got none"
+    raise InputError(f"{words}\n{label}: costs can be compared once its specs have no faults")
+
+
+def _within(path: Path, folder: Path) -> Path:
+    return path.relative_to(folder) if path.is_relative_to(folder) else path

@@ -1,0 +1,279 @@
+"""The two sides of a comparison: the priced work and the rows of each revision, where they differ.
+
+A result of equal content is read once, and its statistics are computed once, for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from epochcost.analysis.difference.revision import Snapshot
+from epochcost.analysis.estimates import estimated, trains_large_models
+from epochcost.analysis.inputs import Inputs, Stored, at_home, homes, unknown
+from epochcost.analysis.observations import (
+    Observation,
+    See,
+    Seen,
+    observe,
+    observe_variants,
+    representatives,
+)
+from epochcost.analysis.priced_jobs import (
+    PricedWork,
+    estimated_work,
+    hourly_work,
+    priced_work,
+    served_work,
+    sources_of,
+)
+from epochcost.analysis.ratios import StepRatios
+from epochcost.analysis.rows import Row, priced
+from epochcost.results.format import DamagedResultError, parse_result
+from epochcost.results.records import Result
+from epochcost.specs.base import Identity
+from epochcost.specs.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class Side:
+    """One revision: its priced work that may differ, and all rows of the workloads concerned.
+
+    ``rows`` are all of plain trials, by workload, and ``estimated`` what stands for them where
+    nobody timed a model, cheapest first; ``stored`` are by the result file's path, and ``doubts``
+    are those of observed results, by their address.
+    """
+
+    catalogue: Catalogue
+    work: tuple[PricedWork, ...]
+    rows: Mapping[str, tuple[Row, ...]]
+    estimated: Mapping[str, tuple[PricedWork, ...]]
+    stored: Mapping[str, Stored]
+    doubts: Mapping[str, tuple[str, ...]]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a comparison has to look at: machines whose bills may differ, and workloads."""
+
+    hardware: frozenset[str]
+    subjects: frozenset[str]
+
+
+def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
+    """Both revisions, read and priced as far as they can differ."""
+    scope = _scope(before, after)
+    results: dict[str, Result | str] = {}
+    old, new = (_read(snapshot, scope, results) for snapshot in (before, after))
+    common, see = _common(old, new), _seen_once()
+    shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see)
+    repriced = [one for one in shared if one.machine.hardware in scope.hardware]
+    same = [one for one in shared if one.machine.hardware not in scope.hardware]
+    rows = priced(after.catalogue, same)
+    one, other = (
+        _side(found, scope, (*repriced, *_observed(found.catalogue, others, see)), rows)
+        for found, others in ((one, one.newest_but(common)) for one in (old, new))
+    )
+    return one, other
+
+
+def _seen_once() -> See:
+    """Sees each result once: another spec of its model changes no statistics of it."""
+    known: dict[Identity[Result], Seen] = {}
+
+    def see(result: Result) -> Seen:
+        key = Identity(result)
+        if key not in known:
+            known[key] = Seen.of(result)
+        return known[key]
+
+    return see
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one revision holds of the scope: ``newest`` by address, the latest of each trial."""
+
+    catalogue: Catalogue
+    stored: Mapping[str, Stored]
+    newest: Mapping[str, Stored]
+    problems: tuple[str, ...]
+
+    def newest_but(self, common: frozenset[str]) -> Iterator[Stored]:
+        return (one for uri, one in self.newest.items() if uri not in common)
+
+
+def _common(old: _Found, new: _Found) -> frozenset[str]:
+    """The results whose observations are the same on both sides."""
+    return frozenset(
+        uri
+        for uri, one in new.newest.items()
+        if (twin := old.newest.get(uri)) is not None
+        and twin.result is one.result
+        and _same_specs(old.catalogue, new.catalogue, one.result)
+    )
+
+
+def _scope(before: Snapshot, after: Snapshot) -> Scope:
+    """Machines with another spec or price; workloads with another spec, result or such machine."""
+    one, other = before.catalogue, after.catalogue
+    prices = _changed(one.prices, other.prices)
+    hardware = {*_changed(one.hardware, other.hardware)} | {
+        price.hardware
+        for catalogue in (one, other)
+        for name, price in catalogue.prices.items()
+        if name in prices
+    }
+    models = {*one.models, *other.models}
+    subjects = {name for name in models if before.work_of(name) != after.work_of(name)}
+    for snapshot, twin in ((before, after), (after, before)):
+        for path, blob in snapshot.results.items():
+            if twin.results.get(path) != blob or path.split("/")[-2] in hardware:
+                subjects |= models_of(path, models)
+    tables = _changed(one.published, other.published)
+    for catalogue in (one, other):
+        for source in catalogue.published.values():
+            if source.id in tables or any(row.hardware in hardware for row in source.timings):
+                subjects.add(source.model or source.id)
+    subjects |= _estimated_on(before, hardware) | _estimated_on(after, hardware)
+    return Scope(frozenset(hardware), frozenset(subjects))
+
+
+def _estimated_on(snapshot: Snapshot, hardware: Iterable[str]) -> set[str]:
+    """Models without a timed training that may be estimated on a machine of these."""
+    catalogue = snapshot.catalogue
+    machines = (catalogue.hardware[name] for name in hardware if name in catalogue.hardware)
+    if not any(map(trains_large_models, machines)):
+        return set()
+    timed = {path.rsplit("/", 1)[-1].partition("-training-")[0] for path in snapshot.results}
+    return {
+        model.id
+        for model in catalogue.models.values()
+        if (model.declared or model.training) and model.id not in timed
+    }
+
+
+def _changed(one: Mapping[str, object], other: Mapping[str, object]) -> frozenset[str]:
+    return frozenset(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def models_of(path: str, models: Iterable[str]) -> frozenset[str]:
+    """The model in a result file's name; all of them where the name tells of none."""
+    name = path.rsplit("/", 1)[-1]
+    known = frozenset(models)
+    parts = name.split("-")
+    for length in range(len(parts) - 1, 0, -1):
+        model = "-".join(parts[:length])
+        if model in known and parts[length] in {"training", "inference"}:
+            return frozenset({model})
+    return known
+
+
+def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _Found:
+    """The results of the workloads in scope, and sentences on those that are none.
+
+    ``read`` keeps what each content turned out to be, for the other side.
+    """
+    models = {*snapshot.catalogue.models}
+    wanted = {
+        path: blob
+        for path, blob in snapshot.results.items()
+        if models_of(path, models) & scope.subjects
+    }
+    unread = {blob: path for path, blob in wanted.items() if blob not in read}
+    for path, data in snapshot.contents(unread.values()):
+        read[wanted[path]] = _parsed(data, Path(path))
+    stored: dict[str, Stored] = {}
+    problems: list[str] = []
+    for path, blob in wanted.items():
+        result = read[blob]
+        problem = result if isinstance(result, str) else _misplaced(result, path, snapshot)
+        if isinstance(result, str) or problem is not None:
+            problems.append(f"{snapshot.label}: {problem} (left out)")
+        else:
+            stored[path] = Stored(result, Path(path), path.removeprefix("docs/"))
+    catalogue = snapshot.catalogue
+    housed = at_home(catalogue, stored.values(), homes(catalogue, stored.values()))
+    newest = {one.uri: one for one in _representatives(housed)}
+    return _Found(catalogue, dict(zip(stored, housed, strict=True)), newest, tuple(problems))
+
+
+def _parsed(data: bytes, path: Path) -> Result | str:
+    try:
+        return parse_result(data, path)
+    except DamagedResultError as error:
+        return str(error)
+
+
+def _misplaced(result: Result, path: str, snapshot: Snapshot) -> str | None:
+    folder = path.split("/")[-2]
+    if result.hardware != folder:
+        return f"{path}: demanded hardware {folder!r} in this folder; got {result.hardware!r}"
+    reason = unknown(result, snapshot.catalogue)
+    return None if reason is None else f"{path}: {reason}"
+
+
+def _representatives(stored: Iterable[Stored]) -> tuple[Stored, ...]:
+    return representatives([one for one in stored if one.result.measurement.served is None])
+
+
+def _same_specs(one: Catalogue, other: Catalogue, result: Result) -> bool:
+    model, hardware = result.trial.model, result.hardware
+    return (one.models[model], one.hardware[hardware]) == (
+        other.models[model],
+        other.hardware[hardware],
+    )
+
+
+def _observed(catalogue: Catalogue, stored: Iterable[Stored], see: See) -> tuple[Observation, ...]:
+    inputs = _inputs(replace(catalogue, published={}), stored)
+    return (*observe(inputs, see), *observe_variants(inputs, see))
+
+
+def _inputs(catalogue: Catalogue, stored: Iterable[Stored]) -> Inputs:
+    return Inputs(catalogue, tuple(stored), StepRatios(), {}, ())
+
+
+def _side(
+    found: _Found, scope: Scope, measured: Sequence[Observation], same: Sequence[Row]
+) -> Side:
+    """``same`` are rows of both sides: they may be the cheapest, and do not differ."""
+    published = observe(_inputs(found.catalogue, ()))
+    concerned = [one for one in published if one.subject.id in scope.subjects]
+    rows = priced(found.catalogue, [*measured, *concerned])
+    stored = {one.uri: one for one in found.stored.values()}
+    served = [one for one in stored.values() if one.result.measurement.served is not None]
+    models = {
+        name: model for name, model in found.catalogue.models.items() if name in scope.subjects
+    }
+    untimed = {
+        model: tuple(estimated_work(model, row) for row in guessed)
+        for model, guessed in estimated(
+            _inputs(replace(found.catalogue, models=models), ()), (*same, *rows)
+        ).items()
+    }
+    return Side(
+        catalogue=found.catalogue,
+        work=(
+            *priced_work(found.catalogue, rows, stored, sources_of(published)),
+            *served_work(_inputs(found.catalogue, served)),
+            *(one for guessed in untimed.values() for one in guessed),
+            *hourly_work(found.catalogue, scope.hardware),
+        ),
+        rows=_by_subject((*same, *rows)),
+        estimated=untimed,
+        stored=found.stored,
+        doubts={one.evidence.uri: one.doubts for one in measured},
+        problems=found.problems,
+    )
+
+
+def _by_subject(rows: Iterable[Row]) -> Mapping[str, tuple[Row, ...]]:
+    """Rows of plain trials; variants are never the cheapest."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if not row.observed.variant:
+            found.setdefault(row.observed.subject.id, []).append(row)
+    return {subject: tuple(rows) for subject, rows in found.items()}

@@ -1,0 +1,199 @@
+"""The words of a comparison that the terminal, the comment and the page share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from epochcost.cost.estimate import Unpriced
+from epochcost.units import money, money_range
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from epochcost.analysis.difference.changes import ChangedCost, Difference, Recomputed, Winner
+    from epochcost.analysis.priced_jobs import Job, JobGoal, PricedWork
+    from epochcost.specs.price import Price
+
+GOALS: Mapping[JobGoal, str] = MappingProxyType(
+    {
+        "epoch": "one epoch",
+        "full": "full training",
+        "million": "a million inferences",
+        "hour": "an hour",
+    }
+)
+# Changes are ordered as they are shown: what one price does to many costs stands together.
+_DIGITS = 3
+HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
+
+
+def shown_costs(difference: Difference) -> tuple[ChangedCost, ...]:
+    """The changes less what follows from others beside them under the same plan.
+
+    These are epochs beside their full training, and hours beside any work.
+    """
+    full = {(one.job.work, _plan_id(one)) for one in difference.costs if one.job.goal == "full"}
+    worked = {_plan_id(one) for one in difference.costs if one.job.goal != "hour"}
+    return tuple(
+        one
+        for one in difference.costs
+        if not (one.job.goal == "epoch" and (one.job.work, _plan_id(one)) in full)
+        and not (one.job.goal == "hour" and _plan_id(one) in worked)
+    )
+
+
+def by_size(costs: tuple[ChangedCost, ...]) -> tuple[ChangedCost, ...]:
+    """What came, went or changed most first; equals in their order."""
+    return tuple(sorted(costs, key=lambda one: -_size(one)))
+
+
+def _size(one: ChangedCost) -> float:
+    relative = one.relative
+    return float("inf") if relative is None else round(abs(relative), _DIGITS)
+
+
+def _plan_id(one: ChangedCost) -> tuple[str, ...]:
+    return tuple(side.price.id if side and side.price else "" for side in (one.before, one.after))
+
+
+def summary(difference: Difference) -> str:
+    """One line: how many costs rise, fall, come or go, and what else is other than before."""
+    costs = shown_costs(difference)
+    relatives = [one.relative for one in costs]
+    counts = {
+        "up": sum(one is not None and one > 0 for one in relatives),
+        "down": sum(one is not None and one < 0 for one in relatives),
+        "added, removed or unpriced": relatives.count(None),
+    }
+    words = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+    parts = [f"{_counted(len(costs), 'cost changes', 'costs change')} ({words})" if costs else ""]
+    parts.append(
+        _some(len(difference.winners), "cheapest choice changes", "cheapest choices change")
+    )
+    parts += [
+        f"{_counted(len(files), 'result', 'results')} {kind}"
+        for kind, files in difference.results.by_kind().items()
+    ]
+    parts.append(
+        _some(
+            len(difference.recomputed),
+            "published figure comes out otherwise",
+            "published figures come out otherwise",
+        )
+    )
+    parts.append(_unsure(difference))
+    parts.append(_some(len(difference.problems), "file left out", "files left out"))
+    return "; ".join(part for part in parts if part)
+
+
+def _unsure(difference: Difference) -> str:
+    return _some(
+        difference.unsure,
+        "job measured again without a change that can be said",
+        "jobs measured again without a change that can be said",
+    )
+
+
+def _some(number: int, one: str, many: str) -> str:
+    return _counted(number, one, many) if number else ""
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def cells(change: ChangedCost) -> tuple[str, ...]:
+    """A change under ``HEADER``."""
+    before, after = change.before, change.after
+    either = after or before
+    return (
+        job_words(change.job),
+        machine_words(change.job),
+        plan_words(either.price if either else None),
+        cost_words(before),
+        cost_words(after),
+        change_words(change),
+        _reasons(change),
+    )
+
+
+def _reasons(change: ChangedCost) -> str:
+    """The causes; where there are several, each with what it adds."""
+    words = []
+    for reason in change.reasons:
+        part, currency = reason.part, change.currency
+        several = len(change.reasons) > 1 and part is not None and currency is not None
+        adds = f" ({signed(part.amount, currency)})" if several and part and currency else ""
+        words.append(f"{reason.cause}{adds}: {reason.words}")
+    return "; ".join(words)
+
+
+def job_words(job: Job) -> str:
+    """What is done, to which end."""
+    words = [job.subject, GOALS[job.goal], _batch_words(job)]
+    words += [f"{job.threads} threads"] if job.threads and not job.variant else []
+    return ", ".join(word for word in (*words, job.variant, job.load, job.source) if word)
+
+
+def machine_words(job: Job) -> str:
+    """The machine's id, the host of it that measured, and the device."""
+    host = f" (host {job.host[:4]})" if job.host else ""
+    return f"{job.hardware}{host}, {job.device}"
+
+
+def plan_words(price: Price | None) -> str:
+    """A plan by its id."""
+    return "no price" if price is None else price.id + (" (assumed)" if price.assumed else "")
+
+
+def cost_words(work: PricedWork | None) -> str:
+    """An amount, of an estimate its ends; no such plan and no known price are states."""
+    if work is None:
+        return "—"
+    cost = work.basis.cost
+    if isinstance(cost, Unpriced):
+        return "unknown"
+    if work.estimated:
+        return money_range(cost.low, cost.high, cost.currency)
+    return money(cost.mean, cost.currency)
+
+
+def change_words(change: ChangedCost) -> str:
+    """The change in percent, and as an amount."""
+    amount, relative = change.amount, change.relative
+    if amount is None or not change.currency:
+        return "—"
+    percent = "" if relative is None else f" ({relative:+.1%})"
+    return f"{signed(amount, change.currency)}{percent}"
+
+
+def signed(amount: Decimal, currency: str) -> str:
+    """An amount with its sign."""
+    return f"{'+' if amount > 0 else ''}{money(amount, currency)}"
+
+
+def winner_words(winner: Winner) -> str:
+    """A sentence on who was cheapest and who is."""
+    what = f"{winner.subject}, {GOALS[winner.goal]}"
+    doubt = "" if winner.sure else "; their intervals overlap, so that either may be cheaper"
+    was = _choice_words(winner.before)
+    return f"{what}: was {was}; is {_choice_words(winner.after)}{doubt}"
+
+
+def recomputed_words(figure: Recomputed) -> str:
+    """A published figure as it came out and as it does."""
+    return f"{figure.what}: was {figure.before}; is {figure.after}"
+
+
+def _choice_words(work: PricedWork | None) -> str:
+    if work is None:
+        return "unknown"
+    job = work.job
+    words = (job.hardware, _batch_words(job), plan_words(work.price), cost_words(work), job.source)
+    return ", ".join(word for word in words if word)
+
+
+def _batch_words(job: Job) -> str:
+    return "" if job.batch_size is None else f"batch {job.batch_size}"

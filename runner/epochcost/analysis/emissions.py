@@ -1,0 +1,84 @@
+"""What a job draws and emits on each machine: metered, declared, or unknown with the reason.
+
+Which grid feeds a machine is seldom known, so emissions stand as a range over all declared grids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.analysis.rows import Goal, Row, answer, grouped
+from epochcost.cost.energy import (
+    Declared,
+    Energy,
+    Metered,
+    Power,
+    UnknownEnergy,
+    declared_power,
+    energy_of,
+    owned_power,
+)
+from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.specs.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The cheapest way of one machine to the goal; ``least`` and ``most`` by the grids' emissions.
+
+    Without either, ``unknown`` says why.
+    """
+
+    row: Row
+    goal: Goal
+    least: Energy | None = None
+    most: Energy | None = None
+    unknown: str = ""
+
+
+def drawn(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> tuple[Drawn, ...]:
+    """One for each machine with a figure for the goal, the least energy first, unknown last."""
+    machines = grouped(rows, lambda row: row.observed.machine).values()
+    found = [one for mine in machines if (one := _on_machine(catalogue, mine, goal))]
+    return tuple(sorted(found, key=_order))
+
+
+def _order(one: Drawn) -> tuple[bool, Decimal]:
+    return one.least is None, one.least.machines_kwh if one.least else Decimal(0)
+
+
+def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Drawn | None:
+    found = answer(rows, goal)
+    if found is None:
+        return None
+    choice = found.cheapest or found.fastest
+    row, seconds = choice.row, choice.time.mean
+    power = _power(catalogue, row, seconds)
+    if isinstance(power, UnknownEnergy):
+        return Drawn(row, goal, unknown=power.reason)
+    if not catalogue.grids:
+        return Drawn(row, goal, unknown="no grid is declared in specs/grids")
+    pue = row.price.owned.pue if row.price and row.price.owned else None
+    energies = [energy_of(power, seconds, grid, pue) for grid in catalogue.grids.values()]
+    ordered = sorted(energies, key=lambda one: one.kg_co2e)
+    return Drawn(row, goal, ordered[0], ordered[-1])
+
+
+def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:
+    """What meters read, else what the plan or the machine's spec declares."""
+    observed = row.observed
+    if observed.watts is not None and observed.watts > 0:
+        with exact_arithmetic():
+            joules = kept(Decimal(repr(observed.watts)) * seconds)
+        return Metered(joules, observed.meters or "a meter without a name")
+    found: Declared | UnknownEnergy
+    if row.price is not None and row.price.owned is not None:
+        found = owned_power(row.price.owned, observed.machine.vcpus)
+    else:
+        found = declared_power(catalogue.hardware[observed.machine.hardware])
+    if isinstance(found, UnknownEnergy):
+        read = "no meter read" if observed.kind == "measured" else "the source states none"
+        return UnknownEnergy(f"{read}, and {found.reason}")
+    return found

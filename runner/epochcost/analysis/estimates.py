@@ -1,0 +1,101 @@
+"""Models that nobody here can run, priced from their operations and never pooled with timed rows.
+
+A declared model has no graph; a large one would not fit the machines at which figures are taken.
+Both are priced on machines whose accelerators such models are trained on, each figure as a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.analysis.arithmetic import arithmetic_of
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.rows import Row
+from epochcost.cost import Estimate, Time, billed_cost
+from epochcost.cost.flops import OF_LARGE_MODELS, Computation, peak_flops, training_flops
+from epochcost.errors import InputError
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.model import Model
+from epochcost.specs.price import Price
+
+EstimatedMark = Literal["estimated", "estimated, price assumed"]
+
+# A weight, its gradient and Adam's two moments, of four bytes each.
+_BYTES_PER_PARAMETER = 16
+# The memory of a common GPU: what needs more in training does not fit one.
+_LARGE_BYTES = 16 * 2**30
+# Large models are sharded over accelerators with much memory.
+_LEAST_DEVICE_GIB = 40
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedRow:
+    """The full training on one machine of a kind under one plan: ``cost`` is the bill of ``time``.
+
+    ``time`` is at the highest, the middle and the lowest utilisation of ``work``.
+    """
+
+    hardware: Hardware
+    price: Price
+    work: Computation
+    time: Time
+    cost: Estimate
+
+    @property
+    def mark(self) -> EstimatedMark:
+        """How sure the figure is, in the words that tables and legends use."""
+        return "estimated, price assumed" if self.price.assumed else "estimated"
+
+
+def estimated(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
+    """By id of each model that is priced so, its rows, cheapest first.
+
+    A model whose training was timed has none, nor has one whose operations cannot be counted.
+    """
+    catalogue = inputs.catalogue
+    timed = {row.observed.subject.id for row in rows if row.training}
+    machines = [one for one in catalogue.hardware.values() if trains_large_models(one)]
+    found = {}
+    for model in catalogue.models.values():
+        flops = None if model.id in timed else _flops(inputs, model)
+        if flops is not None:
+            priced = [row for one in machines for row in _on(catalogue, one, flops)]
+            found[model.id] = tuple(sorted(priced, key=lambda row: row.cost.mean))
+    return found
+
+
+def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:
+    """Under each current plan; nothing where the peak is not known, or a century is too short."""
+    try:
+        work = Computation(flops, peak_flops(hardware, "fp16"), OF_LARGE_MODELS)
+        time = work.time()
+    except InputError:
+        return
+    for price in current_prices(catalogue.prices_of(hardware.id)):
+        cost = billed_cost(price, time, vcpus=hardware.vcpus, accelerated=True)
+        if isinstance(cost, Estimate):
+            yield EstimatedRow(hardware, price, work, time, cost)
+
+
+def _flops(inputs: Inputs, model: Model) -> Decimal | None:
+    """Of the full training; None where the model is small enough to be timed, or not counted."""
+    catalogue = inputs.catalogue
+    if model.declared is not None:
+        return training_flops(model, None)
+    if model.graph is None or model.training is None:
+        return None
+    counted = arithmetic_of(catalogue.graph_path(model), model.dimensions, inputs.cache)
+    if counted is None or counted.parameters * _BYTES_PER_PARAMETER <= _LARGE_BYTES:
+        return None
+    return training_flops(model, counted.forward_flops)
+
+
+def trains_large_models(hardware: Hardware) -> bool:
+    """Whether models that nobody timed are priced on such machines."""
+    return bool(hardware.accelerators) and all(
+        (one.memory_gib or 0) >= _LEAST_DEVICE_GIB for one in hardware.accelerators
+    )

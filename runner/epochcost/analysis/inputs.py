@@ -1,0 +1,242 @@
+"""What the report is made of: the specs, the stored results with their place on the site, ratios.
+
+And where a build finds them, with what the manifest of the models' folder says of each ONNX file. A
+file that cannot be read, or that names a model or machine without a spec, becomes a problem for the
+builder to warn about; the rest of the report stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import tomli
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+import epochcost
+from epochcost.analysis.collection import without_collection
+from epochcost.analysis.past import PastResult
+from epochcost.analysis.ratios import StepRatios, read_ratios
+from epochcost.errors import InputError
+from epochcost.results.ceilings import FOLDER as CEILINGS
+from epochcost.results.ceilings import Ceilings, load_ceilings
+from epochcost.results.limits import BatchLimit, load_limits
+from epochcost.results.records import Result
+from epochcost.results.store import load_all
+from epochcost.specs.catalogue import Catalogue
+
+# The templates of a project that has none of its own.
+PACKAGED = Path(epochcost.__file__).parent / "site_templates"
+# The page of measured ratios to other frameworks, below the docs folder.
+RATIOS_FILE = "data/step-ratio.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """``project`` holds ``specs/``, ``models/`` and perhaps a CHANGELOG.md.
+
+    ``published`` is the revision that the page of changes compares with, empty where there is none;
+    ``cache`` a folder for what is computed once for many builds.
+    """
+
+    project: Path
+    results: tuple[Path, ...]
+    docs: Path
+    templates: Path
+    published: str
+    cache: Path
+
+
+MANIFEST = "manifest.toml"
+
+
+class GraphFacts(BaseModel):
+    """One entry; versions of exporters beside these are kept in the file only."""
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    sha256: str
+    opset: int
+    parameter_count: int
+
+
+_ENTRIES = TypeAdapter(dict[str, GraphFacts])
+
+
+def read_graph_facts(folder: Path) -> Mapping[str, GraphFacts]:
+    """The facts by file name; empty where there is no manifest.
+
+    Raises InputError on a manifest of another form.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        return {}
+    try:
+        entries = _ENTRIES.validate_python(tomli.loads(path.read_text(encoding="utf-8")))
+    except (tomli.TOMLDecodeError, UnicodeDecodeError, ValidationError) as error:
+        raise InputError(
+            f"{path}: demanded a manifest as the exporters write it; got {error}"
+        ) from None
+    return {entry.file: entry for entry in entries.values()}
+
+
+RESULTS_URI = "data/results"
+ReadT = TypeVar("ReadT")
+HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings, PastResult)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A result, its file, and the file's address on the site."""
+
+    result: Result
+    path: Path
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCeilings:
+    """What a host does at most, its file, and the file's address on the site."""
+
+    ceilings: Ceilings
+    path: Path
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that a build reads; ``problems`` are sentences that each name a file.
+
+    What was measured on a host as the machine at hand stands here under ``homes``' name of it.
+    ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
+    ``folders`` are those of the results, whose earlier files git may have, and ``limit_files`` the
+    files of ``limits``.
+    """
+
+    catalogue: Catalogue
+    stored: tuple[Stored, ...]
+    ratios: StepRatios
+    graphs: Mapping[str, GraphFacts]
+    problems: tuple[str, ...]
+    limits: tuple[BatchLimit, ...] = ()
+    cache: Path | None = None
+    ceilings: tuple[StoredCeilings, ...] = ()
+    folders: tuple[Path, ...] = ()
+    homes: Mapping[str, str] = field(default_factory=dict)
+    limit_files: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """Every file of the folders that was read."""
+        results = (one.path for one in self.stored)
+        ceilings = (one.path for one in self.ceilings)
+        return frozenset((*results, *ceilings, *self.limit_files))
+
+
+def homes(catalogue: Catalogue, stored: Iterable[Stored]) -> Mapping[str, str]:
+    """The declared machine of each host's fingerprint, where results name exactly one.
+
+    One host is one competitor: what was measured there as the machine at hand is that machine's.
+    """
+    declared: dict[str, set[str]] = {}
+    for result in (one.result for one in stored):
+        if not catalogue.hardware[result.hardware].detected:
+            declared.setdefault(result.environment.fingerprint, set()).add(result.hardware)
+    return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
+
+
+def home(kept: HostedT, catalogue: Catalogue, homes: Mapping[str, str]) -> HostedT:
+    """The record of a host, under the name of its declared machine where it has one."""
+    declared = homes.get(kept.environment.fingerprint)
+    spec = catalogue.hardware.get(kept.hardware)
+    if declared is None or spec is None or not spec.detected:
+        return kept
+    return kept.model_copy(update={"hardware": declared})
+
+
+def at_home(
+    catalogue: Catalogue, stored: Iterable[Stored], homes: Mapping[str, str]
+) -> tuple[Stored, ...]:
+    """The results, those of ``home``'s hosts under its name; each keeps its file and address."""
+    return tuple(
+        replace(one, result=renamed)
+        if (renamed := home(one.result, catalogue, homes)) is not one.result
+        else one
+        for one in stored
+    )
+
+
+def read_inputs(
+    catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
+) -> Inputs:
+    """Join the catalogue with the results of all folders and the ratios under ``docs``."""
+    problems: list[str] = []
+    with without_collection():
+        stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
+    ratios = _or(StepRatios(), lambda: read_ratios(docs / RATIOS_FILE), problems)
+    graphs: Mapping[str, GraphFacts] = _or(
+        {}, lambda: read_graph_facts(catalogue.models_folder), problems
+    )
+    ends = [load_limits(folder) for folder in results]
+    problems += [f"{fault} (left out of the site)" for end in ends for fault in end.faults]
+    ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
+    at = homes(catalogue, stored)
+    return Inputs(
+        catalogue,
+        at_home(catalogue, stored, at),
+        ratios,
+        graphs,
+        tuple(problems),
+        tuple(home(one, catalogue, at) for end in ends for one in end.limits),
+        cache,
+        tuple(replace(one, ceilings=home(one.ceilings, catalogue, at)) for one in ceilings),
+        tuple(results),
+        at,
+        tuple(path for end in ends for path in end.files),
+    )
+
+
+def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredCeilings]:
+    loaded = load_ceilings(folder)
+    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+    for path, one in loaded.kept.items():
+        if one.hardware in catalogue.hardware:
+            yield StoredCeilings(one, path, f"{RESULTS_URI}/{one.hardware}/{CEILINGS}/{path.name}")
+        else:
+            demanded = f"demanded a machine with a spec; got {one.hardware!r:.80}"
+            problems.append(f"{path}: {demanded} (left out of the site)")
+
+
+def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> ReadT:
+    """What is read, or the fallback and a problem."""
+    try:
+        return read()
+    except InputError as error:
+        problems.append(str(error))
+        return fallback
+
+
+def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[Stored]:
+    loaded = load_all(folder)
+    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+    for path, result in zip(loaded.files, loaded.results, strict=True):
+        reason = unknown(result, catalogue)
+        if reason:
+            problems.append(f"{path}: {reason} (left out of the site)")
+        else:
+            yield Stored(result, path, f"{RESULTS_URI}/{result.hardware}/{path.name}")
+
+
+def unknown(result: Result, catalogue: Catalogue) -> str | None:
+    """What the result names and no spec describes."""
+    model = catalogue.models.get(result.trial.model)
+    if model is None:
+        return f"demanded a model with a spec; got {result.trial.model!r:.80}"
+    if result.trial.mode == "training" and model.training is None:
+        return f"demanded a model whose spec has [training]; got {result.trial.model!r:.80}"
+    if result.hardware not in catalogue.hardware:
+        return f"demanded a machine with a spec; got {result.hardware!r:.80}"
+    return None

@@ -1,0 +1,308 @@
+"""Timed workloads before any price: one per measured configuration and per published figure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.analysis.inputs import Inputs, Stored
+from epochcost.analysis.ratios import StepRatio
+from epochcost.analysis.subjects import Machine, Subject, measured_machine, published_machine
+from epochcost.cost import Time
+from epochcost.plan.trial import Trial
+from epochcost.results.epochs import WholeEpochs
+from epochcost.results.records import Energy, Result
+from epochcost.results.stability import instabilities
+from epochcost.results.summary import summary_of
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Training
+from epochcost.specs.published import Published, Timing
+from epochcost.specs.study import Mode
+from epochcost.statistics import Outliers, Summary, outliers
+
+Kind = Literal["measured", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a figure can be checked: a file of the site (``uri``) or a page of a source."""
+
+    label: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One workload timed on one machine.
+
+    ``step`` is the mean time of one batch and None where a source gives epochs only; ``epoch`` and
+    ``epochs``, whole or not, are None for inference. ``own_price`` names the price that a source
+    paid.
+    ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
+    ``doubts`` say in what the machine is not the declared one, and why a figure may not repeat.
+    ``epochs_known`` is False for a training at a larger batch than any that the model's source
+    names: its epochs may be too few there, for examples beyond some batch size no longer save steps
+    (Shallue et al., Measuring the effects of data parallelism, arXiv 1811.03600).
+    ``watts`` is the power that ``meters`` read while the steps were timed; None where none did.
+    ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
+    many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
+    ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
+    """
+
+    subject: Subject
+    machine: Machine
+    kind: Kind
+    mode: Mode
+    batch_size: int
+    software: str
+    step: Time | None
+    epoch: Time | None
+    epochs: int | Decimal | None
+    date: dt.date
+    evidence: Evidence
+    summary: Summary | None = None
+    stop_reason: str | None = None
+    own_price: str | None = None
+    step_ratio: StepRatio | None = None
+    doubts: tuple[str, ...] = ()
+    epochs_known: bool = True
+    watts: float | None = None
+    meters: str | None = None
+    variant: str = ""
+    agreement: str | None = None
+    vcpus: int | None = None
+    outliers: Outliers | None = None
+    whole_epochs: WholeEpochs | None = None
+    peak_memory_bytes: int | None = None
+
+    @property
+    def full(self) -> Time | None:
+        """The time of all epochs."""
+        return self.epoch.scaled(self.epochs) if self.epoch and self.epochs else None
+
+    @property
+    def example_seconds(self) -> Decimal | None:
+        """The mean time of one example in its batch."""
+        return self.step.mean / self.batch_size if self.step else None
+
+    @property
+    def step_joules(self) -> Decimal | None:
+        """What the metered parts of the machine draw in a mean step; None where no meter read."""
+        if self.watts is None or self.step is None:
+            return None
+        # No meter is good for more than six digits.
+        return Decimal(f"{self.watts * float(self.step.mean):.6g}")
+
+    @property
+    def million(self) -> Time | None:
+        """The time of a million examples, for inference."""
+        if self.mode != "inference" or self.step is None:
+            return None
+        return self.step.scaled(Decimal(1_000_000) / self.batch_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a result shows by itself, whatever the specs say."""
+
+    summary: Summary
+    doubts: tuple[str, ...]
+    outliers: Outliers | None
+
+    @classmethod
+    def of(cls, result: Result) -> Seen:
+        """The statistics of a result that has samples."""
+        measured = result.measurement
+        found = outliers(measured.samples_seconds)
+        return cls(summary_of(measured), doubts_of(result), found)
+
+
+See = Callable[[Result], Seen]
+
+
+def observe(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, ...]:
+    """Every measured and every published figure of plain trials, in the order of the files.
+
+    Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
+    machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
+    ``see`` computes a result's statistics, or knows them.
+    """
+    return (*_measured(inputs, see, variants=False), *_published(inputs.catalogue))
+
+
+def observe_variants(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, ...]:
+    """Every measured figure of a trial that is not the plain one, in the order of the files."""
+    return tuple(_measured(inputs, see, variants=True))
+
+
+def _measured(inputs: Inputs, see: See, *, variants: bool) -> Iterator[Observation]:
+    steps = [one for one in inputs.stored if one.result.measurement.served is None]
+    stored = representatives(steps)
+    hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
+    for one in stored:
+        if bool(one.result.trial.variant) == variants:
+            only_host = hosts[one.result.hardware] == 1
+            yield _from_result(inputs, one, see(one.result), only_host=only_host)
+
+
+def _host(result: Result) -> tuple[str, str]:
+    return result.hardware, result.environment.fingerprint
+
+
+def representatives(stored: Sequence[Stored]) -> tuple[Stored, ...]:
+    """The result that stands for each configuration on each host: the latest.
+
+    A trial's id changes with the runtime, the spec and this package, so an older version's result
+    of the same model, mode, provider, batch size, threads, load and variant gives way to the newer
+    one. Studies may ask the same of one version with other samples: then that of more rounds does.
+    """
+    latest: dict[tuple[object, ...], Stored] = {}
+    for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
+        trial = one.result.trial
+        work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
+        key = (*_host(one.result), *work, trial.session.threads, trial.load)
+        earlier = latest.get(key)
+        if earlier is None or _gives_way(earlier.result, one.result):
+            latest[key] = one
+    return tuple(sorted(latest.values(), key=lambda one: one.uri))
+
+
+def _gives_way(earlier: Result, later: Result) -> bool:
+    """Whether a result is of another version than the later one, or was taken in no more rounds.
+
+    Precision does not decide: of two intervals the narrower would hold the truth less often.
+    """
+    rounds, more = (len(one.measurement.samples_by_round) for one in (earlier, later))
+    return _version(earlier) != _version(later) or rounds <= more
+
+
+def _version(result: Result) -> tuple[str | None, ...]:
+    trial = result.trial
+    of_trial = (trial.runtime, trial.producer, trial.graph_sha256, trial.spec_sha256)
+    return *of_trial, result.environment.revision
+
+
+def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool) -> Observation:
+    result, trial = stored.result, stored.result.trial
+    model = inputs.catalogue.models[trial.model]
+    summary = seen.summary
+    step = Time.measured(summary.interval.low, summary.mean, summary.interval.high)
+    training = model.training if trial.mode == "training" else None
+    hardware = inputs.catalogue.hardware[result.hardware]
+    energy = result.measurement.energy or Energy()
+    too_large = _too_large(training, trial.batch_size)
+    agreement = result.measurement.agreement
+    return Observation(
+        subject=Subject.of_model(model),
+        machine=measured_machine(
+            hardware,
+            result.environment,
+            trial.provider,
+            only_host=only_host,
+            gpu=trial.session.device,
+        ),
+        kind="measured",
+        mode=trial.mode,
+        batch_size=trial.batch_size,
+        software=trial.runtime.replace("==", " "),
+        step=step,
+        epoch=_epoch(step, training, trial.batch_size),
+        epochs=training.epochs if training else None,
+        date=result.measurement.started_at.date(),
+        evidence=Evidence("result file", stored.uri),
+        summary=summary,
+        stop_reason=result.measurement.stop_reason,
+        peak_memory_bytes=_peak_memory_bytes(result),
+        step_ratio=_step_ratio(inputs, trial) if training else None,
+        doubts=(*seen.doubts, *too_large),
+        epochs_known=not too_large,
+        watts=energy.watts,
+        meters=energy.meter or None,
+        variant=trial.variant,
+        agreement=agreement.words if agreement else None,
+        vcpus=trial.vcpus,
+        outliers=seen.outliers,
+        whole_epochs=result.measurement.epochs,
+    )
+
+
+def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:
+    return inputs.ratios.of(trial.model, trial.batch_size, trial.session.threads)
+
+
+def _peak_memory_bytes(result: Result) -> int | None:
+    measured = result.measurement
+    if result.trial.provider == "cpu":
+        return measured.peak_memory_bytes
+    return None if measured.conditions is None else measured.conditions.device_memory_bytes
+
+
+def doubts_of(result: Result) -> tuple[str, ...]:
+    """In what the machine is not the declared one, and why the figure may not repeat."""
+    found = instabilities(result.measurement, result.environment)
+    return (
+        *(f"measured as is: {one}" for one in result.contradictions),
+        *(f"unstable: {one.seen}" for one in found),
+    )
+
+
+def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
+    """Why the declared epochs may not suffice; nothing where they hold."""
+    if training is None or batch_size <= (most := max(training.batch_sizes)):
+        return ()
+    return (f"more epochs may be needed: the source trains at batches of up to {most:,}",)
+
+
+def _epoch(step: Time, training: Training | None, batch_size: int) -> Time | None:
+    """The time of an epoch: whole batches only, as the models' sources train."""
+    if training is None:
+        return None
+    return step.scaled(max(1, training.examples_per_epoch // batch_size))
+
+
+def _published(catalogue: Catalogue) -> Iterator[Observation]:
+    for source in catalogue.published.values():
+        model = catalogue.models.get(source.model) if source.model else None
+        subject = Subject.of_model(model) if model else Subject.of_source(source)
+        for timing in source.timings:
+            # The time of a job on several machines is no figure of one.
+            if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:
+                yield _from_timing(catalogue, source, timing, subject)
+
+
+def _from_timing(
+    catalogue: Catalogue, source: Published, timing: Timing, subject: Subject
+) -> Observation:
+    """The figure of a row that says its batch size and its epochs."""
+    assert timing.batch_size is not None, "rows without a batch size are no observations"
+    assert timing.epochs is not None, "rows without epochs are no observations"
+    steps = timing.total_steps
+    return Observation(
+        subject=subject,
+        machine=published_machine(catalogue.hardware[timing.hardware]),
+        kind="published",
+        mode="training",
+        batch_size=timing.batch_size,
+        software=timing.framework or "framework not stated",
+        step=Time.exactly(timing.total_seconds / steps) if steps else None,
+        epoch=Time.exactly(timing.total_seconds / timing.epochs),
+        epochs=_whole(timing.epochs),
+        date=source.as_of,
+        evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.page}.md"),
+        own_price=timing.price,
+    )
+
+
+def _whole(number: Decimal) -> int | Decimal:
+    return int(number) if number == int(number) else number
+
+
+def subjects(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Subject, ...]:
+    """Every model, then every workload known from published tables only."""
+    models = [Subject.of_model(model) for model in catalogue.models.values()]
+    others = {one.subject.id: one.subject for one in observations if not one.subject.is_model}
+    return (*models, *others.values())

@@ -1,0 +1,228 @@
+"""Everything of a catalogue and its results that has a cost, each by a key that revisions share.
+
+A key says what is done, on which machine, to which end; the price stands beside it. What changed
+between two revisions is asked of ``changes``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.analysis.estimates import EstimatedRow
+from epochcost.analysis.inputs import Inputs, Stored
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.rows import Goal, Row
+from epochcost.analysis.serving import ServingRow, serving_rows
+from epochcost.analysis.variants import PROPORTIONAL, job_cost
+from epochcost.cost import Time, prorated_cost
+from epochcost.cost.difference import Basis
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
+from epochcost.specs.study import Mode
+from epochcost.units import SECONDS_PER_HOUR
+
+JobGoal = Goal | Literal["hour"]
+# The source of a figure that nobody timed.
+ESTIMATED = "estimated from FLOPs"
+_HOUR = Time.exactly(Decimal(SECONDS_PER_HOUR))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work on one machine, to one end.
+
+    ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row,
+    is ESTIMATED for what nobody timed, and empty for what was measured. ``threads`` 0: all cores.
+    An hour of a machine is of no subject and mode; estimates have no batch size.
+    """
+
+    subject: str
+    mode: Mode | None
+    goal: JobGoal
+    batch_size: int | None
+    device: str
+    hardware: str
+    host: str | None
+    threads: int
+    variant: str
+    load: str
+    source: str
+
+    @property
+    def work(self) -> tuple[object, ...]:
+        """The job whatever its goal."""
+        return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
+
+
+@dataclass(frozen=True, slots=True)
+class PricedWork:
+    """A job under one price plan; ``current``: no newer price of that plan is known.
+
+    ``stored`` is the result that was read, None for any other figure.
+    """
+
+    job: Job
+    basis: Basis
+    current: bool
+    stored: Stored | None
+
+    @property
+    def price(self) -> Price | None:
+        """The plan; None where none is known."""
+        return self.basis.price
+
+    @property
+    def estimated(self) -> bool:
+        """Whether nobody timed it, so that its cost is a range."""
+        return self.job.source == ESTIMATED
+
+
+def priced_work(
+    catalogue: Catalogue,
+    rows: Iterable[Row],
+    stored: Mapping[str, Stored],
+    sources: Mapping[int, str],
+) -> Iterator[PricedWork]:
+    """Each row, once for each goal that it is about; variants for the one that their pages price.
+
+    ``stored`` is by the address of the evidence, ``sources`` as ``sources_of`` gives them.
+    """
+    for row in rows:
+        found = stored.get(row.observed.evidence.uri)
+        source = sources.get(id(row.observed), "")
+        if row.observed.variant:
+            yield _variant_work(catalogue, row, found)
+            continue
+        for goal in _goals(row.observed):
+            yield work_of(row, goal, found, source)
+
+
+def _variant_work(catalogue: Catalogue, row: Row, stored: Stored | None) -> PricedWork:
+    """A variant under a plan of its machine, as `smaller` prices as many vCPUs as it had."""
+    observed, machine = row.observed, row.observed.machine
+    goal: Goal = "epoch" if observed.mode == "training" else "million"
+    basis, found = _basis(row, goal), job_cost(catalogue, observed, row.price)
+    if found.basis == PROPORTIONAL and observed.vcpus and machine.vcpus and basis.step:
+        share = Decimal(observed.vcpus) / machine.vcpus
+        time, step = basis.time.scaled(share), basis.step.scaled(share)
+        basis = replace(basis, cost=found.cost, time=time, step=step)
+    else:
+        vcpus = observed.vcpus or machine.vcpus
+        basis = replace(basis, cost=found.cost, price=found.price, vcpus=vcpus)
+    return PricedWork(_job(observed, goal, stored, ""), basis, row.current, stored)
+
+
+def work_of(row: Row, goal: Goal, stored: Stored | None = None, source: str = "") -> PricedWork:
+    """A row for one of the goals that it is about."""
+    job = _job(row.observed, goal, stored, source)
+    return PricedWork(job, _basis(row, goal), row.current, stored)
+
+
+def estimated_work(model: str, row: EstimatedRow) -> PricedWork:
+    """A full training that nobody timed, on one machine under one plan."""
+    vcpus = row.hardware.vcpus
+    basis = Basis(row.cost, row.time, None, row.price, vcpus, accelerated=True, shared=False)
+    device, hardware = row.hardware.device, row.hardware.id
+    job = Job(model, "training", "full", None, device, hardware, None, 0, "", "", ESTIMATED)
+    return PricedWork(job, basis, current=True, stored=None)
+
+
+def hourly_work(catalogue: Catalogue, hardware: Iterable[str]) -> Iterator[PricedWork]:
+    """An hour of each machine under each of its current plans, whether anything is timed or not."""
+    for machine in (catalogue.hardware[name] for name in hardware if name in catalogue.hardware):
+        for price in current_prices(catalogue.prices_of(machine.id)) or (None,):
+            yield _an_hour(machine, price)
+
+
+def _an_hour(machine: Hardware, price: Price | None) -> PricedWork:
+    accelerated = machine.device == "cuda"
+    cost = prorated_cost(price, _HOUR, vcpus=machine.vcpus, accelerated=accelerated)
+    basis = Basis(cost, _HOUR, None, price, machine.vcpus, accelerated, shared=True)
+    job = Job("", None, "hour", None, machine.device, machine.id, None, 0, "", "", "")
+    return PricedWork(job, basis, current=True, stored=None)
+
+
+def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:
+    """What tells a published figure from every other, by ``id`` of the observation.
+
+    Rows of a table that differ in nothing that a job has are numbered in the table's order.
+    """
+    seen: Counter[tuple[object, ...]] = Counter()
+    sources: dict[int, str] = {}
+    for one in published:
+        machine = one.machine.hardware, one.machine.device
+        key = (one.evidence, one.subject.id, machine, one.batch_size, one.software)
+        seen[key] += 1
+        number = f" #{seen[key]}" if seen[key] > 1 else ""
+        sources[id(one)] = f"{one.evidence.label}: {one.software}{number}"
+    return sources
+
+
+def _goals(observed: Observation) -> tuple[Goal, ...]:
+    return ("epoch", "full") if observed.mode == "training" else ("million",)
+
+
+def _job(observed: Observation, goal: Goal, stored: Stored | None, source: str) -> Job:
+    return Job(
+        subject=observed.subject.id,
+        mode=observed.mode,
+        goal=goal,
+        batch_size=observed.batch_size,
+        device=observed.machine.device,
+        hardware=observed.machine.hardware,
+        host=observed.machine.host,
+        threads=0 if stored is None else stored.result.trial.session.threads,
+        variant=observed.variant,
+        load="",
+        source=source,
+    )
+
+
+def _basis(row: Row, goal: Goal) -> Basis:
+    cost, time = row.cost(goal), row.time(goal)
+    assert cost is not None, "a row has a cost of each goal that it is about"
+    assert time is not None, "a row has a time of each goal that it is about"
+    machine = row.observed.machine
+    return Basis(
+        cost=cost,
+        time=time,
+        step=row.observed.step,
+        price=row.price,
+        vcpus=machine.vcpus,
+        accelerated=machine.device == "cuda",
+        shared=goal != "full",
+    )
+
+
+def served_work(inputs: Inputs) -> Iterator[PricedWork]:
+    """Every scenario of LoadGen at the rate that it reached, which no interval bounds."""
+    stored = {one.uri: one for one in inputs.stored}
+    for row in serving_rows(inputs):
+        if row.run is not None:
+            seconds = Decimal(1_000_000) / Decimal(repr(row.run.samples_per_second))
+            yield _served(row, Time.exactly(seconds), stored[row.evidence.uri])
+
+
+def _served(row: ServingRow, time: Time, stored: Stored) -> PricedWork:
+    trial, machine = stored.result.trial, row.machine
+    job = Job(
+        subject=row.model,
+        mode="inference",
+        goal="million",
+        batch_size=trial.batch_size,
+        device=machine.device,
+        hardware=machine.hardware,
+        host=machine.host,
+        threads=trial.session.threads,
+        variant=trial.variant,
+        load=row.load,
+        source="",
+    )
+    accelerated = machine.device == "cuda"
+    basis = Basis(row.million, time, None, row.price, machine.vcpus, accelerated, shared=True)
+    return PricedWork(job, basis, row.current, stored)

@@ -1,0 +1,191 @@
+"""Achieved operations per second beside what a machine could do at most: the roofline.
+
+Of two kinds of roof, that of the spec is what a maker publishes; the other is what the very host
+did at most when a product of matrices and a copy of memory were timed on it. Other programs make
+such a time longer and never shorter, so its roof is that of the shortest.
+
+Operations are counted from the graph, times are measured or published. The bytes counted are those
+of parameters, optimizer state and gradients alone, tables that are looked up left out: the least
+that a step moves. A point therefore stands at or right of its true place, below the roof all the
+same (Williams, Waterman and
+Patterson 2009, "Roofline").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, Arithmetic, arithmetic_of, states
+from epochcost.analysis.inputs import Inputs, StoredCeilings
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.subjects import Machine
+from epochcost.cost.flops import peak_flops
+from epochcost.errors import InputError
+from epochcost.results.ceilings import Ceiling
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.model import Model
+
+# A training step is three forward passes, as the literature counts it.
+_PASSES = 3
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The peaks of one device of a machine, all of its chips together; None: not in the spec."""
+
+    device: str
+    peak_flops: float | None
+    bytes_per_second: float | None
+
+
+@dataclass(frozen=True)
+class MeasuredRoof:
+    """What some threads of one host did at most; ``name`` tells it from others of the machine."""
+
+    name: str
+    ceiling: Ceiling
+    stored: StoredCeilings
+
+    @property
+    def peak_flops(self) -> float:
+        """Operations a second of the fastest product of matrices."""
+        return self.ceiling.flops.high
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes a second of the fastest copy, read and written."""
+        return self.ceiling.copy_bytes.high
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """What a timed work achieved; ``intensity`` is its operations per least byte moved.
+
+    ``measured`` are the roofs of the host that did it, fewest threads first; none for a published
+    figure.
+    """
+
+    observed: Observation
+    flops_per_second: float
+    least_bytes_per_second: float
+    intensity: float
+    roof: Roof
+    measured: tuple[MeasuredRoof, ...] = ()
+
+    @property
+    def of_peak(self) -> float | None:
+        """The share of the peak operations; None where the spec has no peak."""
+        return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
+
+    @property
+    def of_measured_peak(self) -> float | None:
+        """The share of the most operations of any threads; None where none were measured."""
+        known = [roof.peak_flops for roof in self.measured]
+        return self.flops_per_second / max(known) if known else None
+
+    @property
+    def of_measured_bandwidth(self) -> float | None:
+        """The least share of the fastest copy of any threads; None where none was measured."""
+        known = [roof.bytes_per_second for roof in self.measured]
+        return self.least_bytes_per_second / max(known) if known else None
+
+    @property
+    def of_bandwidth(self) -> float | None:
+        """The least share of the peak bandwidth; None where the spec has none."""
+        peak = self.roof.bytes_per_second
+        return self.least_bytes_per_second / peak if peak else None
+
+
+def achieved(
+    inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
+) -> tuple[Achieved, ...]:
+    """The best of each workload, mode and device, highest first; uncounted models are left out."""
+    best: dict[tuple[object, ...], Achieved] = {}
+    for one in _achieved(inputs, hardware, observations):
+        observed = one.observed
+        key = (observed.subject, observed.mode, observed.machine, observed.kind)
+        if key not in best or one.flops_per_second > best[key].flops_per_second:
+            best[key] = one
+    return tuple(sorted(best.values(), key=lambda one: -one.flops_per_second))
+
+
+def roof_of(hardware: Hardware, device: str) -> Roof:
+    """The peaks that the spec states, in fp32."""
+    if device != "cuda":
+        peak = hardware.peak_fp32_tflops
+        return Roof(device, float(peak) * 1e12 if peak else None, None)
+    try:
+        operations: float | None = float(peak_flops(hardware, "fp32"))
+    except InputError:
+        operations = None
+    rates = [(one.memory_gb_per_second, one.count) for one in hardware.accelerators]
+    known = [float(rate) * count * 1e9 for rate, count in rates if rate]
+    return Roof(device, operations, sum(known) if len(known) == len(rates) and known else None)
+
+
+def _achieved(
+    inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
+) -> Iterator[Achieved]:
+    for observed in observations:
+        model = inputs.catalogue.models.get(observed.subject.id)
+        counted = _counted(inputs, model) if observed.subject.is_model else None
+        work = _work(model, counted, observed) if model and counted else None
+        if work and observed.step:
+            flops, least = work
+            seconds = float(observed.step.mean)
+            roof = roof_of(hardware, observed.machine.device)
+            rates = (flops / seconds, least / seconds)
+            own = _of_host(inputs, observed.machine)
+            yield Achieved(observed, *rates, flops / least, roof, own)
+
+
+def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
+    """Those of every host of a machine, by host and then by threads."""
+    stored = [
+        one
+        for one in inputs.ceilings
+        if (one.ceilings.hardware, one.ceilings.provider) == (hardware.id, device)
+    ]
+    hosts = {one.ceilings.environment.fingerprint for one in stored}
+    return tuple(
+        MeasuredRoof(_name(one, ceiling, only_host=len(hosts) == 1), ceiling, one)
+        for one in stored
+        for ceiling in one.ceilings.ceilings
+    )
+
+
+def _name(stored: StoredCeilings, ceiling: Ceiling, *, only_host: bool) -> str:
+    threads = "1 thread" if ceiling.threads == 1 else f"{ceiling.threads} threads"
+    host = "" if only_host else f" (host {stored.ceilings.environment.fingerprint[:4]})"
+    return f"measured, {threads}{host}"
+
+
+def _of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
+    hardware = inputs.catalogue.hardware[machine.hardware]
+    return tuple(
+        one
+        for one in measured_roofs(inputs, hardware, machine.device)
+        if one.stored.ceilings.environment.fingerprint == machine.host
+    )
+
+
+def _counted(inputs: Inputs, model: Model | None) -> Arithmetic | None:
+    if model is None or model.graph is None:
+        return None
+    path = inputs.catalogue.graph_path(model)
+    return arithmetic_of(path, model.dimensions, inputs.cache)
+
+
+def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[float, float] | None:
+    """Operations and least bytes of one step; None where frozen parameters spoil the count."""
+    forward = counted.forward_flops * observed.batch_size
+    weights = float(counted.read_whole * BYTES_PER_NUMBER)
+    if not forward or not weights:
+        return None
+    if observed.mode == "inference":
+        return forward, weights
+    if model.training is None or model.training.freeze:
+        return None
+    # Read forward and backward, a gradient written, and the update as `step_parts` counts it.
+    return _PASSES * forward, (6 + 2 * states(model.training.optimizer)) * weights

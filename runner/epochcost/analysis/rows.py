@@ -1,0 +1,331 @@
+"""The one join: timed workloads × price plans → priced rows, and the choices among them.
+
+Everything that the site shows is read from rows: what is cheapest, what is fastest, what each
+timed workload costs today, how surely, and what is known of its accuracy. Figures of different
+machines are never pooled, and a missing price stays a state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, TypeVar
+
+from epochcost.analysis.collection import without_collection
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import Observation, observe
+from epochcost.cost import (
+    Candidate,
+    Cost,
+    Estimate,
+    Time,
+    TrainingCosts,
+    TrainingTime,
+    Unpriced,
+    cheapest,
+    frontier,
+    million_inferences,
+    rivals,
+    training_costs,
+)
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.priced_job import PricedJob
+from epochcost.cost.questions import Accuracy
+from epochcost.cost.uncertainty import CostInterval, cost_interval
+from epochcost.errors import InputError
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.price import Price
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ItemT = TypeVar("ItemT")
+
+Goal = Literal["epoch", "full", "million"]
+Mark = Literal["measured", "measured, price assumed", "published", "published, price assumed"]
+GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An observation under one price plan.
+
+    ``current`` says that no newer price of the same plan is known; a superseded one stays in the
+    tables, dated, and ``answers`` nothing. ``price`` None: no price is known.
+    """
+
+    observed: Observation
+    price: Price | None
+    current: bool
+    training: TrainingCosts | None = None
+    inference: Cost | None = None
+
+    @property
+    def answers(self) -> bool:
+        """Whether the row may be the answer to what is cheapest or fastest."""
+        return self.current and self.observed.epochs_known
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the price is an assumption and nobody's price list."""
+        return self.price is not None and self.price.assumed
+
+    @property
+    def mark(self) -> Mark:
+        """How sure the figure is, in the words that tables and legends use."""
+        if self.observed.kind == "measured":
+            return "measured, price assumed" if self.assumed else "measured"
+        return "published, price assumed" if self.assumed else "published"
+
+    @property
+    def plan(self) -> str:
+        """The price plan in one phrase, with its date."""
+        if self.price is None:
+            return "no price"
+        region = f", {self.price.region}" if self.price.region else ""
+        return f"{self.price.provider} {self.price.plan}{region}, {self.price.as_of}"
+
+    def cost(self, goal: Goal) -> Cost | None:
+        """What the goal costs; None where this row is not about it."""
+        if goal == "million":
+            return self.inference
+        if self.training is None:
+            return None
+        return self.training.epoch if goal == "epoch" else self.training.full
+
+    def time(self, goal: Goal) -> Time | None:
+        """How long the goal takes; None where this row is not about it."""
+        if goal == "million":
+            return self.observed.million
+        return self.observed.epoch if goal == "epoch" else self.observed.full
+
+    def estimate(self, goal: Goal) -> Estimate | None:
+        """The cost where there is one: neither unpriced nor about something else."""
+        cost = self.cost(goal)
+        return cost if isinstance(cost, Estimate) else None
+
+
+def join(inputs: Inputs) -> tuple[Row, ...]:
+    """All rows, those of one subject and mode together, cheapest first, the unpriced last."""
+    with without_collection():
+        return priced(inputs.catalogue, observe(inputs))
+
+
+def priced(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
+    """The rows of some observations, ordered as all are."""
+    # Once for each machine: there may be many thousand observations.
+    current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
+    today = {price.id for prices in current.values() for price in prices}
+    # One context for all bills: each would set its own.
+    with exact_arithmetic():
+        rows = [
+            _priced(observed, price, current=price is None or price.id in today)
+            for observed in observations
+            for price in _plans(catalogue, observed, current)
+        ]
+    return tuple(sorted(rows, key=_order))
+
+
+def at_every_price(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
+    """The rows under all prices that are known of the machines, superseded ones too."""
+    today = {
+        price.id
+        for name in catalogue.hardware
+        for price in current_prices(catalogue.prices_of(name))
+    }
+    return tuple(
+        _priced(observed, price, current=price.id in today)
+        for observed in observations
+        for price in catalogue.prices_of(observed.machine.hardware)
+    )
+
+
+def _plans(
+    catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
+) -> Iterable[Price | None]:
+    """Today's plans of the machine and, for a published figure, the one that its source paid."""
+    plans = current[observed.machine.hardware]
+    own = catalogue.prices.get(observed.own_price) if observed.own_price else None
+    if own is not None and own not in plans:
+        plans = (own, *plans)
+    return plans or (None,)
+
+
+def _priced(observed: Observation, price: Price | None, *, current: bool) -> Row:
+    vcpus, accelerated = observed.machine.vcpus, observed.machine.device == "cuda"
+    if observed.mode == "training" and observed.epoch and observed.epochs:
+        time = TrainingTime(observed.epoch, observed.epochs, observed.step)
+        costs = training_costs(price, time, vcpus=vcpus, accelerated=accelerated)
+        return Row(observed, price, current, training=costs)
+    assert observed.step is not None, "inference is observed by its step"
+    cost = million_inferences(
+        price, observed.step, observed.batch_size, vcpus=vcpus, accelerated=accelerated
+    )
+    return Row(observed, price, current, inference=cost)
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    goal: Goal = "epoch" if row.observed.mode == "training" else "million"
+    estimate = row.estimate(goal)
+    cost = estimate.mean if estimate else Decimal("Infinity")
+    return row.observed.subject.id, row.observed.mode == "inference", cost, row.plan
+
+
+def grouped(
+    items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
+) -> Mapping[KeyT, tuple[ItemT, ...]]:
+    """The items of each key, in their order."""
+    groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return {found: tuple(group) for found, group in groups.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A row as the answer to a goal."""
+
+    row: Row
+    time: Time
+    cost: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The cheapest and the fastest way to a goal, among current prices in one currency.
+
+    ``rivals`` are those whose cost's interval reaches into the best's: they may be as cheap.
+    Where the cheapest has an assumed price, ``listed`` is the cheapest at somebody's price list.
+    ``machines`` counts the machines compared, ``unpriced`` the rows without a price.
+    """
+
+    goal: Goal
+    cheapest: Choice | None
+    listed: Choice | None
+    fastest: Choice
+    rivals: tuple[Row, ...]
+    machines: int
+    unpriced: int
+
+
+def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
+    """The answer for the rows of one workload; None where nothing was timed."""
+    choices = [choice for row in rows if row.answers for choice in _choices(row, goal)]
+    if not choices:
+        return None
+    candidates = _candidates(rows, goal)
+    best = cheapest(candidates)
+    return Answer(
+        goal=goal,
+        cheapest=_choice(best, goal) if best else None,
+        listed=_listed(candidates, goal) if best and best.key.assumed else None,
+        fastest=min(choices, key=_fastest_first),
+        rivals=tuple(one.key for one in rivals(best, candidates)) if best else (),
+        machines=len({choice.row.observed.machine for choice in choices}),
+        unpriced=sum(choice.cost is None for choice in choices),
+    )
+
+
+def _listed(candidates: Iterable[Candidate[Row]], goal: Goal) -> Choice | None:
+    best = cheapest(one for one in candidates if not one.key.assumed)
+    return _choice(best, goal) if best else None
+
+
+def on_frontier(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
+    """The rows that no other beats in both time and cost, fastest first."""
+    return tuple(one.key for one in frontier(_candidates(rows, goal)))
+
+
+def _choices(row: Row, goal: Goal) -> Iterable[Choice]:
+    time = row.time(goal)
+    return [] if time is None else [Choice(row, time, row.estimate(goal))]
+
+
+def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
+    """Rows that may answer and have a cost, in the currency that most of them have."""
+    found = [
+        Candidate(row, time.mean, estimate)
+        for row in rows
+        if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
+    ]
+    counts = Counter(one.cost.currency for one in found)
+    usual = max(sorted(counts), key=counts.__getitem__, default=None)
+    return [one for one in found if one.cost.currency == usual]
+
+
+def _choice(candidate: Candidate[Row], goal: Goal) -> Choice:
+    time = candidate.key.time(goal)
+    assert time is not None, "a candidate has a time"
+    return Choice(candidate.key, time, candidate.cost)
+
+
+def _fastest_first(choice: Choice) -> tuple[Decimal, Decimal]:
+    return choice.time.mean, choice.cost.mean if choice.cost else Decimal("Infinity")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A row as a job that can be billed anew, with its cost and all that is uncertain about it."""
+
+    row: Row
+    job: PricedJob
+    interval: CostInterval
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What can be compared, cheapest first, and each row that cannot, with the reason."""
+
+    candidates: tuple[Candidate[Offer], ...]
+    unpriced: tuple[tuple[Row, str], ...]
+
+
+def offers(rows: Iterable[Row], goal: Goal) -> Offers:
+    """The offers of rows that may answer, in the currency that most of them have.
+
+    A candidate's time is on the wall: with start-ups and what is expected of interruptions.
+    """
+    candidates: list[Candidate[Offer]] = []
+    unpriced: list[tuple[Row, str]] = []
+    for row in rows:
+        if row.answers and row.time(goal) is not None:
+            try:
+                candidates.append(_candidate(row, goal))
+            except InputError as error:
+                unpriced.append((row, str(error)))
+    counts = Counter(one.cost.currency for one in candidates)
+    usual = max(sorted(counts), key=counts.__getitem__, default=None)
+    for one in candidates:
+        if one.cost.currency != usual:
+            reason = f"its price is in {one.cost.currency}, and others are in {usual}"
+            unpriced.append((one.key.row, reason))
+    same = [one for one in candidates if one.cost.currency == usual]
+    ordered = sorted(same, key=lambda one: (one.cost.mean, one.seconds))
+    return Offers(tuple(ordered), tuple(unpriced))
+
+
+def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:
+    """The row as an offer; raises InputError, with the reason, where it has no cost."""
+    cost, time = row.cost(goal), row.time(goal)
+    if row.price is None or time is None or isinstance(cost, Unpriced):
+        raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")
+    machine = row.observed.machine
+    job = PricedJob(row.price, time, machine.vcpus, machine.device == "cuda", goal != "full")
+    interval = cost_interval(job)
+    return Candidate(Offer(row, job, interval), job.bill().elapsed_seconds, interval.cost)
+
+
+def accuracies(catalogue: Catalogue, subject: str) -> Mapping[int, Accuracy]:
+    """The accuracy that published rows of a workload give for batch sizes, the best of each."""
+    known: dict[int, Accuracy] = {}
+    for source in catalogue.published.values():
+        if subject not in {source.model, source.id}:
+            continue
+        for timing in source.timings:
+            if timing.batch_size is None or timing.accuracy_percent is None:
+                continue
+            one = Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0))
+            other = known.setdefault(timing.batch_size, one)
+            if one.percent > other.percent:
+                known[timing.batch_size] = one
+    return known

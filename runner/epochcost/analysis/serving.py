@@ -1,0 +1,150 @@
+"""Inference under LoadGen: what each scenario measured, priced at the rate that it reached.
+
+Kept apart from rows of full batches: a figure that waits for arrivals or a bound answers another
+question than the cheapest million.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.analysis.inputs import Inputs, Stored
+from epochcost.analysis.observations import Evidence, doubts_of, representatives
+from epochcost.analysis.rows import Mark
+from epochcost.analysis.subjects import Machine, measured_machine
+from epochcost.cost import Cost, Time, Unpriced, million_inferences
+from epochcost.results.served import LoadGenRun
+from epochcost.specs.catalogue import current_prices
+from epochcost.specs.price import Price
+from epochcost.units import plain, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRow:
+    """One scenario on one machine under one price plan; ``run`` None: no rate kept the bound.
+
+    ``million`` is the cost of a million samples at the rate of the run. ``runs`` are all of the
+    trial, ``bound_seconds`` the latency that a server has to keep.
+    """
+
+    model: str
+    task: str
+    date: dt.date
+    machine: Machine
+    software: str
+    load: str
+    batching: str
+    batch_size: int
+    run: LoadGenRun | None
+    price: Price | None
+    million: Cost
+    evidence: Evidence
+    doubts: tuple[str, ...] = ()
+    runs: tuple[LoadGenRun, ...] = ()
+    bound_seconds: float | None = None
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the price is an assumption and nobody's price list."""
+        return self.price is not None and self.price.assumed
+
+    @property
+    def current(self) -> bool:
+        """Superseded plans are not shown here."""
+        return True
+
+    @property
+    def mark(self) -> Mark:
+        """How sure the figure is."""
+        return "measured, price assumed" if self.assumed else "measured"
+
+
+def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
+    """A row for each scenario, machine and current price plan, in the order of the files.
+
+    Of plain trials only: the whole machine is what has a price.
+    """
+    served = [
+        one
+        for one in inputs.stored
+        if one.result.measurement.served is not None and not one.result.trial.variant
+    ]
+    hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
+    return tuple(
+        row
+        for one in representatives(served)
+        for row in _rows(
+            inputs, one, only_host=[h for h, _ in hosts].count(one.result.hardware) == 1
+        )
+    )
+
+
+def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[ServingRow]:
+    result, trial = stored.result, stored.result.trial
+    served = result.measurement.served
+    assert served is not None, "only results of LoadGen have rows here"
+    hardware = inputs.catalogue.hardware[result.hardware]
+    machine = measured_machine(
+        hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.session.device
+    )
+    plans = current_prices(inputs.catalogue.prices_of(result.hardware))
+    for price in plans or (None,):
+        yield ServingRow(
+            model=trial.model,
+            task=inputs.catalogue.models[trial.model].task,
+            date=result.measurement.started_at.date(),
+            machine=machine,
+            software=trial.runtime.replace("==", " "),
+            load=_load(stored),
+            batching=_batching(stored),
+            batch_size=trial.batch_size,
+            run=served.run,
+            price=price,
+            million=_million(price, served.run, machine),
+            evidence=Evidence("result file", stored.uri),
+            doubts=doubts_of(result),
+            runs=served.runs,
+            bound_seconds=_bound_seconds(stored),
+        )
+
+
+def _million(price: Price | None, run: LoadGenRun | None, machine: Machine) -> Cost:
+    if run is None:
+        return Unpriced("no rate keeps the bound")
+    sample = Time.exactly(Decimal(1) / Decimal(repr(run.samples_per_second)))
+    return million_inferences(
+        price, sample, 1, vcpus=machine.vcpus, accelerated=machine.device == "cuda"
+    )
+
+
+def _load(stored: Stored) -> str:
+    """The scenario, with its bound."""
+    load = stored.result.trial.load
+    assert load is not None, "a result of LoadGen has a load"
+    words = load.title
+    if load.scenario == "multi-stream":
+        words += f", {load.samples_per_query} samples a query"
+    if load.server_latency_ms is not None and load.latency_percentile is not None:
+        within = seconds(float(load.server_latency_ms) / 1e3)
+        words += f", {plain(load.latency_percentile * 100)} % within {within}"
+    return words
+
+
+def _bound_seconds(stored: Stored) -> float | None:
+    """The latency that a server has to keep; None in other scenarios."""
+    load = stored.result.trial.load
+    bound = load.server_latency_ms if load is not None else None
+    return None if bound is None else float(bound) / 1e3
+
+
+def _batching(stored: Stored) -> str:
+    """The policy of batching."""
+    trial = stored.result.trial
+    if trial.batch_size == 1:
+        return "one by one"
+    delay = trial.load.maximum_delay_ms if trial.load is not None else None
+    waiting = f", after at most {seconds(float(delay) / 1e3)}" if delay else ""
+    return f"up to {trial.batch_size} together{waiting}"

@@ -1,0 +1,292 @@
+"""Variants of a trial beside its plain one: how much faster they are, and what the work costs.
+
+One table for whatever differs (precision, runtime, session, copy, CUDA graph), and one for how the
+work scales with vCPUs, which asks whether the larger instance is the cheaper one for a job: what
+the same work costs on a smaller instance of a machine's family, and by which price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby
+
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.subjects import Machine
+from epochcost.cost import Cost, Estimate, Time, Unpriced, million_inferences, prorated_cost
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
+from epochcost.specs.study import Mode
+from epochcost.statistics import Bounded, ratio
+
+PROPORTIONAL = "price taken in proportion to vCPUs"
+
+
+@dataclass(frozen=True, slots=True)
+class JobCost:
+    """An epoch of training or a million inferences under ``price``; ``basis``: how that was taken.
+
+    ``basis`` is empty where the plan is of the very machine.
+    """
+
+    cost: Cost
+    price: Price | None
+    basis: str = ""
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the price is an assumption and nobody's price list."""
+        return self.price is not None and self.price.assumed
+
+
+def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
+    """The current plan of the whole machine under which the work costs least; None without one."""
+    costs = [
+        (cost.mean, price)
+        for price in current_prices(catalogue.prices_of(observed.machine.hardware))
+        if isinstance(cost := _cost(price, observed, observed.machine.vcpus), Estimate)
+    ]
+    return min(costs, key=lambda one: one[0])[1] if costs else None
+
+
+def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -> JobCost:
+    """The cost under a plan of the machine, on as many vCPUs as the trial was pinned to."""
+    machine, vcpus = observed.machine, observed.vcpus
+    if price is None:
+        return JobCost(Unpriced("no price is known"), None)
+    if vcpus is None or vcpus == machine.vcpus:
+        return JobCost(_cost(price, observed, machine.vcpus), price)
+    if price.owned is not None and price.owned.per_vcpu:
+        return JobCost(_cost(price, observed, vcpus), price, "price per vCPU")
+    for smaller, asked in _family_plans(catalogue, machine, vcpus, price):
+        return JobCost(_cost(asked, observed, vcpus), asked, f"price of {smaller.name}")
+    if machine.vcpus is None:
+        return JobCost(Unpriced("how many vCPUs the machine has is not known"), price)
+    share = Decimal(vcpus) / machine.vcpus
+    return JobCost(_cost(price, observed, machine.vcpus, share), price, PROPORTIONAL)
+
+
+def _cost(
+    price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
+) -> Cost:
+    """What a running machine, or a share of it, charges for an epoch or a million inferences."""
+    accelerated = observed.machine.device == "cuda"
+    if observed.epoch is not None:
+        time = _share(observed.epoch, share)
+        return prorated_cost(price, time, vcpus=vcpus, accelerated=accelerated)
+    assert observed.step is not None, "a measured observation has a step"
+    step, size = _share(observed.step, share), observed.batch_size
+    return million_inferences(price, step, size, vcpus=vcpus, accelerated=accelerated)
+
+
+def _share(time: Time, share: Decimal | None) -> Time:
+    """A share of a machine for a time costs as the whole machine for that share of the time."""
+    return time if share is None else time.scaled(share)
+
+
+def _family_plans(
+    catalogue: Catalogue, machine: Machine, vcpus: int, price: Price
+) -> Iterator[tuple[Hardware, Price]]:
+    """Smaller machines of the family under the same plan of the same provider and region."""
+    stem = family_stem(catalogue.hardware[machine.hardware])
+    for hardware in catalogue.hardware.values():
+        if stem is None or hardware.vcpus != vcpus or family_stem(hardware) != stem:
+            continue
+        for asked in current_prices(catalogue.prices_of(hardware.id)):
+            if _terms(asked) == _terms(price):
+                yield hardware, asked
+
+
+def _terms(price: Price) -> tuple[object, ...]:
+    return price.provider, price.plan, price.region, price.currency
+
+
+def family_stem(hardware: Hardware) -> str | None:
+    """The id without its number of vCPUs, as clouds name families; None where it does not end so.
+
+    Machines with an accelerator are of no family here: half of one is not half its price.
+    """
+    stem = hardware.id.removesuffix(f"-{hardware.vcpus}")
+    return None if hardware.accelerators or stem == hardware.id else stem
+
+
+_ONE = Bounded(1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A trial with what its job costs.
+
+    ``speedup`` is how many times as fast it is as what it is compared with; None where there is
+    nothing to compare with, or where it is that itself.
+    """
+
+    observed: Observation
+    job: JobCost
+    speedup: Bounded | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The variants of one piece of work on one machine, the plain trial first if there is one."""
+
+    machine: Machine
+    mode: Mode
+    batch_size: int
+    rows: tuple[Compared, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The work on so many vCPUs.
+
+    ``speedup`` and ``relative_cost`` are against the fewest vCPUs; the latter takes the price in
+    proportion to vCPUs where a cost is not known. ``efficiency`` is the speed-up over the factor of
+    vCPUs. ``whole``: no CPU was set aside, the plain trial.
+    """
+
+    vcpus: int
+    observed: Observation
+    job: JobCost
+    speedup: Bounded
+    efficiency: float
+    relative_cost: Bounded
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """One piece of work on one machine at several counts of vCPUs, ascending."""
+
+    machine: Machine
+    mode: Mode
+    batch_size: int
+    points: tuple[Scaled, ...]
+
+    @property
+    def cheapest(self) -> Scaled:
+        """The count at which the job costs least."""
+        return min(self.points, key=lambda point: point.relative_cost.mean)
+
+    @property
+    def largest(self) -> Scaled:
+        """The most vCPUs."""
+        return self.points[-1]
+
+    @property
+    def larger_speeds(self) -> Bounded:
+        """How many times as fast as at the cheapest count the job is on the most vCPUs."""
+        return ratio(self.largest.speedup, self.cheapest.speedup)
+
+    @property
+    def larger_costs(self) -> Bounded:
+        """How many times the cost at the cheapest count the job costs on the most vCPUs."""
+        return ratio(self.largest.relative_cost, self.cheapest.relative_cost)
+
+
+def comparisons(
+    catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
+) -> tuple[Comparison, ...]:
+    """Every piece of work that has variants other than its vCPUs, in order."""
+    others = [one for one in variants if not only_vcpus(one)]
+    return tuple(
+        Comparison(*key, tuple(_compared(catalogue, found)))
+        for key, found in _by_work(plain, others)
+    )
+
+
+def scalings(
+    catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
+) -> tuple[Scaling, ...]:
+    """Every piece of work that was measured at two counts of vCPUs or more, in order."""
+    pinned = [one for one in variants if only_vcpus(one)]
+    found = ((key, _counted(ones)) for key, ones in _by_work(plain, pinned))
+    return tuple(
+        Scaling(*key, tuple(_scaled(catalogue, counted)))
+        for key, counted in found
+        if len(counted) > 1
+    )
+
+
+def only_vcpus(observed: Observation) -> bool:
+    """Whether nothing but its vCPUs sets a trial apart from the plain one."""
+    return observed.vcpus is not None and observed.variant == f"{observed.vcpus} vCPU"
+
+
+_Key = tuple[Machine, Mode, int]
+
+
+def _key(observed: Observation) -> _Key:
+    return observed.machine, observed.mode, observed.batch_size
+
+
+def _order(observed: Observation) -> tuple[object, ...]:
+    """Training first; of one work the plain trial, then as many vCPUs as it takes."""
+    machine = observed.machine
+    work = (machine.name, machine.hardware, machine.host, machine.device)
+    said = (observed.vcpus or 0, observed.variant, observed.software)
+    return *work, observed.mode == "inference", observed.batch_size, *said
+
+
+def _by_work(
+    plain: Iterable[Observation], variants: Sequence[Observation]
+) -> Iterator[tuple[_Key, list[Observation]]]:
+    """The variants of each piece of work with its measured plain trial."""
+    wanted = {_key(one) for one in variants}
+    beside = [one for one in plain if one.kind == "measured" and _key(one) in wanted]
+    for key, found in groupby(sorted([*beside, *variants], key=_order), key=_key):
+        yield key, list(found)
+
+
+def _compared(catalogue: Catalogue, found: Sequence[Observation]) -> Iterator[Compared]:
+    first = found[0]
+    price = cheapest_plan(catalogue, first)
+    for one in found:
+        beside = first.variant == "" and one is not first
+        faster = ratio(_bounded(_step(first)), _bounded(_step(one))) if beside else None
+        yield Compared(one, job_cost(catalogue, one, price), faster)
+
+
+def _counted(found: Sequence[Observation]) -> list[tuple[int, Observation]]:
+    """By count of vCPUs; the plain trial stands for all where no trial was pinned to all."""
+    pinned = {one.vcpus: one for one in found if one.vcpus}
+    whole = {one.machine.vcpus: one for one in found if not one.vcpus and one.machine.vcpus}
+    return sorted((whole | pinned).items())
+
+
+def _scaled(catalogue: Catalogue, counted: Sequence[tuple[int, Observation]]) -> Iterator[Scaled]:
+    price = cheapest_plan(catalogue, counted[0][1])
+    jobs = [job_cost(catalogue, one, price) for _, one in counted]
+    steps = [_bounded(_step(one)) for _, one in counted]
+    costs = _comparable(jobs, steps, [vcpus for vcpus, _ in counted])
+    for (vcpus, one), job, step, cost in zip(counted, jobs, steps, costs, strict=True):
+        fewest = step is steps[0]
+        speedup = _ONE if fewest else ratio(steps[0], step)
+        relative = _ONE if fewest else ratio(cost, costs[0])
+        factor = vcpus / counted[0][0]
+        whole = one.vcpus is None
+        yield Scaled(vcpus, one, job, speedup, speedup.mean / factor, relative, whole)
+
+
+def _comparable(
+    jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
+) -> list[Bounded]:
+    """The costs, or where one is not known vCPUs times seconds, to which they are proportional."""
+    known = [_bounded(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
+    if len(known) == len(jobs):
+        return known
+    return [
+        Bounded(count * step.low, count * step.mean, count * step.high)
+        for step, count in zip(steps, vcpus, strict=True)
+    ]
+
+
+def _bounded(value: Time | Estimate) -> Bounded:
+    return Bounded(float(value.low), float(value.mean), float(value.high))
+
+
+def _step(observed: Observation) -> Time:
+    assert observed.step is not None, "a measured observation has a step"
+    return observed.step

@@ -1,1 +1,0 @@
-"""Figures: which rows are drawn, in which words, with which table."""

@@ -1,0 +1,435 @@
+"""What two revisions make different: amounts, causes, winners, results, and silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.difference.changes import ChangedCost, Difference, Recomputed
+from epochcost.analysis.difference.words import cells, shown_costs, winner_words
+from epochcost.cost.estimate import Estimate, Unpriced
+from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.report.dataset.lines import values_of
+from epochcost.report.pages.page import Report
+from epochcost.specs.loader import load_catalogue
+from report_project import inputs_of, make_result, store_results
+from revisions import STEPS, commit, compared, edit, write_repository, write_spec
+
+Compare = Callable[[], Difference]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    return write_repository(tmp_path / "project")
+
+
+@pytest.fixture
+def compare(project: Path, tmp_path: Path) -> Compare:
+    """The last commit against the working tree."""
+    return lambda: compared(project, tmp_path / "scratch")
+
+
+def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
+    """Before and after, where both are amounts."""
+    assert change.before
+    assert change.after
+    before, after = change.before.basis.cost, change.after.basis.cost
+    assert isinstance(before, Estimate)
+    assert isinstance(after, Estimate)
+    return before.mean, after.mean
+
+
+def of_goal(found: Difference, goal: str) -> ChangedCost:
+    """The one change of a goal."""
+    (change,) = (one for one in found.costs if one.job.goal == goal)
+    return change
+
+
+def test_nothing_changed(compare: Compare) -> None:
+    """Equal revisions differ in nothing."""
+    assert compare().is_empty
+
+
+def test_files_without_a_cost(project: Path, compare: Compare) -> None:
+    """Notes, and a machine that nobody measured, change no cost."""
+    edit(project, "models/net", 'source = "a test"', 'source = "another"\n        notes = "x"')
+    edit(project, "hardware/other", "vcpus = 4", "vcpus = 8")
+    assert compare().is_empty
+
+
+def test_an_edited_price(project: Path, compare: Compare) -> None:
+    """Each cost follows the rate exactly, and the price is the only cause."""
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    found = compare()
+    assert {one.job.goal for one in found.costs} == {"epoch", "full", "hour"}
+    change = of_goal(found, "full")
+    # 10 epochs of 200 steps of 10 ms are 20 s of an hour at $0.90, then at $0.45.
+    assert [round(amount, 12) for amount in amounts(change)] == [
+        Decimal("0.005"),
+        Decimal("0.0025"),
+    ]
+    assert [(one.cause, one.words) for one in change.reasons] == [("price", "amount 0.9 → 0.45")]
+    assert change.relative == pytest.approx(-0.5)
+    assert not found.results
+
+
+def test_a_newer_price(project: Path, compare: Compare) -> None:
+    """A newer price of the same plan takes the place of the older one."""
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    newer = text.replace("2025", "2026").replace("0.90", "1.80")
+    write_spec(project, "prices/local-2026", newer)
+    change = of_goal(compare(), "full")
+    before, after = amounts(change)
+    assert after == 2 * before
+    words = "0.90 → 1.80 an hour, 2025-11-01 → 2026-11-01"
+    assert [one.words for one in change.reasons] == [words]
+
+
+def test_a_plan_that_is_new(project: Path, compare: Compare) -> None:
+    """Another plan of the machine has no cost before."""
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    write_spec(
+        project, "prices/spot", text.replace("local-2025", "spot").replace("on-demand", "spot")
+    )
+    found = compare()
+    assert {one.before for one in found.costs} == {None}
+    assert {one.reasons[0].words for one in found.costs} == {"spot added"}
+
+
+def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:
+    """Without a price a cost is a state and no amount."""
+    (project / "specs/prices/local-2025.toml").unlink()
+    write_spec(project, "prices/x", _price_of_other())
+    found = compare()
+    change = of_goal(found, "full")
+    assert change.after
+    assert isinstance(change.after.basis.cost, Unpriced)
+    assert change.amount is None
+    (winner,) = found.winners
+    assert winner.before is not None
+    assert winner.after is None
+
+
+def _price_of_other() -> str:
+    return """
+        id = "x"
+        hardware = "other"
+        plan = "on-demand"
+        provider = "Cloud"
+        amount = 0.01
+        source = "a test"
+        as_of = 2025-11-01
+    """
+
+
+def test_a_longer_training(project: Path, compare: Compare) -> None:
+    """More epochs change the full training alone, and the spec is named."""
+    edit(project, "models/net", "epochs = 10", "epochs = 12")
+    found = compare()
+    (change,) = found.costs
+    before, after = amounts(change)
+    assert float(after / before) == pytest.approx(1.2)
+    assert [(one.cause, one.words) for one in change.reasons] == [("spec", "epochs 10 → 12")]
+
+
+def test_a_slower_measurement(project: Path, compare: Compare) -> None:
+    """A step that is surely slower changes the cost by time, with the interval of the factor."""
+    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)
+    store_results(project, [slower])
+    found = compare()
+    change = of_goal(found, "full")
+    assert [one.cause for one in change.reasons] == ["time"]
+    assert change.time is not None
+    assert change.time.factor.low > 1.2
+    assert [one.title for one in found.results.measured_again] == ["net training cpu batch 32"]
+
+
+def test_a_slower_process(project: Path, compare: Compare) -> None:
+    """A step that one process took longer for is counted and called no change."""
+    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21)
+    store_results(project, [slower])
+    found = compare()
+    assert (found.costs, found.unsure) == ((), 1)
+
+
+def test_a_measurement_within_its_interval(project: Path, compare: Compare) -> None:
+    """A step that is another by chance changes no cost that is shown; it is counted."""
+    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21, rounds=3)])
+    found = compare()
+    assert (found.costs, found.unsure) == ((), 1)
+
+
+def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
+    """Figures of two hosts are never compared: the other's result is an added one."""
+    store_results(project, [make_result(samples=[one * 2 for one in STEPS], fingerprint="1" * 16)])
+    found = compare()
+    assert (found.costs, found.unsure) == ((), 0)
+    assert [one.hardware for one in found.results.added] == ["local"]
+
+
+def test_causes_add_up(project: Path, compare: Compare) -> None:
+    """With a new time, more epochs and a new price, the parts sum to the change exactly."""
+    store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)])
+    edit(project, "models/net", "epochs = 10", "epochs = 12")
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    change = of_goal(compare(), "full")
+    assert [one.cause for one in change.reasons] == ["time", "spec", "price"]
+    parts = [one.part.amount for one in change.reasons if one.part]
+    assert len(parts) == 3
+    assert sum(parts) == change.amount
+    assert [amount > 0 for amount in parts] == [True, True, False]
+
+
+def test_chance_beside_a_cause(project: Path, compare: Compare) -> None:
+    """Beside a new price, a time that differs by chance is said to, so that parts add up."""
+    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21, rounds=3)])
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    change = of_goal(compare(), "full")
+    assert [one.cause for one in change.reasons] == ["time", "price"]
+    assert "cannot be told from chance" in change.reasons[0].words
+    assert sum(one.part.amount for one in change.reasons if one.part) == change.amount
+
+
+def test_an_edited_published_table(project: Path, compare: Compare) -> None:
+    """A published time that is edited changes its cost by the spec alone."""
+    write_spec(project, "published/paper", _TABLE)
+    commit(project)
+    edit(project, "published/paper", "seconds_per_epoch = 20", "seconds_per_epoch = 30")
+    found = compare()
+    assert {one.job.source for one in found.costs} == {"A. Author, 2016: framework not stated"}
+    change = of_goal(found, "full")
+    words = [(one.cause, one.words) for one in change.reasons]
+    assert words == [("spec", "the published table was edited")]
+    assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
+
+
+_TABLE = """
+    id = "paper"
+    title = "A paper"
+    authors = "A. Author"
+    year = 2016
+    workload = "the net"
+    model = "net"
+    source = "a journal"
+    as_of = 2016-11-01
+    [[timings]]
+    id = "one"
+    hardware = "local"
+    batch_size = 128
+    seconds_per_epoch = 20
+    epochs = 10
+"""
+
+
+NODE = """
+    id = "{name}"
+    name = "A node"
+    provider = "Cloud"
+    vcpus = 8
+    source = "a test"
+    [[accelerators]]
+    name = "GPU"
+    count = 10
+    memory_gib = 80
+    peak_fp16_tflops = 100
+"""
+HOURLY = """
+    id = "{name}"
+    hardware = "{name}"
+    plan = "on-demand"
+    provider = "Cloud"
+    amount = {amount}
+    billing = "prorated"
+    source = "a test"
+    as_of = 2026-07-01
+"""
+LARGE = """
+    id = "large"
+    name = "Large"
+    task = "language"
+    example = "a token"
+    source = "a test"
+    declared = { parameters = 1_000_000_000, training_tokens = 1_000_000_000 }
+"""
+
+
+@pytest.fixture
+def estimating(project: Path) -> Path:
+    """The project with a model that nobody can run, and two machines that such are priced on."""
+    write_spec(project, "models/large", LARGE)
+    for name, amount in (("node", "3.60"), ("mode", "7.20")):
+        write_spec(project, f"hardware/{name}", NODE.format(name=name))
+        write_spec(project, f"prices/{name}", HOURLY.format(name=name, amount=amount))
+    commit(project)
+    return project
+
+
+def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> None:
+    """What nobody timed is compared as its page shows it, and who is cheapest now is said."""
+    edit(estimating, "prices/mode", "7.20", "1.80")
+    found = compare()
+    (change,) = shown_costs(found)
+    assert cells(change) == (
+        "large, full training, estimated from FLOPs",
+        "mode, cuda",
+        "mode",
+        "$24.00 to $60.00",
+        "$6.00 to $15.00",
+        "-$25.71 (-75.0%)",
+        "price: amount 7.2 → 1.8",
+    )
+    (winner,) = found.winners
+    assert winner_words(winner) == (
+        "large, full training: was node, node, $12.00 to $30.00, estimated from FLOPs; is mode, "
+        "mode, $6.00 to $15.00, estimated from FLOPs; their intervals overlap, so that either may "
+        "be cheaper"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("models/large", "training_tokens = 1_", "training_tokens = 2_", "training_tokens"),
+        ("hardware/mode", "tflops = 100", "tflops = 50", "peak_fp16_tflops 100 → 50"),
+    ],
+)
+def test_an_estimate_follows_its_specs(
+    estimating: Path, compare: Compare, name: str, old: str, new: str, words: str
+) -> None:
+    """More work, or a slower machine: the key that was edited is the reason."""
+    edit(estimating, name, old, new)
+    changes = shown_costs(compare())
+    assert {one.job.subject for one in changes} == {"large"}
+    assert [one.reasons[0].cause for one in changes] == ["spec"] * len(changes)
+    assert all(words in one.reasons[0].words for one in changes)
+
+
+def test_an_hour_of_what_nobody_timed(project: Path, compare: Compare) -> None:
+    """A price that is behind no timed work stands on its page, and among the changes."""
+    write_spec(project, "prices/x", _price_of_other())
+    commit(project)
+    edit(project, "prices/x", "0.01", "0.02")
+    (change,) = shown_costs(compare())
+    assert cells(change)[:3] == ("an hour", "other, cpu", "x")
+    assert cells(change)[3:6] == ("$0.010", "$0.020", "+$0.010 (+100.0%)")
+
+
+def test_terms_that_leave_the_hour_as_it_was(project: Path, compare: Compare) -> None:
+    """Another billing of a machine that nobody timed is told, though its hour costs the same."""
+    write_spec(project, "prices/x", _price_of_other())
+    commit(project)
+    edit(project, "prices/x", "amount = 0.01", 'amount = 0.01\n        billing = "whole-hour"')
+    (change,) = shown_costs(compare())
+    assert "whole-hour" in change.reasons[0].words
+
+
+def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare) -> None:
+    """Rows of several machines are no job here; their recomputed figures are compared."""
+    claims = """
+    count = 4
+    price = "local-2025"
+    claims = [ { label = "all", printed = "0.2", unit = "USD", formula = { name = "bill" } } ]
+    """
+    write_spec(project, "published/paper", f"{_TABLE}{claims}")
+    commit(project)
+    edit(project, "prices/local-2025", "0.90", "1.80")
+    found = compare().recomputed
+    assert found == (Recomputed("paper, one: all", "0.2 USD (= equal)", "0.4 USD (≠ differs)"),)
+
+
+def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:
+    """Whatever figure the published table has otherwise after new prices is among the changes."""
+    write_spec(estimating, "published/paper", _TABLE)
+    store_results(estimating, [make_result(mode="inference", batch_size=1, samples=STEPS)])
+    commit(estimating)
+    before = _amounts(estimating)
+    for name, old in (("local-2025", "0.90"), ("node", "3.60"), ("mode", "7.20")):
+        edit(estimating, f"prices/{name}", old, "5.55")
+    otherwise = _amounts(estimating) - before
+    after = [one.after.basis.cost for one in compare().costs if one.after]
+    assert len(otherwise) == 5
+    assert otherwise <= {cost.mean for cost in after if isinstance(cost, Estimate)}
+
+
+@pytest.mark.parametrize("per_vcpu", [True, False])
+def test_a_variant_costs_what_its_page_says(
+    project: Path, compare: Compare, *, per_vcpu: bool
+) -> None:
+    """Half of a machine's vCPUs at their price, or at their share of the whole one's."""
+    pinned = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16, vcpus=2)
+    store_results(project, [pinned])
+    owned = "[owned]\nper_vcpu = true\npurchase = 100\nyears = 4\nutilisation = 0.25\n"
+    owned += "power_watts = 10\nelectricity_per_kwh = 0.2\n"
+    text = _price_of_other()
+    if per_vcpu:
+        text = text.replace("amount = 0.01\n", "").replace("on-demand", "owned") + owned
+    write_spec(project, "prices/x", text)
+    commit(project)
+    before = _amounts(project)
+    edit(project, "prices/x", *(("= 100", "= 200") if per_vcpu else ("0.01", "0.02")))
+    (otherwise,) = _amounts(project) - before
+    (change,) = (one for one in compare().costs if one.job.variant)
+    assert amounts(change)[1] == otherwise
+    assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
+
+
+def _amounts(project: Path) -> set[object]:
+    columns = ("epoch_cost", "full_cost", "million_cost")
+    lines = [values_of(line) for line in Report(inputs_of(project)).lines]
+    return {line[name] for line in lines for name in columns if line.get(name) is not None}
+
+
+def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:
+    """A trial under a newer producer is the same job, measured by another method."""
+    newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3, producer="0.2.0")
+    store_results(project, [newer])
+    change = of_goal(compare(), "full")
+    assert [one.cause for one in change.reasons] == ["method"]
+    assert 'producer "0.1.0" → "0.2.0"' in change.reasons[0].words
+
+
+def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
+    """The machine that becomes the cheapest is named with the one that was."""
+    other = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16)
+    store_results(project, [other])
+    write_spec(project, "prices/x", _price_of_other().replace("0.01", "5.00"))
+    commit(project)
+    edit(project, "prices/x", "5.00", "0.01")
+    (winner,) = compare().winners
+    assert winner.before
+    assert winner.after
+    assert winner.before.job.hardware == "local"
+    assert winner.after.job.hardware == "other"
+    assert winner.sure
+
+
+def test_results_that_went_stale(project: Path, compare: Compare) -> None:
+    """Results of a model whose work is another now are named, where they were not before."""
+    catalogue = load_catalogue(project)
+    fresh = make_result(samples=STEPS, batch_size=64)
+    trial = fresh.trial.model_copy(
+        update={
+            "graph_sha256": graph_digests(catalogue, ["net"])["net"],
+            "spec_sha256": work_sha256(catalogue.models["net"], "training"),
+        }
+    )
+    store_results(project, [fresh.model_copy(update={"trial": trial, "trial_id": trial.id})])
+    commit(project)
+    edit(project, "models/net", "learning_rate = 0.1", "learning_rate = 0.2")
+    found = compare()
+    assert [one.title for one in found.results.stale] == ["net training cpu batch 64"]
+    assert not found.costs
+
+
+def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:
+    """A file that is no result is named, and the others are compared."""
+    (project / "docs/data/results/local/net-training-x.json").write_text("{")
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    found = compare()
+    assert len(shown_costs(found)) == 1
+    (problem,) = found.problems
+    assert problem.startswith("working tree: docs/data/results/local/net-training-x.json:1:")

@@ -1,0 +1,85 @@
+"""What changed since the last publication, on the page."""
+
+from __future__ import annotations
+
+import html
+import json
+import subprocess
+from pathlib import Path
+
+from mkdocs.config import load_config
+
+from epochcost.analysis.difference.publication import Publication, publication
+from epochcost.report.plugin import EpochcostPlugin
+from epochcost.report.site import build
+from report_project import REPOSITORY, inputs_of, write_project
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git as nobody in particular."""
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(
+        ["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
+    """Published at a commit, then a price rose: the page has the amounts, the file the commit."""
+    project = write_project(tmp_path)
+    git(project, "init", "-q")
+    git(project, "add", "specs", "docs/data")
+    git(project, "commit", "-qm", "published")
+    commit = git(project, "rev-parse", "HEAD")
+    price = project / "specs/prices/box-2026.toml"
+    price.write_text(price.read_text(encoding="utf-8").replace("0.80", "1.60"), encoding="utf-8")
+    found = publication(project, commit)
+    assert json.loads(found.file()) == {"revision": commit}
+    page = build(inputs_of(project), REPOSITORY / "site_templates", found).pages["changed.md"]
+    text = html.unescape(page)
+    assert "amount 0.8 → 1.6" in text
+    assert "+100.0%" in text
+    assert commit in text
+
+
+def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None:
+    """A build that nobody tells a revision finds one; a tag of the commit itself is none."""
+    project = write_project(tmp_path)
+    assert _compared_with(project) == ""
+    git(project, "init", "-q")
+    git(project, "add", "specs")
+    git(project, "commit", "-qm", "first")
+    assert _compared_with(project) == ""
+    first = git(project, "rev-parse", "HEAD")
+    git(project, "commit", "-q", "--allow-empty", "-m", "second")
+    assert _compared_with(project) == first
+    git(project, "tag", "v1")
+    assert _compared_with(project) == first
+    git(project, "commit", "-q", "--allow-empty", "-m", "third")
+    git(project, "commit", "-q", "--allow-empty", "-m", "fourth")
+    assert _compared_with(project) == "v1"
+    found = publication(project, _compared_with(project))
+    assert found.changes is not None
+    assert found.changes.before.startswith("v1 (")
+
+
+def _compared_with(project: Path) -> str:
+    config = load_config(str(project / "mkdocs.yml"))
+    plugin = config.plugins["epochcost"]
+    assert isinstance(plugin, EpochcostPlugin)
+    return plugin._sources(config).published
+
+
+def test_without_an_earlier_commit_the_page_says_what_to_do(tmp_path: Path) -> None:
+    """Neither the site nor the build fails for it, and the reason is on the page."""
+    project = write_project(tmp_path)
+    nowhere = publication(project, "")
+    assert nowhere.changes is None
+    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["changed.md"]
+    assert "EPOCHCOST_PUBLISHED" in html.unescape(page)
+    git(project, "init", "-q")
+    git(project, "add", "specs")
+    git(project, "commit", "-qm", "first")
+    gone = publication(project, "0" * 40)
+    assert isinstance(gone, Publication)
+    assert "demanded a commit" in gone.reason

@@ -1,0 +1,133 @@
+"""Budgets: kept, exceeded and unknown, each with its figures and its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from epochcost.analysis.budgets import Verdict, verdicts
+from epochcost.analysis.inputs import read_inputs
+from epochcost.cli.app import app
+from epochcost.specs.loader import load_catalogue
+from report_project import make_result
+from revisions import STEPS, write_repository, write_spec
+
+_STUDY = """
+id = "held"
+name = "Held to a budget"
+models = ["net"]
+hardware = ["local"]
+
+[budget]
+limits = [
+  {limit},
+]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A training of 10 epochs of 2 s on a machine at $0.90 an hour: half a cent."""
+    write_repository(tmp_path, [make_result(samples=STEPS)])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def declare(project: Path, limit: str) -> None:
+    """A study with one limit."""
+    write_spec(project, "studies/held", _STUDY.replace("{limit}", "{ " + limit + " }"))
+
+
+def verdict(project: Path, limit: str) -> Verdict:
+    """What becomes of it."""
+    declare(project, limit)
+    inputs = read_inputs(load_catalogue(project), [project / "docs/data/results"], project / "docs")
+    (found,) = verdicts(inputs)
+    return found
+
+
+TRAINING = 'model = "net", goal = "full-training", at_most = '
+
+
+@pytest.mark.parametrize(
+    ("limit", "state", "words"),
+    [
+        (TRAINING + "0.01", "kept", "for at most $0.010; got $0.0050"),
+        (TRAINING + "0.001", "exceeded", "for at most $0.0010; got $0.0050"),
+        (TRAINING + "0.005001", "kept", "which reaches beyond the limit"),
+        ('model = "net", goal = "epoch", at_most = 0.001', "kept", "an epoch of net"),
+        ('model = "net", goal = "million-inferences", at_most = 1', "unknown", "nobody measured"),
+        (TRAINING + '1, hardware = "other"', "unknown", "nobody measured it on other"),
+        (TRAINING + '1, currency = "EUR"', "unknown", "no price in EUR is known for local"),
+        (TRAINING + '1, price = "local-2025"', "kept", "local-2025"),
+        (TRAINING + "1, accuracy_percent = 91", "unknown", "no source says that a training"),
+    ],
+)
+def test_a_limit(project: Path, limit: str, state: str, words: str) -> None:
+    """The mean decides, conditions are kept, and what is unknown keeps no budget."""
+    found = verdict(project, limit)
+    assert found.state == state
+    assert words in found.place.message
+    assert (found.place.path.name, found.place.line) == ("held.toml", 9)
+
+
+def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
+    """The accuracy of the model's source counts for its whole training."""
+    path = project / "specs/models/net.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("[[inputs]]", "accuracy_percent = 92.5\n[[inputs]]"), "utf-8")
+    assert verdict(project, TRAINING + "1, accuracy_percent = 91").state == "kept"
+    assert verdict(project, TRAINING + "1, accuracy_percent = 93").state == "unknown"
+
+
+def test_a_superseded_price(project: Path) -> None:
+    """A budget at a price that no longer holds is unknown, and says why."""
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    write_spec(project, "prices/local-2026", text.replace("2025", "2026"))
+    found = verdict(project, TRAINING + '1, price = "local-2025"')
+    assert found.state == "unknown"
+    assert "local-2025 is superseded by a newer price" in found.place.message
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [(TRAINING + "1", 0), (TRAINING + "0.001", 1), (TRAINING + '1, hardware = "other"', 1)],
+)
+def test_the_exit_code(project: Path, limit: str, code: int) -> None:
+    """Only budgets that are known to be kept pass."""
+    declare(project, limit)
+    done = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
+    assert done.exit_code == code
+    (found,) = json.loads(done.stdout)["budgets"]
+    assert found["line"] == 9
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ('model = "nte", goal = "epoch", at_most = 1', 'models of this study, got "nte"'),
+        ('model = "net", goal = "full", at_most = 1', "should be one of"),
+        ('model = "net", goal = "epoch", at_most = 0', "should be greater than 0"),
+        ('model = "net", goal = "epoch"', "budget.limits[0].at_most: required key is missing"),
+        (TRAINING + '1, hardware = "lcoal"', 'did you mean "local"?'),
+        (TRAINING + '1, price = "local-2052"', 'did you mean "local-2025"?'),
+        (TRAINING + "1, currency = 1", "should be"),
+        (TRAINING + "1, accuracy_percent = 101", "should be at most 100"),
+    ],
+)
+def test_a_faulty_budget(project: Path, limit: str, words: str) -> None:
+    """What is declared wrongly is a fault of the spec."""
+    declare(project, limit)
+    done = CliRunner().invoke(app, ["check"])
+    assert done.exit_code == 1
+    assert words in done.stdout
+
+
+def test_budgets_stand_alone(project: Path) -> None:
+    """Paths and budgets do not go together."""
+    declare(project, TRAINING + "1")
+    done = CliRunner().invoke(app, ["check", "--budgets", "specs"])
+    assert "--budgets: demanded it by itself" in str(done.exception)

@@ -1,0 +1,39 @@
+"""Energy and emissions of a job: from a meter, declared, or unknown with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from epochcost.analysis.emissions import drawn
+from epochcost.report.pages.page import Report
+from epochcost.specs.grid import Grid
+
+GRIDS = {
+    name: Grid(id=name, name=name, kg_co2e_per_kwh=Decimal(rate), year=2023, source="a test")
+    for name, rate in (("clean", "0.04"), ("dirty", "0.8"))
+}
+
+
+def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
+    """20 W of two owned vCPUs over the training; the GPU's power nobody stated is unknown."""
+    rows = [row for row in report.rows if row.observed.subject.id == "net"]
+    known, unknown = drawn(replace(report.catalogue, grids=GRIDS), rows, "full")
+    assert known.least is not None
+    assert known.most is not None
+    time = known.row.time("full")
+    assert time is not None
+    assert abs(known.least.machines_kwh - 20 * time.mean / 3_600_000) < Decimal("1e-9")
+    assert float(known.most.kg_co2e / known.least.kg_co2e) == pytest.approx(20)
+    assert unknown.least is None
+    assert "the power of Some GPU is not known" in unknown.unknown
+
+
+def test_without_grids_nothing_is_zero(report: Report) -> None:
+    """The state is said, not counted."""
+    rows = [row for row in report.rows if row.observed.subject.id == "net"]
+    for one in drawn(replace(report.catalogue, grids={}), rows, "full"):
+        assert one.least is None
+        assert one.unknown

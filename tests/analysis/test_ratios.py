@@ -1,0 +1,62 @@
+"""Which measured ratio to PyTorch stands beside a training step."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.ratios import StepRatio, StepRatios, read_ratios
+
+_FILE = """{
+ "models": {
+  "net": {
+   "4": {"1": {"eager": 0.8, "compile": 0.9}, "2": {"eager": 1.2}},
+   "64": {"1": {"eager": 0.5}, "2": {}}
+  },
+  "text": {"1": {"2": {"eager": 1.5}}},
+  "none": {"1": {"2": {}}}
+ },
+ "dimensions": {"text": {"sequence": 256}}
+}"""
+
+
+@pytest.fixture
+def ratios(tmp_path: Path) -> StepRatios:
+    """Read from a file, as a build of the site does."""
+    path = tmp_path / "step-ratio.json"
+    path.write_text(_FILE, encoding="utf-8")
+    return read_ratios(path)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "threads", "told"),
+    [
+        (4, 1, StepRatio(Decimal("0.9"))),
+        (4, 2, StepRatio(Decimal("1.2"))),
+        (4, 0, StepRatio(Decimal("1.2"))),
+        (64, 8, StepRatio(Decimal("0.5"))),
+        (8, 1, StepRatio(Decimal("0.9"), "at batch size 4")),
+        (128, 1, StepRatio(Decimal("0.5"), "at batch size 64")),
+        (15, 1, StepRatio(Decimal("0.9"), "at batch size 4", near=False)),
+        (17, 1, StepRatio(Decimal("0.5"), "at batch size 64", near=False)),
+    ],
+    ids=["threads", "others", "all", "more", "twice 4", "twice 64", "nearer 4", "nearer 64"],
+)
+def test_the_nearest_comparison_is_told(
+    ratios: StepRatios, batch_size: int, threads: int, told: StepRatio
+) -> None:
+    """Of PyTorch's faster mode, at the batch size nearest in proportion, which is said."""
+    assert ratios.of("net", batch_size, threads) == told
+
+
+def test_other_dimensions_are_told(ratios: StepRatios) -> None:
+    """A comparison of shorter sequences is none of the spec's own work."""
+    assert ratios.of("text", 1, 2) == StepRatio(Decimal("1.5"), "at sequence 256")
+
+
+@pytest.mark.parametrize("model", ["none", "unheard"])
+def test_what_was_not_compared_has_no_ratio(ratios: StepRatios, model: str) -> None:
+    """Neither without a file's entry nor with an empty one."""
+    assert ratios.of(model, 1, 2) is None

@@ -1,0 +1,134 @@
+"""Achieved operations per second, and the roof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.roofline import achieved, measured_roofs, roof_of
+from epochcost.cost import Time
+from epochcost.report.charts.roofline import roofline
+from epochcost.report.pages.page import Report
+from epochcost.results.ceilings import write_ceilings
+from epochcost.specs.hardware import Accelerator, Hardware
+from kept_ceilings import make_ceilings
+from report_project import inputs_of, make_result, write_project
+
+GPUS = Hardware(
+    id="two",
+    name="Two GPUs",
+    provider="nobody",
+    source="a test",
+    peak_fp32_tflops=Decimal(1),
+    accelerators=(
+        Accelerator(
+            name="g", count=2, peak_fp32_tflops=Decimal(8), memory_gb_per_second=Decimal(300)
+        ),
+    ),
+)
+
+
+def test_the_roof_is_of_the_device_and_of_all_its_chips() -> None:
+    """Two GPUs of 8 TFLOP/s and 300 GB/s; a CPU's bandwidth is in no spec."""
+    gpu, cpu = roof_of(GPUS, "cuda"), roof_of(GPUS, "cpu")
+    assert (gpu.peak_flops, gpu.bytes_per_second) == (16e12, 600e9)
+    assert (cpu.peak_flops, cpu.bytes_per_second) == (1e12, None)
+
+
+def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
+    """The net computes 1.34e6 operations for an example; a training step thrice that."""
+    hardware = report.catalogue.hardware["local"]
+    found = achieved(report.inputs, hardware, report.observations_on(hardware))
+    training = next(one for one in found if one.observed.mode == "training")
+    assert training.observed.batch_size == 128
+    forward = 2 * (784 * 512 + 512 * 512 + 512 * 10)
+    assert training.flops_per_second == pytest.approx(3 * forward * 128 / 0.03075, rel=1e-6)
+    assert training.of_peak is None
+    figure = roofline(found, identifier="x")
+    assert figure is not None
+    assert "states no FP32 peak" in figure.description
+    assert "Solid lines" not in figure.description
+    assert "peak of the spec" not in str(figure.chart.spec())
+
+
+def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> None:
+    """With a peak and a bandwidth the roof has its slope, its ridge and its flat part."""
+    on_box = report.observations_on(report.catalogue.hardware["box"])
+    (printed,) = (one for one in on_box if one.subject.id == "net")
+    assert achieved(report.inputs, GPUS, [printed]) == ()  # the source gives no steps
+    timed = replace(printed, step=Time.exactly(Decimal("0.01")))
+    found = achieved(report.inputs, GPUS, [timed])
+    assert found[0].of_peak is not None
+    assert 0 < found[0].of_peak < 1
+    figure = roofline(found, identifier="x")
+    assert figure is not None
+    assert "peak of the spec" in str(figure.chart.spec())
+
+
+@pytest.fixture(scope="module", name="with_ceilings")
+def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report with what its measured host does at most, and what another of its kind does."""
+    folder = write_project(tmp_path_factory.mktemp("ceilings"))
+    environment = make_result().environment
+    for one in (environment, environment.model_copy(update={"fingerprint": "beef" * 4})):
+        write_ceilings(folder / "docs/data/results", make_ceilings(one))
+    return Report(inputs_of(folder))
+
+
+def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
+    """Shares are of its fastest times; another host's roof is drawn, and no share is of it."""
+    inputs = with_ceilings.inputs
+    hardware = inputs.catalogue.hardware["local"]
+    found = achieved(inputs, hardware, with_ceilings.observations_on(hardware))
+    assert {roof.stored.ceilings.environment.fingerprint for roof in found[0].measured} == {
+        "f00d" * 4
+    }
+    best = found[0].flops_per_second / (1.6e11 / 0.98)
+    assert found[0].of_measured_peak == pytest.approx(best)
+    assert found[0].of_measured_bandwidth == pytest.approx(
+        found[0].least_bytes_per_second / (1.2e10 / 0.98)
+    )
+    roofs = measured_roofs(inputs, hardware, "cpu")
+    assert [roof.name for roof in roofs] == [
+        "measured, 1 thread (host beef)",
+        "measured, 2 threads (host beef)",
+        "measured, 1 thread (host f00d)",
+        "measured, 2 threads (host f00d)",
+    ]
+    assert measured_roofs(inputs, hardware, "cuda") == ()
+
+
+def test_measured_and_published_roofs_differ_by_more_than_colour(with_ceilings: Report) -> None:
+    """A solid line and a dashed one, each with its name at its end; shares of both in the table."""
+    inputs = with_ceilings.inputs
+    hardware = inputs.catalogue.hardware["local"].model_copy(
+        update={"peak_fp32_tflops": Decimal("0.4")}
+    )
+    catalogue = replace(inputs.catalogue, hardware={**inputs.catalogue.hardware, "local": hardware})
+    known = replace(inputs, catalogue=catalogue)
+    found = achieved(known, hardware, with_ceilings.observations_on(hardware))
+    figure = roofline(found, measured_roofs(known, hardware, "cpu"), identifier="x")
+    assert figure is not None
+    lines = [one["mark"] for one in figure.chart.spec()["layer"] if one["mark"]["type"] == "line"]
+    assert ["strokeDash" in mark for mark in lines] == [True, False, False, False, False]
+    words = str(figure.chart.spec())
+    assert "published: peak of the spec" in words
+    assert "measured, 2 threads (host f00d)" in words
+    names = [column.name for column in figure.table.columns]
+    shares = dict(zip(names, figure.table.rows[0], strict=True))
+    assert shares["share_of_peak"]
+    assert shares["share_of_measured_peak"]
+    assert "of that product" in figure.description
+
+
+def test_ceilings_of_no_known_machine_are_a_problem(tmp_path: Path) -> None:
+    """They are named and left out, as results are."""
+    folder = write_project(tmp_path, [])
+    environment = make_result().environment
+    write_ceilings(folder / "docs/data/results", make_ceilings(environment, hardware="gone"))
+    inputs = inputs_of(folder)
+    assert inputs.ceilings == ()
+    assert "demanded a machine with a spec; got 'gone'" in inputs.problems[0]

@@ -1,0 +1,215 @@
+"""The join of timings and prices, and what is current, newest and never pooled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import Observation, observe
+from epochcost.analysis.ratios import StepRatio
+from epochcost.analysis.rows import Row, join
+from epochcost.cost import Estimate, Unpriced
+from epochcost.report.pages.page import Report
+from epochcost.results.records import Result, Round
+from report_project import inputs_of, make_result, write_project
+
+
+def rows_of(report: Report, subject: str, kind: str) -> list[Row]:
+    """The rows of a workload and kind."""
+    return [
+        row
+        for row in report.rows
+        if row.observed.subject.id == subject and row.observed.kind == kind
+    ]
+
+
+def measured(folder: Path, *results: Result) -> list[Observation]:
+    """The measured observations of a project with these results."""
+    project = write_project(folder, results)
+    return [one for one in observe(inputs_of(project)) if one.kind == "measured"]
+
+
+def test_a_measured_epoch_is_steps_times_mean(report: Report) -> None:
+    """6400 examples in batches of 32 are 200 steps; ten epochs are the full training."""
+    row = next(
+        row
+        for row in rows_of(report, "net", "measured")
+        if row.observed.mode == "training" and row.observed.batch_size == 32
+    )
+    step, epoch = row.observed.step, row.observed.epoch
+    assert step is not None
+    assert epoch is not None
+    assert epoch.mean == step.mean * 200
+    assert row.observed.full == epoch.scaled(10)
+    assert float(step.mean) == 0.011
+    assert step.low < step.mean < step.high
+
+
+def test_an_interval_of_time_is_carried_into_money(report: Report) -> None:
+    """The cost of a measured epoch has ends around its mean."""
+    for row in rows_of(report, "net", "measured"):
+        cost = row.estimate("epoch") or row.estimate("million")
+        assert cost is not None
+        assert cost.low < cost.mean < cost.high
+
+
+def test_an_assumed_price_marks_the_row(report: Report) -> None:
+    """Measured on the machine at hand, whose price is an assumption."""
+    assert {row.mark for row in rows_of(report, "net", "measured")} == {"measured, price assumed"}
+    assert {row.mark for row in rows_of(report, "net", "published")} == {"published"}
+
+
+def test_a_published_time_is_priced_then_and_now(report: Report) -> None:
+    """The price that was paid stays, superseded; the newest of the plan is current."""
+    rows = rows_of(report, "paper", "published")
+    assert {(row.price.id, row.current) for row in rows if row.price} == {
+        ("box-2016", False),
+        ("box-2026", True),
+    }
+    then = next(row for row in rows if not row.current)
+    full = then.cost("full")
+    assert isinstance(full, Estimate)
+    assert full.mean == Decimal("2.70")  # 25 x 428 s are 2.97 h, billed as three
+
+
+def test_a_job_of_several_machines_is_no_figure_of_one(inputs: Inputs) -> None:
+    """Its time at the price of a single machine would be too cheap by their number."""
+    many = {
+        name: source.model_copy(
+            update={"timings": [one.model_copy(update={"count": 8}) for one in source.timings]}
+        )
+        for name, source in inputs.catalogue.published.items()
+    }
+    catalogue = replace(inputs.catalogue, published=many)
+    assert [one for one in observe(inputs) if one.kind == "published"]
+    assert not [
+        one for one in observe(replace(inputs, catalogue=catalogue)) if one.kind == "published"
+    ]
+
+
+def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:
+    """No price is a state with a reason, never zero."""
+    result = make_result(hardware="bare")
+    project = write_project(tmp_path, [result])
+    row = next(row for row in join(inputs_of(project)) if row.observed.kind == "measured")
+    cost = row.cost("epoch")
+    assert row.price is None
+    assert isinstance(cost, Unpriced)
+    assert row.estimate("epoch") is None
+
+
+def test_only_the_newest_result_of_a_configuration_counts(tmp_path: Path) -> None:
+    """An older version's result of the same work on the same host gives way."""
+    old = make_result(producer="0.0.1", day=10, samples=(0.5, 0.6))
+    found = measured(tmp_path, old, make_result(day=20))
+    assert [one.date.day for one in found] == [20]
+
+
+def in_rounds(result: Result) -> Result:
+    """The result, each of its samples a round, the first warmed up."""
+    taken = result.measurement
+    rounds = tuple(
+        Round(
+            started_at=taken.started_at,
+            wall_seconds=1,
+            warmup_steps=int(at == 0),
+            samples=1,
+            stop_reason="budget",
+            steps_taken=1,
+        )
+        for at in range(len(taken.samples_seconds))
+    )
+    measurement = taken.model_copy(update={"rounds": rounds})
+    return result.model_copy(update={"measurement": measurement})
+
+
+def of_another_study(result: Result, revision: str | None = None) -> Result:
+    """The same work by a study that takes other samples, perhaps at another revision."""
+    trial = result.trial.model_copy(update={"budget_seconds": Decimal(5)})
+    environment = result.environment.model_copy(update={"revision": revision})
+    changed = {"trial": trial, "trial_id": trial.id, "environment": environment}
+    return result.model_copy(update=changed)
+
+
+def test_of_one_version_more_rounds_speak(tmp_path: Path) -> None:
+    """Not the latest, unless it was taken in as many rounds."""
+    thorough, brief = in_rounds(make_result(day=10)), of_another_study(make_result(day=20))
+    found = measured(tmp_path / "fewer", thorough, brief)
+    assert [one.date.day for one in found] == [10]
+    found = measured(tmp_path / "as many", thorough, in_rounds(brief))
+    assert [one.date.day for one in found] == [20]
+
+
+def test_another_revision_speaks_however_brief(tmp_path: Path) -> None:
+    """What changed since may be the very step that is timed."""
+    brief = of_another_study(make_result(day=20), revision="c0" * 20)
+    found = measured(tmp_path, in_rounds(make_result(day=10)), brief)
+    assert [one.date.day for one in found] == [20]
+
+
+def test_hosts_are_never_pooled(tmp_path: Path) -> None:
+    """Two hosts of one kind are two machines with names of their own."""
+    found = measured(tmp_path, make_result(), make_result(fingerprint="beef" * 4))
+    assert len({one.machine for one in found}) == 2
+    assert len({one.machine.name for one in found}) == 2
+
+
+def test_one_host_is_one_row(tmp_path: Path) -> None:
+    """What a declared machine measured as the one at hand is its own, and no rival of it."""
+    older = make_result(hardware="box", day=19)
+    newer = make_result(day=20)
+    (one,) = measured(tmp_path / "same", older, newer)
+    assert (one.machine.hardware, one.date.day) == ("box", 20)
+    assert one.evidence.uri.startswith("data/results/local/")
+    elsewhere = make_result(day=20, fingerprint="beef" * 4)
+    found = measured(tmp_path / "apart", older, elsewhere)
+    assert {one.machine.hardware for one in found} == {"box", "local"}
+
+
+def test_a_host_of_two_names_keeps_its_own(tmp_path: Path) -> None:
+    """Where two declared machines are alike, nobody knows which of them is at hand."""
+    found = measured(
+        tmp_path, make_result(hardware="box"), make_result(hardware="bare"), make_result()
+    )
+    assert {one.machine.hardware for one in found} == {"bare", "box", "local"}
+
+
+def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
+    """Its file and the unknown model are named, and the rest stands."""
+    project = write_project(tmp_path, [make_result(), make_result(model="gone")])
+    inputs = inputs_of(project)
+    assert len(inputs.stored) == 1
+    assert len(inputs.problems) == 1
+    assert "net" not in inputs.problems[0].split("'")
+    assert "gone" in inputs.problems[0]
+
+
+def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
+    """A cut result, wrong ratios and a wrong manifest each name their file."""
+    project = write_project(tmp_path)
+    cut = project / "docs/data/results/local/cut.json"
+    cut.write_text('{"format_version": 1', encoding="utf-8")
+    (project / "docs/data/step-ratio.json").write_text('{"models": 3}', encoding="utf-8")
+    (project / "models/manifest.toml").write_text("not = [toml", encoding="utf-8")
+    problems = inputs_of(project).problems
+    assert len(problems) == 3
+    for name in ("cut.json", "step-ratio.json", "manifest.toml"):
+        assert any(name in problem for problem in problems)
+
+
+def test_the_worst_ratio_to_pytorch_is_kept(tmp_path: Path) -> None:
+    """Against PyTorch's faster mode; a batch size that was not compared says which was."""
+    project = write_project(tmp_path)
+    ratios = '{"models": {"net": {"32": {"2": {"eager": 0.9, "compile": 1.25}}}}}'
+    (project / "docs/data/step-ratio.json").write_text(ratios, encoding="utf-8")
+    found = {
+        one.batch_size: one.step_ratio
+        for one in observe(inputs_of(project))
+        if one.kind == "measured" and one.mode == "training"
+    }
+    assert found == {
+        32: StepRatio(Decimal("1.25")),
+        128: StepRatio(Decimal("1.25"), "at batch size 32", near=False),
+    }

@@ -1,0 +1,66 @@
+"""Scenarios under load on a model's page: their rate, their latency, and what a million costs."""
+
+from __future__ import annotations
+
+import html
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost.analysis.observations import observe
+from epochcost.analysis.serving import ServingRow, serving_rows
+from epochcost.cost import Estimate, Time, Unpriced, prorated_cost
+from epochcost.report.site import build
+from epochcost.results.records import Conditions
+from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
+from served_results import under_load
+
+
+def only_row(folder: Path, *, kept: bool) -> ServingRow:
+    """The row of one server's result."""
+    (row,) = serving_rows(inputs_of(write_project(folder, [under_load(make_result(), kept=kept)])))
+    return row
+
+
+def test_a_million_costs_the_time_that_its_rate_takes(tmp_path: Path) -> None:
+    """At 500 samples per second a million takes 2000 s of the machine."""
+    row = only_row(tmp_path, kept=True)
+    assert isinstance(row.million, Estimate)
+    assert row.run is not None
+    assert row.load == "server, 99 % within 15 ms"
+    assert row.batching == "up to 32 together, after at most 1 ms"
+    assert row.mark == "measured, price assumed"
+    whole = prorated_cost(row.price, Time.exactly(Decimal(2000)), vcpus=2)
+    assert row.million == whole
+
+
+def test_a_bound_that_nothing_keeps_has_no_price(tmp_path: Path) -> None:
+    """The state is said, and no figure stands in for it."""
+    row = only_row(tmp_path, kept=False)
+    assert row.million == Unpriced("no rate keeps the bound")
+    assert row.run is None
+
+
+def test_scenarios_stand_apart_from_full_batches(tmp_path: Path) -> None:
+    """On their own part of the page, and in no row, chart or answer of full batches."""
+    results = [make_result(), under_load(make_result())]
+    inputs = inputs_of(write_project(tmp_path, results))
+    assert [one.mode for one in observe(inputs) if one.kind == "measured"] == ["training"]
+    page = build(inputs, REPOSITORY / "site_templates").pages["models/net.md"]
+    assert "### Under load" in page
+    (line,) = (line for line in page.splitlines() if "server, 99 % within" in line)
+    assert cells(line)[3:7] == ["51 ms", "91 ms", "100 ms", "500"]
+    silent = build(inputs, REPOSITORY / "site_templates").pages["models/silent.md"]
+    assert "### Under load" not in silent
+
+
+def test_doubts_stand_at_a_scenario_too(tmp_path: Path) -> None:
+    """A server's latency suffers from neighbours before a batch does."""
+    served = under_load(make_result())
+    crowded = Conditions(seconds=1.0, others_cpus=1.5)
+    measurement = served.measurement.model_copy(update={"conditions": crowded})
+    inputs = inputs_of(
+        write_project(tmp_path, [served.model_copy(update={"measurement": measurement})])
+    )
+    page = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/net.md"])
+    (line,) = (line for line in page.splitlines() if "server, 99 % within" in line)
+    assert "unstable: other programs kept 1.5 of 2 CPUs busy" in line

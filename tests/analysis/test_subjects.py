@@ -1,0 +1,58 @@
+"""What machines are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochcost.analysis.subjects import cpu_name, measured_machine
+from epochcost.results.records import Environment, Gpu
+from epochcost.specs.hardware import Accelerator, Hardware
+from report_project import make_result
+
+LOCAL = Hardware(id="local", name="This machine", provider="x", detected=True, source="read")
+BOX = Hardware(
+    id="box", name="Box", provider="x", source="list", accelerators=(Accelerator(name="GPU"),)
+)
+WITH_GPU = make_result().environment.model_copy(
+    update={"gpus": (Gpu(name="Some GPU", memory_bytes=2**34, driver="1"),)}
+)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "device", "only_host", "name"),
+    [
+        (LOCAL, "cuda", True, "This machine: Some GPU, 2 vCPUs"),
+        (LOCAL, "cpu", True, "This machine: Some, 2 vCPUs"),
+        (BOX, "cuda", True, "Box"),
+        (BOX, "cpu", True, "Box, on its CPU"),
+        (BOX, "cuda", False, "Box (host f00d)"),
+    ],
+)
+def test_a_machine_is_named_by_what_did_the_work(
+    hardware: Hardware, device: str, *, only_host: bool, name: str
+) -> None:
+    """The device and, where there are several, the host tell machines of one kind apart."""
+    assert measured_machine(hardware, WITH_GPU, device, only_host=only_host).name == name
+
+
+@pytest.mark.parametrize(("gpu", "name"), [(1, "Other GPU"), (2, "unknown GPU")])
+def test_a_machine_is_named_by_the_gpu_that_the_trial_took(gpu: int, name: str) -> None:
+    """Of several GPUs the one by the trial's number; one that was not listed is unknown."""
+    other = Gpu(name="Other GPU", memory_bytes=2**34, driver="1")
+    two = WITH_GPU.model_copy(update={"gpus": (*WITH_GPU.gpus, other)})
+    machine = measured_machine(LOCAL, two, "cuda", only_host=True, gpu=gpu)
+    assert machine.name == f"This machine: {name}, 2 vCPUs"
+
+
+@pytest.mark.parametrize(
+    ("reported", "shown"),
+    [
+        ("Intel(R) Xeon(R) CPU E5-2666 v3 @ 2.90GHz", "Intel Xeon E5-2666 v3"),
+        ("AMD EPYC 7763 64-Core Processor", "AMD EPYC 7763"),
+        (None, "unknown CPU"),
+    ],
+)
+def test_cpu_names_lose_marks_and_clock(reported: str | None, shown: str) -> None:
+    """What is left tells one CPU from another."""
+    environment: Environment = WITH_GPU.model_copy(update={"cpu": reported})
+    assert cpu_name(environment) == shown

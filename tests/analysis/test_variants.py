@@ -1,0 +1,160 @@
+"""Variants stay out of every headline figure, and are compared with the plain trial beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import observe, observe_variants
+from epochcost.analysis.variants import cheapest_plan, comparisons, family_stem, job_cost, scalings
+from epochcost.cost import Estimate, Unpriced
+from epochcost.report.pages.page import Report
+from epochcost.report.site import Site, build
+from epochcost.results.records import Result
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from report_project import REPOSITORY, inputs_of, make_result, write_project
+
+PLAIN = make_result(samples=(0.010, 0.011, 0.012, 0.011))
+ONE_VCPU = make_result(samples=(0.015, 0.016, 0.017, 0.016), vcpus=1)
+BASIC = make_result(samples=(0.020, 0.022, 0.024, 0.022), graph_optimization="basic")
+DISABLED = make_result(samples=(0.030, 0.033, 0.036, 0.033), graph_optimization="disabled")
+
+
+def inputs_with(folder: Path, *results: Result) -> Inputs:
+    """What a build reads of a project with these results."""
+    return inputs_of(write_project(folder, results))
+
+
+def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
+    """A faster or slower variant changes no row, whichever was measured last."""
+    inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU, BASIC, DISABLED)
+    measured = [one for one in observe(inputs) if one.kind == "measured"]
+    assert [one.variant for one in measured] == [""]
+    report = Report(inputs)
+    plain = tuple(one for one in inputs.stored if not one.result.trial.variant)
+    alone = Report(replace(inputs, stored=plain))
+    assert report.rows == alone.rows
+
+
+def test_two_levels_are_two_results(tmp_path: Path) -> None:
+    """Each variant is kept by itself, and so is the newest of each."""
+    newer = make_result(samples=(0.040, 0.044, 0.048, 0.044), graph_optimization="basic", day=21)
+    found = observe_variants(inputs_with(tmp_path, PLAIN, BASIC, DISABLED, newer))
+    assert {one.variant: float(one.step.mean) for one in found if one.step} == {
+        "optimisation basic": 0.044,
+        "optimisation disabled": 0.033,
+    }
+
+
+def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
+    """Half as fast, at twice the cost, with an interval that holds the ratio."""
+    inputs = inputs_with(tmp_path, PLAIN, BASIC)
+    (found,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
+    plain, basic = found.rows
+    assert (plain.observed.variant, plain.speedup) == ("", None)
+    assert basic.speedup is not None
+    assert basic.speedup.mean == pytest.approx(0.5)
+    assert basic.speedup.low < 0.5 < basic.speedup.high
+    assert isinstance(plain.job.cost, Estimate)
+    assert isinstance(basic.job.cost, Estimate)
+    assert float(basic.job.cost.mean / plain.job.cost.mean) == pytest.approx(2)
+
+
+def test_a_variant_without_its_plain_trial_is_compared_with_nothing(tmp_path: Path) -> None:
+    """It is shown with its time and cost all the same."""
+    inputs = inputs_with(tmp_path, BASIC, DISABLED)
+    (found,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
+    assert [row.speedup for row in found.rows] == [None, None]
+
+
+def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) -> None:
+    """16 ms on one and 11 ms on two: 1.45 times as fast, 73 % efficient, 1.375 times the cost."""
+    inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU)
+    (found,) = scalings(inputs.catalogue, observe(inputs), observe_variants(inputs))
+    one, two = found.points
+    assert ((one.vcpus, one.whole), (two.vcpus, two.whole)) == ((1, False), (2, True))
+    assert two.speedup.mean == pytest.approx(16 / 11)
+    assert two.efficiency == pytest.approx(8 / 11)
+    assert two.relative_cost.mean == pytest.approx(11 / 8)
+    assert found.cheapest is one
+    assert found.larger_costs.mean == pytest.approx(11 / 8)
+    assert one.job.basis == "price per vCPU"
+
+
+def test_one_count_of_vcpus_is_no_scaling(tmp_path: Path) -> None:
+    """A line has two ends."""
+    inputs = inputs_with(tmp_path, ONE_VCPU)
+    assert scalings(inputs.catalogue, observe(inputs), observe_variants(inputs)) == ()
+
+
+def test_a_job_without_a_price_is_compared_by_vcpu_seconds(tmp_path: Path) -> None:
+    """No cost is known, and still the larger instance costs more at any price per vCPU."""
+    inputs = inputs_with(
+        tmp_path,
+        make_result(hardware="bare", vcpus=1, samples=(0.015, 0.016, 0.017, 0.016)),
+        make_result(hardware="bare", vcpus=2, samples=(0.010, 0.011, 0.012, 0.011)),
+    )
+    (found,) = scalings(inputs.catalogue, observe(inputs), observe_variants(inputs))
+    assert all(isinstance(point.job.cost, Unpriced) for point in found.points)
+    assert found.points[1].relative_cost.mean == pytest.approx(11 / 8)
+
+
+@pytest.fixture(name="real", scope="module")
+def real_fixture() -> Catalogue:
+    """The specs of this repository."""
+    return load_catalogue(REPOSITORY)
+
+
+def test_the_smaller_instance_is_priced_by_its_own_plan(tmp_path: Path, real: Catalogue) -> None:
+    """Sixteen of 64 vCPUs of a family that the catalogue knows cost what its instance costs."""
+    inputs = inputs_with(tmp_path, make_result(vcpus=16))
+    (seen,) = observe_variants(inputs)
+    large = replace(seen.machine, hardware="n1-highcpu-64", vcpus=64)
+    observed = replace(seen, machine=large)
+    price = cheapest_plan(real, observed)
+    assert price is not None
+    job = job_cost(real, observed, price)
+    assert job.price is not None
+    assert (job.price.hardware, job.price.plan) == ("n1-highcpu-16", price.plan)
+    assert job.basis == f"price of {real.hardware['n1-highcpu-16'].name}"
+    third = job_cost(real, replace(observed, vcpus=24), price)
+    whole = job_cost(real, replace(observed, vcpus=None), price)
+    assert third.basis == "price taken in proportion to vCPUs"
+    assert isinstance(third.cost, Estimate)
+    assert isinstance(whole.cost, Estimate)
+    assert third.cost.mean == pytest.approx(whole.cost.mean * Decimal(24) / 64)
+
+
+def test_families_are_named_by_their_vcpus(real: Catalogue) -> None:
+    """What ends in its number of vCPUs has a family; a GPU's price does not halve."""
+    stems = {name: family_stem(real.hardware[name]) for name in ("n1-highcpu-8", "c5.18xlarge")}
+    assert stems == {"n1-highcpu-8": "n1-highcpu", "c5.18xlarge": None}
+    assert family_stem(real.hardware["g2-standard-96"]) is None
+
+
+def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
+    """The vCPU table says what two cost; the plain page has no word of variants."""
+    both = _site(tmp_path / "both", PLAIN, ONE_VCPU, BASIC)
+    alone = _site(tmp_path / "alone", PLAIN)
+    page = both.pages["models/net.md"]
+    assert "## vCPUs" in page
+    assert "on 2 vCPUs it is 1.45 times as fast and costs 1.37 times as much" in page
+    assert "optimisation basic" in page
+    assert "## Variants" in page
+    assert "Variants" not in alone.pages["models/net.md"]
+    assert _section(page, "Training") == _section(alone.pages["models/net.md"], "Training")
+    assert "models-net-scaling" in both.figures
+
+
+def _site(folder: Path, *results: Result) -> Site:
+    return build(inputs_with(folder, *results), REPOSITORY / "site_templates")
+
+
+def _section(page: str, name: str) -> str:
+    _, _, after = page.partition(f"\n## {name}\n")
+    return after.partition("\n## ")[0]
