@@ -1,8 +1,7 @@
-"""What a build of one test's project keeps, so that the next test's project is built in seconds.
+"""What a build of one test's project draws and counts, so that the next test's project has it.
 
-Everything is kept by all that it follows from, so that a build that finds it is a build from
-nothing, sooner (tests/report/keeping holds it to that). Shared are drawings, the chart library and
-converted pages; each project takes a copy of its own.
+It is kept by all that it follows from, so that a build that finds it is a build from nothing,
+sooner (tests/integration/test_site_builds.py holds it to that). Each project has its own copy.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from heeded_signals import heeded_signals
 from report_project import make_result, write_project
 from shared_builds import SharedBuilds
 
@@ -150,16 +152,23 @@ def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
             assert f"{name}:1:1: demanded a file or folder of its own; got a link" in said, name
 
 
-def test_nothing_goes_on_when_a_build_was_killed(tmp_path: Path) -> None:
-    """The processes that draw end with it."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.Signals) -> None:
+    """The processes that draw end with it, and say nothing of it."""
     folder = write_project(tmp_path / "project")
-    process = subprocess.Popen(
-        [*_COMMAND, "build"], cwd=folder, stderr=subprocess.DEVNULL, env=dict(os.environ)
-    )
+    with heeded_signals():
+        process = subprocess.Popen(
+            [*_COMMAND, "build"], cwd=folder, stderr=subprocess.PIPE, start_new_session=True
+        )
     built = psutil.Process(process.pid)
     with process:
         while len(children := built.children(recursive=True)) < 2:
             assert process.poll() is None, "the build ended before it drew"
             time.sleep(0.05)
-        built.kill()
+        # A terminal tells all processes, who kills only one.
+        (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
     assert psutil.wait_procs(children, timeout=_WAIT_SECONDS)[1] == []
+    assert "Traceback" not in said
+    assert process.returncode == (130 if number is signal.SIGINT else -number)

@@ -21,7 +21,7 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 from epochcost import __version__
-from epochcost.cli.interruption import interrupted_by_signals
+from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.errors import CapabilityError, EpochcostError
 
 # Each command and the first line of its docstring, which the list of commands shows.
@@ -95,7 +95,6 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "-o step.onnx",
     }
 )
-_INTERRUPTED = 130
 
 
 def load_command(name: str) -> Any:
@@ -181,7 +180,7 @@ def main() -> None:
         sys.exit(CapabilityError.exit_code)
     except KeyboardInterrupt:
         errors.print("interrupted")
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
 
 
 def _without_package(error: ModuleNotFoundError) -> str:

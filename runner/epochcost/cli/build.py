@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from epochcost.cli.interruption import end_at_signals
 from epochcost.errors import CapabilityError, InputError, UsageError
 
 _CONFIG = Path("mkdocs.yml")
@@ -39,6 +40,8 @@ def build(
     _require_config()
     if pages_to is None:
         _check_site_dir(site_dir)
+        # Nothing is lost, and an exception could be taken for a fault of a result that is read.
+        end_at_signals()
         _mkdocs("build", "--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
     elif strict:
         raise UsageError("--strict: demanded without --pages-to, which checks no links; got both")

@@ -6,6 +6,7 @@ What a command then says, and what is kept, is left to the command.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
+INTERRUPTED = 130
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end_at_signals() -> None:
+    """From here on each of them ends the process where it stands, with the exit code for it."""
+    for number in _ENDINGS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def _end(*_: object) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 class Interruption:

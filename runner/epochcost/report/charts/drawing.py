@@ -10,6 +10,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -128,7 +129,11 @@ class Drawer:
 
 
 def end_with_parent() -> None:
-    """End this process when the one that began it has ended, however that was."""
+    """End this process when the one that began it has ended, however that was, and not before.
+
+    Ctrl-C at a terminal comes to both.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None, "demanded a process that another began"
 
