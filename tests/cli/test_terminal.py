@@ -1,11 +1,16 @@
-"""``--batch-size``: a size, a sweep, or words."""
+"""What commands share: ``--batch-size`` as a size, a sweep, or words, and JSON."""
 
 from __future__ import annotations
 
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+
 import pytest
 
-from epochcost.cli.terminal import batch_size_of
-from epochcost.errors import InputError
+from epochcost.cli.terminal import batch_size_of, print_json
+from epochcost.errors import Fault, InputError
 
 
 def test_a_size_or_a_sweep_is_asked_for() -> None:
@@ -20,3 +25,14 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
     """What was demanded and what was got."""
     with pytest.raises(InputError, match="demanded auto, or a size from 1 to 65536; got"):
         batch_size_of(text)
+
+
+def test_json_has_every_digit_and_the_fields_of_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """No number of money becomes a float on its way."""
+    fault = Fault(Path("specs/a.toml"), 1, 2, "wrong")
+    print_json({"amount": Decimal("0.10"), "day": dt.date(2026, 7, 1), "fault": fault})
+    assert json.loads(capsys.readouterr().out) == {
+        "amount": "0.1",
+        "day": "2026-07-01",
+        "fault": {"path": "specs/a.toml", "line": 1, "column": 2, "message": "wrong"},
+    }

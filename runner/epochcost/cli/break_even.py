@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.cli.terminal import RESULTS, ExactFigures, ids, print_table
+from epochcost.cli.terminal import RESULTS, ExactFigures, ids, print_json, print_table
 from epochcost.cost import break_even as cost
 from epochcost.cost.break_even import BreakEven, MonthlyCost, Payback, Rent
 from epochcost.cost.buying_words import buying_words, payback_words
@@ -23,7 +22,7 @@ from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
-from epochcost.units import money, parse_decimal, plain
+from epochcost.units import money, parse_decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def break_even(
     rents = _rents(catalogue, price, rent or (), factor, results)
     question = _question(catalogue, price, rents, hours_per_month, vcpus)
     if form == "json":
-        typer.echo(json.dumps(_as_json(question), indent=2))
+        print_json(_as_json(question))
     else:
         _show(question)
 
@@ -138,11 +137,11 @@ def _as_json(question: _Question) -> dict[str, Any]:
         "own": own.id,
         "currency": own.currency,
         "assumed": own.assumed,
-        "as_of": str(own.as_of),
-        "hours_per_month": plain(hours),
-        "fixed_per_month": plain(question.month.at(Decimal(0))),
-        "per_hour": plain(question.month.per_hour),
-        "at_these_hours": plain(question.month.at(hours)),
+        "as_of": own.as_of,
+        "hours_per_month": hours,
+        "fixed_per_month": question.month.at(Decimal(0)),
+        "per_hour": question.month.per_hour,
+        "at_these_hours": question.month.at(hours),
         "rented": [_one_as_json(one, hours) for one in question.compared],
     }
 
@@ -150,24 +149,20 @@ def _as_json(question: _Question) -> dict[str, Any]:
 def _one_as_json(one: _Compared, hours: Decimal) -> dict[str, Any]:
     return {
         "price": one.rent.price.id,
-        "as_of": str(one.rent.price.as_of),
+        "as_of": one.rent.price.as_of,
         "assumed": one.rent.price.assumed,
-        "speed": plain(one.rent.speed),
+        "speed": one.rent.speed,
         "speed_known_by": one.rent.why,
-        "fixed_per_month": plain(one.month.at(Decimal(0))),
-        "per_hour": plain(one.month.per_hour),
-        "at_these_hours": plain(one.month.at(hours)),
+        "fixed_per_month": one.month.at(Decimal(0)),
+        "per_hour": one.month.per_hour,
+        "at_these_hours": one.month.at(hours),
         "buying_is_cheaper": one.crossing.outcome,
-        "break_even_hours_per_month": _or_none(one.crossing.hours),
-        "payback_years": _or_none(one.payback.years),
+        "break_even_hours_per_month": one.crossing.hours,
+        "payback_years": one.payback.years,
         "pays_by_resale_only": one.payback.by_resale,
-        "owned_over_life": plain(one.payback.owned_in_all),
-        "rented_over_life": plain(one.payback.rented_in_all),
+        "owned_over_life": one.payback.owned_in_all,
+        "rented_over_life": one.payback.rented_in_all,
     }
-
-
-def _or_none(value: Decimal | None) -> str | None:
-    return None if value is None else plain(value)
 
 
 def _show(question: _Question) -> None:

@@ -91,7 +91,8 @@ def _check_site_dir(folder: Path) -> None:
 def _mkdocs(*arguments: str) -> None:
     """Run MkDocs in this process, so that it ends with it; its failure is exit code 1."""
     _silence_notice()
-    from mkdocs.__main__ import cli
+    # Here and below: once all of the site's packages are known to be there, and silent.
+    from mkdocs.__main__ import cli  # noqa: PLC0415
 
     try:
         cli(list(arguments), prog_name="mkdocs")
@@ -106,7 +107,7 @@ def _silence_notice() -> None:
 
 def _write_pages(folder: Path) -> None:
     _silence_notice()
-    from epochcost.report.plugin import write_pages
+    from epochcost.report.plugin import write_pages  # noqa: PLC0415
 
     count = write_pages(_CONFIG, folder)
     typer.echo(f"{count} files are in {folder}")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from epochcost.cli.terminal import (
-    RESULTS,
-    AsIs,
-    HardwareId,
-    OutputFormat,
-    ResultsFolder,
-    print_table,
-)
+from epochcost.cli import terminal
+from epochcost.cli.terminal import RESULTS, print_json, print_table
 from epochcost.errors import EpochcostError
 from epochcost.execute.ceilings import ceilings_here
 from epochcost.execute.plausibility import require_plausible
@@ -36,17 +29,17 @@ WithCeilings = Annotated[
 
 def ceilings(
     *,
-    hardware: HardwareId = "local",
-    as_is: AsIs = False,
-    results: ResultsFolder = RESULTS,
-    output: OutputFormat = "text",
+    hardware: terminal.HardwareId = "local",
+    as_is: terminal.AsIs = False,
+    results: terminal.ResultsFolder = RESULTS,
+    output: terminal.OutputFormat = "text",
 ) -> None:
     """Measure what this machine's CPU does at most: a product of matrices, a copy of memory."""
     machine = load_catalogue(Path()).machine(hardware)
     require_plausible(machine, detect(), as_is=as_is)
     measured, _ = ceilings_here(machine, results, again=True)
     if output == "json":
-        typer.echo(json.dumps(measured.model_dump(mode="json"), indent=1))
+        print_json(measured.model_dump(mode="json"), indent=1)
     else:
         _show(measured)
 

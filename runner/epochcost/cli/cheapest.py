@@ -5,9 +5,7 @@ Candidates are stored results and published timings under today's prices of thei
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -23,18 +21,28 @@ from epochcost.cli.cheapest_answer import (
     Answer,
     Demand,
     Mode,
+    Turn,
     effects_of,
     explanation,
+    name_of,
     near_choices,
     switches,
 )
-from epochcost.cli.terminal import RESULTS, ExactFigures, ResultsFolder, ids, print_table
+from epochcost.cli.terminal import (
+    RESULTS,
+    ExactFigures,
+    ResultsFolder,
+    ids,
+    print_json,
+    print_table,
+)
 from epochcost.cost import Candidate, frontier
 from epochcost.cost.questions import cheapest_batch, cheapest_within, fastest_within
+from epochcost.cost.sensitivity import Effect
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.units import money, parse_decimal, parse_duration_seconds, plain, seconds
+from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
 
 _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
     {"training": "full", "inference": "million", "epoch": "epoch"}
@@ -65,7 +73,7 @@ def cheapest(
         load_catalogue(Path.cwd()), Demand(model, mode, limit, amount, currency), results
     )
     if form == "json":
-        typer.echo(json.dumps(as_json(answer), indent=2))
+        print_json(_as_json(answer))
     else:
         _show(answer)
 
@@ -131,10 +139,8 @@ def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
 
 
 def _words(one: Candidate[Offer]) -> str:
-    row = one.key.row
-    where = f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
     cost = money(one.cost.mean, one.cost.currency)
-    return f"{where}: {cost} in {seconds(float(one.seconds))}"
+    return f"{name_of(one)}: {cost} in {seconds(float(one.seconds))}"
 
 
 def _show(answer: Answer) -> None:
@@ -163,7 +169,7 @@ def _row(one: Candidate[Offer]) -> tuple[str, ...]:
     )
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
+def _as_json(answer: Answer) -> dict[str, Any]:
     """The whole answer as JSON's values; ``choice`` and the like are positions of candidates."""
     listed, demand = answer.ordered, answer.demand
     place = {id(one): number for number, one in enumerate(listed)}
@@ -172,17 +178,17 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "model": demand.model,
         "mode": demand.mode,
         "order": "fastest" if demand.fastest else "cheapest",
-        "deadline_seconds": _digits(demand.deadline_seconds),
-        "budget": _digits(demand.budget),
+        "deadline_seconds": demand.deadline_seconds,
+        "budget": demand.budget,
         "choice": place[id(answer.choice)],
         "may_be_as_cheap": [place[id(one)] for one in near_choices(answer)],
         "candidates": [_candidate(one) | {"on_frontier": id(one) in best} for one in listed],
-        "effects": list(_effects(answer)),
-        "changes_at": list(_turns(answer, place)),
+        "effects": [_effect(one) for one in effects_of(answer)],
+        "changes_at": [_turn(one, place) for one in switches(answer)],
         "as_accurate": {
             "batch_size": answer.batch.batch_size,
-            "demanded_percent": _digits(answer.batch.demanded),
-            "unknown_batch_sizes": list(answer.batch.unknown),
+            "demanded_percent": answer.batch.demanded,
+            "unknown_batch_sizes": answer.batch.unknown,
         },
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
@@ -191,25 +197,23 @@ def as_json(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _effects(answer: Answer) -> Iterator[dict[str, str | None]]:
-    for one in effects_of(answer):
-        yield {
-            "input": one.name,
-            "value": plain(one.value),
-            "cost_at_0.9": _digits(one.lower),
-            "cost_at_1.1": _digits(one.higher),
-        }
+def _effect(one: Effect) -> dict[str, Any]:
+    return {
+        "input": one.name,
+        "value": one.value,
+        "cost_at_0.9": one.lower,
+        "cost_at_1.1": one.higher,
+    }
 
 
-def _turns(answer: Answer, place: dict[int, int]) -> Iterator[dict[str, str | int]]:
-    for one in switches(answer):
-        yield {
-            "candidate": place[id(one.changed)],
-            "against": place[id(one.other)],
-            "input": one.switch.name,
-            "now": plain(one.switch.now),
-            "value": plain(one.switch.value),
-        }
+def _turn(one: Turn, place: dict[int, int]) -> dict[str, Any]:
+    return {
+        "candidate": place[id(one.changed)],
+        "against": place[id(one.other)],
+        "input": one.switch.name,
+        "now": one.switch.now,
+        "value": one.switch.value,
+    }
 
 
 def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
@@ -220,16 +224,12 @@ def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
         "price": cost.price_id,
         "software": row.observed.software,
         "batch_size": row.observed.batch_size,
-        "seconds": plain(one.seconds),
-        "cost": plain(cost.mean),
-        "low": plain(cost.low) if cost.bounded else None,
-        "high": plain(cost.high),
+        "seconds": one.seconds,
+        "cost": cost.mean,
+        "low": cost.low if cost.bounded else None,
+        "high": cost.high,
         "currency": cost.currency,
-        "price_as_of": str(one.key.job.price.as_of),
+        "price_as_of": one.key.job.price.as_of,
         "figures": row.mark,
         "least_sure": largest.name if largest else None,
     }
-
-
-def _digits(value: Decimal | None) -> str | None:
-    return None if value is None else plain(value)

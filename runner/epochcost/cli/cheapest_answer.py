@@ -1,4 +1,7 @@
-"""What `epochcost cheapest` is asked and what it answers; how that is said is left to others."""
+"""What `epochcost cheapest` is asked and answers: its choice, why, and how sure that is.
+
+How the answer is found and laid out is left to the command.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def explanation(answer: Answer) -> Iterator[str]:
     """The choice, then a line for each thing to know about it."""
     choice, cost = answer.choice, answer.choice.cost
     yield (
-        f"{_superlative(answer)}: {_name(choice)}: {money(cost.mean, cost.currency)} "
+        f"{_superlative(answer)}: {name_of(choice)}: {money(cost.mean, cost.currency)} "
         f"in {seconds(float(choice.seconds))}."
     )
     yield _reason(answer)
@@ -136,7 +139,7 @@ def _reason(answer: Answer) -> str:
     gap = money(abs(cost - own), currency)
     more = "more" if cost >= own else "less"
     time = seconds(float(other.seconds))
-    return f"Next is {_name(other)}: {gap} {more}, {money(cost, currency)} in {time}."
+    return f"Next is {name_of(other)}: {gap} {more}, {money(cost, currency)} in {time}."
 
 
 def _sureness(answer: Answer) -> Iterator[str]:
@@ -154,7 +157,7 @@ def _sureness(answer: Answer) -> Iterator[str]:
     if choice.cost.assumed:
         yield "Its price is assumed and nobody's price list."
     if near:
-        names = "; ".join(_name(one) for one in near[:_MOST_NAMES])
+        names = "; ".join(name_of(one) for one in near[:_MOST_NAMES])
         more = f" and {len(near) - _MOST_NAMES} more" if len(near) > _MOST_NAMES else ""
         yield f"As cheap within what is known: {names}{more}."
 
@@ -181,7 +184,7 @@ def _batches(answer: Answer) -> Iterator[str]:
     if batch.choice is not None:
         yield (
             f"Of batch sizes known to reach {plain(batch.demanded)} %, the cheapest is "
-            f"{batch.batch_size}: {_name(batch.choice)}."
+            f"{batch.batch_size}: {name_of(batch.choice)}."
         )
     for said, some in (("misses it", batch.less_accurate), ("is unknown", batch.unknown)):
         if some:
@@ -223,7 +226,8 @@ def _place(one: Candidate[Offer]) -> tuple[object, ...]:
     return one.key.row.observed.machine, one.key.job.price.id
 
 
-def _name(one: Candidate[Offer]) -> str:
+def name_of(one: Candidate[Offer]) -> str:
+    """The machine, the batch and the plan."""
     row = one.key.row
     return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcost.cli.terminal import RESULTS, Format
-from epochcost.errors import Fault, ModelError, UsageError
+from epochcost.cli.terminal import RESULTS, Format, print_json
+from epochcost.errors import ModelError, UsageError
 from epochcost.graphs.loading import external_files
 from epochcost.report.docs_files import links
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.units import seconds
 
-# Results and their budgets are read with more packages than specs, which an editor checks often.
+# An editor checks specs often, and does not wait for what reads results and their budgets.
 if TYPE_CHECKING:
     from epochcost.analysis.budgets import Verdict
     from epochcost.execute.submissions import CheckedResults, Submission
@@ -60,7 +60,7 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     # What the site would be asked to copy; MkDocs alone would follow it.
     faults = checked.faults if paths else (*checked.faults, *links(Path("docs")))
     if as_json:
-        typer.echo(json.dumps({"files": len(checked.files), **_faults_as_json(faults)}, indent=2))
+        print_json({"files": len(checked.files), "faults": faults})
     else:
         typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
     files = _counted(len(checked.files), "file")
@@ -80,11 +80,11 @@ def _graph_fault(path: Path) -> str | None:
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
-    from epochcost.execute.submissions import check_results, remarks_of
+    from epochcost.execute.submissions import check_results, remarks_of  # noqa: PLC0415
 
     checked = check_results(load_catalogue(Path.cwd()), root, paths)
     if as_json:
-        typer.echo(json.dumps(_results_as_json(checked), indent=1))
+        print_json(_results_as_json(checked), indent=1)
     else:
         _show_results(checked, remarks_of(checked.submissions), named=bool(paths))
     files, faults = _counted(checked.files, "result"), _counted(len(checked.faults), "fault")
@@ -124,7 +124,7 @@ def _interval(summary: Summary) -> tuple[float, float, float]:
 def _results_as_json(checked: CheckedResults) -> dict[str, Any]:
     return {
         "files": checked.files,
-        **_faults_as_json(checked.faults),
+        "faults": checked.faults,
         "results": [_result_as_json(one) for one in checked.submissions],
     }
 
@@ -132,28 +132,28 @@ def _results_as_json(checked: CheckedResults) -> dict[str, Any]:
 def _result_as_json(one: Submission) -> dict[str, Any]:
     low, mean, high = _interval(one.summary) if one.summary else (None, None, None)
     return {
-        "path": one.path.as_posix(),
+        "path": one.path,
         "trial": one.title,
         "hardware": one.hardware,
         "samples": one.summary.count if one.summary else 0,
         "mean_seconds": mean,
         "low_seconds": low,
         "high_seconds": high,
-        "remarks": list(one.remarks),
+        "remarks": one.remarks,
     }
 
 
 def _check_budgets(results: Path, *, as_json: bool) -> None:
     """Print a line for each budget; exit 1 unless all are kept."""
-    from epochcost.analysis.budgets import verdicts
-    from epochcost.analysis.inputs import read_inputs
+    from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
+    from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
     inputs = read_inputs(load_catalogue(Path.cwd()), [results], results.parent.parent)
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     found = verdicts(inputs)
     if as_json:
-        typer.echo(json.dumps({"budgets": [_budget_as_json(one) for one in found]}, indent=1))
+        print_json({"budgets": [_budget_as_json(one) for one in found]}, indent=1)
     else:
         typer.echo("".join(f"{one.place}\n" for one in found), nl=False)
     typer.echo(_budgets_summary(found), err=True)
@@ -181,22 +181,7 @@ def _budget_as_json(one: Verdict) -> dict[str, Any]:
         "high": str(cost.high) if cost else None,
         "hardware": one.row.observed.machine.hardware if one.row else None,
         "price": one.row.price.id if one.row and one.row.price else None,
-        **_fault_as_json(one.place),
-    }
-
-
-def _faults_as_json(faults: Iterable[Fault]) -> dict[str, list[dict[str, Any]]]:
-    """The faults as objects, under their key."""
-    return {"faults": [_fault_as_json(fault) for fault in faults]}
-
-
-def _fault_as_json(fault: Fault) -> dict[str, Any]:
-    """A place and what is said of it."""
-    return {
-        "path": fault.path.as_posix(),
-        "line": fault.line,
-        "column": fault.column,
-        "message": fault.message,
+        **asdict(one.place),
     }
 
 

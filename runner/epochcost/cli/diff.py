@@ -1,12 +1,14 @@
-"""`epochcost diff`: which costs change between two git revisions, by how much and why."""
+"""`epochcost diff`: which costs change between two git revisions, by how much and why.
+
+As Markdown it is one comment on a pull request: its first line is a mark that no reader sees, by
+which a workflow finds its own comment again, and what a file says is only ever shown as text.
+"""
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -25,9 +27,9 @@ from epochcost.analysis.difference.words import (
     winner_words,
 )
 from epochcost.analysis.priced_jobs import PricedWork
+from epochcost.cli.terminal import print_json
 from epochcost.cost import Cost
 from epochcost.cost.estimate import Unpriced
-from epochcost.statistics.change import TimeChange
 
 Form = Literal["text", "markdown", "json"]
 
@@ -74,7 +76,7 @@ def _made(folder: Path) -> Path:
 
 def _show(found: Difference, form: Form) -> None:
     if form == "json":
-        typer.echo(json.dumps(as_json(found), indent=1))
+        print_json(as_json(found), indent=1)
     elif form == "markdown":
         typer.echo(as_markdown(found), nl=False)
     elif not found.is_empty:
@@ -117,25 +119,23 @@ def as_json(difference: Difference) -> dict[str, Any]:
         "after": difference.after,
         "costs": [_cost_change(one) for one in difference.costs],
         "winners": [_winner_as_json(one) for one in difference.winners],
-        "recomputed": [asdict(one) for one in difference.recomputed],
+        "recomputed": difference.recomputed,
         "results": {
-            "added": [_file_as_json(one) for one in results.added],
-            "removed": [_file_as_json(one) for one in results.removed],
-            "measured_again": [_file_as_json(one) for one in results.measured_again],
-            "stale": [_file_as_json(one) for one in results.stale],
+            "added": results.added,
+            "removed": results.removed,
+            "measured_again": results.measured_again,
+            "stale": results.stale,
         },
         "measured_again_unchanged": difference.unsure,
-        "left_out": list(difference.problems),
+        "left_out": difference.problems,
     }
 
 
 def _cost_change(one: ChangedCost) -> dict[str, Any]:
     return {
-        "job": asdict(one.job),
-        "before": _side(one.before.price.id if one.before and one.before.price else None)
-        | _cost_as_json(one.before.basis.cost if one.before else None),
-        "after": _side(one.after.price.id if one.after and one.after.price else None)
-        | _cost_as_json(one.after.basis.cost if one.after else None),
+        "job": one.job,
+        "before": _side(one.before),
+        "after": _side(one.after),
         "change": None if one.amount is None else str(one.amount),
         "relative": one.relative,
         "why": [
@@ -146,12 +146,19 @@ def _cost_change(one: ChangedCost) -> dict[str, Any]:
             }
             for reason in one.reasons
         ],
-        "time": _time(one.time),
+        "time": one.time
+        and {
+            "factor": one.time.factor.mean,
+            "low": one.time.factor.low,
+            "high": one.time.factor.high,
+            "significant": one.time.significant,
+        },
     }
 
 
-def _side(price: str | None) -> dict[str, Any]:
-    return {"price": price}
+def _side(work: PricedWork | None) -> dict[str, Any]:
+    price = work.price.id if work and work.price else None
+    return {"price": price} | _cost_as_json(work.basis.cost if work else None)
 
 
 def _cost_as_json(cost: Cost | None) -> dict[str, Any]:
@@ -162,18 +169,6 @@ def _cost_as_json(cost: Cost | None) -> dict[str, Any]:
         return {"state": "unknown", "reason": cost.reason}
     ends = {"low": str(cost.low), "mean": str(cost.mean), "high": str(cost.high)}
     return {"state": "known", **ends, "currency": cost.currency, "assumed": cost.assumed}
-
-
-def _time(time: TimeChange | None) -> dict[str, Any] | None:
-    if time is None:
-        return None
-    factor = time.factor
-    return {
-        "factor": factor.mean,
-        "low": factor.low,
-        "high": factor.high,
-        "significant": time.significant,
-    }
 
 
 def _winner_as_json(one: Winner) -> dict[str, Any]:
@@ -197,11 +192,8 @@ def _choice(work: PricedWork | None) -> dict[str, Any] | None:
         "batch_size": job.batch_size,
         "price": work.price.id if work.price else None,
         "source": job.source,
-    } | _cost_as_json(work.basis.cost)
-
-
-def _file_as_json(one: ResultFile) -> dict[str, Any]:
-    return asdict(one) | {"doubts": list(one.doubts)}
+        **_cost_as_json(work.basis.cost),
+    }
 
 
 ItemT = TypeVar("ItemT")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from epochcost.analysis.arithmetic import arithmetic_of
-from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_table
+from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_json, print_table
 from epochcost.cost import Quote, Time, Usage, quote
 from epochcost.cost.flops import (
     OF_LARGE_MODELS,
@@ -30,7 +29,7 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
-from epochcost.units import money, money_range, plain, scientific, seconds
+from epochcost.units import money, money_range, scientific, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def estimate(
         share = _measured(catalogue, hardware, utilisation_of, results)
     found = _estimated(catalogue, catalogue.model(model), price, share, peak, machines)
     if form == "json":
-        typer.echo(json.dumps(_as_json(found), indent=2))
+        print_json(_as_json(found))
     else:
         _show(found)
 
@@ -166,21 +165,21 @@ def _as_json(found: _Estimated) -> dict[str, Any]:
         "kind": "estimated",
         "model": found.model.id,
         "price": found.price.id,
-        "price_as_of": str(found.price.as_of),
+        "price_as_of": found.price.as_of,
         "price_assumed": found.price.assumed,
         "machines": found.machines,
-        "training_flops": plain(work.flops),
-        "peak_flops_per_second": plain(work.peak_flops),
+        "training_flops": work.flops,
+        "peak_flops_per_second": work.peak_flops,
         "precision": found.precision,
-        "utilisation_low": plain(work.utilisation.low),
-        "utilisation_high": plain(work.utilisation.high),
+        "utilisation_low": work.utilisation.low,
+        "utilisation_high": work.utilisation.high,
         "utilisation_source": work.utilisation.source,
-        "seconds": {"low": plain(time.low), "middle": plain(time.mean), "high": plain(time.high)},
+        "seconds": {"low": time.low, "middle": time.mean, "high": time.high},
         "currency": low.currency,
         "total": {
-            "low": plain(low.total),
-            "middle": plain(middle.total),
-            "high": plain(high.total),
+            "low": low.total,
+            "middle": middle.total,
+            "high": high.total,
         },
     }
 

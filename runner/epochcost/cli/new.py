@@ -226,7 +226,8 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 
 def _detected() -> dict[str, Any]:
     """What the machine at hand tells of itself, by the keys of a spec."""
-    from epochcost.measure.environment import detect
+    # Nothing else here needs the packages that measure.
+    from epochcost.measure.environment import detect  # noqa: PLC0415
 
     found = detect()
     rented = found.instance

@@ -6,7 +6,6 @@ With `--verbose` also how large the models are, and which of their batches fit t
 from __future__ import annotations
 
 import dataclasses
-import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,23 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from epochcost.cli import terminal
 from epochcost.cli.progress import counting
-from epochcost.cli.terminal import (
-    AsIs,
-    BatchSize,
-    Compliant,
-    CpuCounts,
-    Device,
-    HardwareId,
-    Models,
-    OutputFormat,
-    ProviderName,
-    Quick,
-    Studies,
-    batch_size_of,
-    cpu_counts,
-    print_table,
-)
+from epochcost.cli.terminal import batch_size_of, cpu_counts, print_json, print_table
 from epochcost.errors import EpochcostError
 from epochcost.execute.gpus import gpu_lines
 from epochcost.execute.inventory import sizes
@@ -55,20 +40,20 @@ _Room = Mapping[Provider, int]
 
 def plan(
     *,
-    study: Studies = None,
-    model: Models = None,
-    provider: ProviderName = None,
-    hardware: HardwareId = "local",
-    quick: Quick = False,
-    compliant: Compliant = False,
-    as_is: AsIs = False,
-    device: Device = None,
-    vcpus: CpuCounts = None,
-    batch_size: BatchSize = None,
+    study: terminal.Studies = None,
+    model: terminal.Models = None,
+    provider: terminal.ProviderName = None,
+    hardware: terminal.HardwareId = "local",
+    quick: terminal.Quick = False,
+    compliant: terminal.Compliant = False,
+    as_is: terminal.AsIs = False,
+    device: terminal.Device = None,
+    vcpus: terminal.CpuCounts = None,
+    batch_size: terminal.BatchSize = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
     ] = False,
-    output: OutputFormat = "text",
+    output: terminal.OutputFormat = "text",
 ) -> None:
     """Show the trials that a run would do here, and why others are left out."""
     catalogue = load_catalogue(Path())
@@ -88,7 +73,7 @@ def plan(
     sized = _sized(catalogue, model or catalogue.models) if verbose else ()
     if output == "json":
         sizes_too = _sizes_as_json(sized, room_bytes()) if sized else {}
-        typer.echo(json.dumps(_as_json(planned, hardware) | sizes_too, indent=1))
+        print_json(_as_json(planned, hardware) | sizes_too, indent=1)
     else:
         _show(planned, hardware)
         if sized:
@@ -115,7 +100,7 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
             | {"smallest": sweep.trial.model_dump(mode="json")}
             for sweep in plan.sweeps
         ],
-        "left_out": [{"what": left.what, "reason": left.reason} for left in plan.left_out],
+        "left_out": plan.left_out,
         "gpus": [
             {"device": number, "name": gpu.name, "memory_bytes": gpu.memory_bytes}
             for number, gpu in enumerate(shown_gpus())
@@ -197,7 +182,7 @@ def _size_as_json(
         "literature_step_flops_per_example": None if forward is None else 3 * forward,
         "step_flops_per_example": size.step_flops_per_example,
         "batches": [_batch_as_json(footprint, room) for footprint in size.footprints],
-        "uncounted": [dataclasses.asdict(mode) for mode in size.uncounted],
+        "uncounted": size.uncounted,
     }
 
 

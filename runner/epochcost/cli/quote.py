@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from epochcost.cli.quote_extras import (
     project_as_json,
     project_words,
 )
-from epochcost.cli.terminal import ExactAmounts, ids, print_table
+from epochcost.cli.terminal import ExactAmounts, ids, print_json, print_table
 from epochcost.cost import Line, Quote, Usage, quote_at, quote_at_rate
 from epochcost.cost import quote as bill
 from epochcost.cost.currency import Conversion
@@ -138,7 +137,7 @@ def quote(
     if grid is not None:
         bill = replace(bill, energy=_energy(energy, bill))
     if form == "json":
-        typer.echo(json.dumps(_as_json(bill), indent=2))
+        print_json(_as_json(bill))
     else:
         _show(bill)
 
@@ -218,20 +217,10 @@ def _bill_at_rate(rate: str, billing: BillingName, currency: str, usage: Usage) 
 
 def _as_json(bill: _Bill) -> dict[str, Any]:
     quoted = bill.quote
-    lines = [
-        {
-            "label": line.label,
-            "quantity": plain(line.quantity),
-            "unit": line.unit,
-            "rate": plain(line.rate),
-            "amount": plain(line.amount),
-        }
-        for line in quoted.lines
-    ]
     whole: dict[str, Any] = {
-        "total": plain(quoted.total),
+        "total": quoted.total,
         "currency": quoted.currency,
-        "lines": lines,
+        "lines": quoted.lines,
     }
     if bill.project is not None:
         whole["project"] = project_as_json(bill.project)

@@ -151,11 +151,11 @@ def project_as_json(found: ProjectQuote) -> dict[str, Any]:
         "configurations": project.configurations,
         "repeats": project.repeats,
         "runs": project.runs,
-        "failed_share": plain(project.failed_share),
-        "failed_runs_expected": plain(project.failures),
+        "failed_share": project.failed_share,
+        "failed_runs_expected": project.failures,
         "at_once": project.at_once,
-        "in_sequence_seconds": plain(found.in_sequence_seconds),
-        "at_once_seconds": plain(found.at_once_seconds),
+        "in_sequence_seconds": found.in_sequence_seconds,
+        "at_once_seconds": found.at_once_seconds,
     }
 
 
@@ -182,16 +182,16 @@ def energy_as_json(energy: Energy | UnknownEnergy) -> dict[str, Any]:
     return {
         "measured": isinstance(energy.power, Metered),
         "source": energy.power.words,
-        "machines_kwh": plain(energy.machines_kwh),
-        "pue": plain(energy.pue),
+        "machines_kwh": energy.machines_kwh,
+        "pue": energy.pue,
         "pue_source": energy.pue_source,
-        "building_kwh": plain(energy.building_kwh),
+        "building_kwh": energy.building_kwh,
         "grid": grid.id,
         "grid_year": grid.year,
         "grid_source": grid.source,
-        "kg_co2e_per_kwh": plain(grid.kg_co2e_per_kwh),
-        "kg_co2e": plain(energy.kg_co2e),
-        "lb_co2e": plain(energy.pounds_co2e),
+        "kg_co2e_per_kwh": grid.kg_co2e_per_kwh,
+        "kg_co2e": energy.kg_co2e,
+        "lb_co2e": energy.pounds_co2e,
     }
 
 
@@ -215,10 +215,10 @@ def energy_words(energy: Energy | UnknownEnergy) -> Iterator[str]:
 def converted_as_json(quote: Quote, found: Conversion) -> dict[str, Any]:
     """The total in the other currency, and by which rate."""
     return {
-        "total": plain(found.amount(quote.total)),
+        "total": found.amount(quote.total),
         "currency": found.quote,
         "rate": found.rate and found.rate.id,
-        "rate_as_of": found.rate and str(found.rate.as_of),
+        "rate_as_of": found.rate and found.rate.as_of,
         "inverse": found.inverse,
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,28 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from epochcost.cli import terminal
 from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
-from epochcost.cli.interruption import interrupted_by_signals
+from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import failures, show_limits, show_outcomes
 from epochcost.cli.plan import show_gpus
 from epochcost.cli.progress import display_for, kept_words
-from epochcost.cli.terminal import (
-    RESULTS,
-    AsIs,
-    BatchSize,
-    Compliant,
-    CpuCounts,
-    Device,
-    HardwareId,
-    Models,
-    OutputFormat,
-    ProviderName,
-    Quick,
-    ResultsFolder,
-    Studies,
-    batch_size_of,
-    cpu_counts,
-)
+from epochcost.cli.terminal import RESULTS, batch_size_of, cpu_counts, print_json
 from epochcost.errors import InputError
 from epochcost.execute.epochs import EpochsAsked
 from epochcost.execute.events import Event, Failed, Finished, Outcome, RoundKept, Skipped
@@ -45,24 +29,22 @@ from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import MOST_ROUNDS
 
-_INTERRUPTED = 130
-
 
 def run(
     *,
-    study: Studies = None,
-    model: Models = None,
-    provider: ProviderName = None,
-    hardware: HardwareId = "local",
-    quick: Quick = False,
-    compliant: Compliant = False,
-    as_is: AsIs = False,
-    device: Device = None,
-    vcpus: CpuCounts = None,
+    study: terminal.Studies = None,
+    model: terminal.Models = None,
+    provider: terminal.ProviderName = None,
+    hardware: terminal.HardwareId = "local",
+    quick: terminal.Quick = False,
+    compliant: terminal.Compliant = False,
+    as_is: terminal.AsIs = False,
+    device: terminal.Device = None,
+    vcpus: terminal.CpuCounts = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
     ] = False,
-    results: ResultsFolder = RESULTS,
+    results: terminal.ResultsFolder = RESULTS,
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -71,7 +53,7 @@ def run(
             help="Come back to each trial so often, in another order. Default: the study's.",
         ),
     ] = None,
-    batch_size: BatchSize = None,
+    batch_size: terminal.BatchSize = None,
     validate_epochs: Annotated[
         int,
         typer.Option(
@@ -85,7 +67,7 @@ def run(
         float, typer.Option(min=1, help="Leave out epochs that would take more seconds than this.")
     ] = MOST_EPOCH_SECONDS,
     ceilings: WithCeilings = True,
-    output: OutputFormat = "text",
+    output: terminal.OutputFormat = "text",
 ) -> None:
     """Measure the trials of the studies on this machine and store the results."""
     catalogue = load_catalogue(Path())
@@ -118,7 +100,7 @@ def run(
     )
     outcomes = _watched(assignment, planned)
     if output == "json":
-        typer.echo(json.dumps([_as_json(outcome) for outcome in outcomes], indent=1))
+        print_json([_as_json(outcome) for outcome in outcomes], indent=1)
     else:
         show_outcomes(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
@@ -157,7 +139,7 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
             return run_trials(assignment, on_event)
     except KeyboardInterrupt:
         typer.echo(f"interrupted: {_kept_words(kept, len(plan.trials))}", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _note(event: Event, kept: dict[str, Event]) -> None:

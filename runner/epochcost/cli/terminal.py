@@ -1,13 +1,17 @@
-"""What commands share at a terminal: options that several take, and tables.
+"""What commands share at a terminal: options that several take, tables and JSON.
 
 What an option says is read here where several commands read it; what it means is left to them.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -16,6 +20,7 @@ from rich.table import Table
 from epochcost.errors import InputError
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Provider
 from epochcost.specs.tree import FOLDER
+from epochcost.units import plain
 
 RESULTS = Path("docs/data/results")
 # Wider than any table: a narrow terminal breaks long lines, and no cell is cut or left out.
@@ -150,3 +155,21 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     Console(markup=False, highlight=False, width=_WIDTH).print(table)
+
+
+def print_json(values: Any, indent: int = 2) -> None:
+    """Print values as JSON: numbers of money by all their digits, frozen values by their fields."""
+    typer.echo(json.dumps(values, default=_exact, indent=indent))
+
+
+def _exact(value: object) -> object:
+    match value:
+        case Decimal():
+            return plain(value)
+        case dt.date():
+            return value.isoformat()
+        case Path():
+            return value.as_posix()
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"demanded a value that JSON or a spec has; got {type(value).__name__}")

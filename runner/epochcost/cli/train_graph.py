@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from onnx import ModelProto
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
 from epochcost.autodiff.choices import unknown
 from epochcost.autodiff.terms import asked_for, terms_of
-from epochcost.cli.terminal import Format, pairs
+from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.graphs.constants import as_parameters
 from epochcost.graphs.counting import flops
@@ -101,9 +100,12 @@ def train_graph(
     asked = asked_for(loaded, terms_of(loss, output))
     forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
-    told = _as_json if form == "json" else _as_text
     left = _untrained(loaded, step)
-    typer.echo(told(_Written(step, flops(forward), model, destination, left)))
+    written = _Written(step, flops(forward), model, destination, left)
+    if form == "json":
+        print_json(_as_json(written))
+    else:
+        typer.echo(_as_text(written))
 
 
 class _Untrained(NamedTuple):
@@ -190,27 +192,24 @@ def initial_path(destination: Path) -> Path:
     return destination.with_suffix(".initial.npz")
 
 
-def _as_json(written: _Written) -> str:
+def _as_json(written: _Written) -> dict[str, Any]:
     step = written.step
     carried = [
-        {"input": c.input, "output": c.output, "shape": list(c.shape), "role": c.role}
+        {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
         for c in step.carried
     ]
-    return json.dumps(
-        {
-            "inputs": list(step.inputs),
-            "frozen": list(step.frozen),
-            "target": step.target,
-            "learning_rate": step.learning_rate,
-            "loss": step.loss,
-            "carried": carried,
-            "not_trained": {name: one.why for name, one in written.untrained.items()},
-            "nodes": len(step.model.graph.node),
-            "flops": {"forward": written.forward_flops, "backward": written.backward_flops},
-            "peak_activation_bytes": written.activation_bytes,
-        },
-        indent=2,
-    )
+    return {
+        "inputs": step.inputs,
+        "frozen": step.frozen,
+        "target": step.target,
+        "learning_rate": step.learning_rate,
+        "loss": step.loss,
+        "carried": carried,
+        "not_trained": {name: one.why for name, one in written.untrained.items()},
+        "nodes": len(step.model.graph.node),
+        "flops": {"forward": written.forward_flops, "backward": written.backward_flops},
+        "peak_activation_bytes": written.activation_bytes,
+    }
 
 
 def _as_text(written: _Written) -> str:
