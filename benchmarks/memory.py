@@ -31,7 +31,7 @@ from pathlib import Path
 import psutil
 
 from epochcost import __version__
-from epochcost.autodiff.checkpoint import Checkpoint
+from epochcost.autodiff.passes.recompute import Checkpoint
 from epochcost.errors import EpochcostError
 from epochcost.execute.arrays import save_graph
 from epochcost.execute.binding import bound

@@ -17,8 +17,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from epochcost.autodiff import Carried, TrainingStep, training_step
-from epochcost.graphs.initial import Initial
-from epochcost.graphs.metadata import METADATA_KEY, STATE_KEY
+from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, Initial
 from epochcost.graphs.parameters import data_inputs, materialise
 from epochcost.train.examples import Field, Target
 from epochcost.train.teacher import Teacher

@@ -3,10 +3,10 @@
     python benchmarks/rules/depthwise.py [--threads 1]
 
 For each shape the gradient of the weights, that of the images and the forward pass: on the plain
-layout, and in blocks of channels (`epochcost.autodiff.blocked`), reorderings counted in. The plain
-forms of the weights' gradient cut all patches out, exchange images and weights, multiply a slice
-for each tap, or spread images along the columns and cotangents along the rows and multiply those.
-Medians of interleaved runs.
+layout, and in blocks of channels (`epochcost.autodiff.blocked_convolution`), reorderings counted
+in. The plain forms of the weights' gradient cut all patches out, exchange images and weights,
+multiply a slice for each tap, or spread images along the columns and cotangents along the rows and
+multiply those. Medians of interleaved runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from convolution import Rule
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import blocked
+from epochcost.autodiff import blocked_convolution as blocked
 from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.forward import Forward, close_model

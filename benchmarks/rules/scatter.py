@@ -5,7 +5,7 @@
 The table's gradient as a weight is a product over 64 positions; its sum of squares is asked for,
 as clipping does. Candidates: the rows added to zeros and the two tables added, the rows added to
 the product by ScatterND, and by ScatterElements. One thread, medians of interleaved runs.
-`epochcost.autodiff.scattering` chooses among them.
+`epochcost.autodiff.cotangent_sums` chooses among them.
 """
 
 from __future__ import annotations

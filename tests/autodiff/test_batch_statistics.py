@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
-from epochcost.autodiff.checkpoint import Checkpoint
+from epochcost.autodiff.passes.recompute import Checkpoint
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import materialise, parameters, state
 from graph_text import model_of_text, run

@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 from epochcost.autodiff import training_step
-from epochcost.autodiff.blocked import BLOCK, DOMAIN
+from epochcost.autodiff.blocked_convolution import BLOCK, DOMAIN
 from graph_text import run
 
 pytestmark = pytest.mark.skipif(

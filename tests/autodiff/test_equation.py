@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epochcost.autodiff.equation import Equation, parse
+from epochcost.autodiff.rules.linear import Equation, parse
 from epochcost.errors import ModelError
 
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from epochcost.autodiff import LossScaling, training_step
 from epochcost.autodiff.builder import Builder
-from epochcost.autodiff.loss_scaling import all_finite
+from epochcost.autodiff.mixed_precision import all_finite
 from graph_text import run
 from reference_steps import Stepping, batches, perceptron
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from epochcost.autodiff import TrainingStep, training_step
-from epochcost.autodiff.mixed import HALF_TYPES, MixedBuilder
+from epochcost.autodiff.mixed_precision import HALF_TYPES, MixedBuilder
 from epochcost.errors import ModelError
 from epochcost.graphs.tensors import declared_values
 from graph_text import model_of_text

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 from epochcost.autodiff import registry, vjp_graph
-from epochcost.autodiff.spelling import respelled
+from epochcost.autodiff.passes.canonicalize import respelled
 from epochcost.errors import ModelError
 from epochcost.graphs.loading import load_model_bytes
 from graph_text import model_of_text, run

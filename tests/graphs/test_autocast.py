@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import TensorProto, helper
 
-from epochcost.graphs.autocast import (
+from epochcost.graphs.precision import (
     WIDE,
     WIDE_IN_TRAINING,
     allowed_inputs,

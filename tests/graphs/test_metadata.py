@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epochcost.errors import ModelError
-from epochcost.graphs.initial import Initial
-from epochcost.graphs.metadata import METADATA_KEY, listed_parameters
+from epochcost.graphs.initial import METADATA_KEY, Initial, listed_parameters
 
 GOOD = {"distribution": "normal", "scale": 0.02, "seed": 7}
 

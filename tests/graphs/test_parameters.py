@@ -13,9 +13,8 @@ import pytest
 
 from epochcost.errors import CapabilityError, ModelError
 from epochcost.graphs import parameters as module
-from epochcost.graphs.initial import Initial
+from epochcost.graphs.initial import METADATA_KEY, Initial
 from epochcost.graphs.loading import load_model
-from epochcost.graphs.metadata import METADATA_KEY
 from epochcost.graphs.parameters import (
     DataInput,
     Parameter,

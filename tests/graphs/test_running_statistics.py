@@ -9,10 +9,15 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.graphs.initial import Initial
-from epochcost.graphs.metadata import METADATA_KEY, STATE_KEY
-from epochcost.graphs.parameters import Parameter, data_inputs, materialise, parameters, state
-from epochcost.graphs.running_statistics import running_statistics
+from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, Initial
+from epochcost.graphs.parameters import (
+    Parameter,
+    data_inputs,
+    materialise,
+    parameters,
+    running_statistics,
+    state,
+)
 from graph_text import model_of_text
 
 WEIGHTS = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] m = {0,0,0}, float[3] v = {4,5,6}>"

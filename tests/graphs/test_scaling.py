@@ -8,10 +8,9 @@ import pytest
 
 from epochcost.autodiff import training_step
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import flops, static_shapes
+from epochcost.graphs.counting import Interpolation, flops, static_shapes
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.peak_memory import peak_activation_bytes
-from epochcost.graphs.scaling import Interpolation
 from graph_text import model_of_text
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -11,8 +11,8 @@ from onnx import parser
 from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
+from epochcost.graphs.importer_quirks import unfused
 from epochcost.graphs.loading import load_model_bytes
-from epochcost.graphs.unfused import unfused
 
 NORM = "float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y"
 STATISTIC = ", float[2,3,1]"

@@ -14,8 +14,8 @@ import onnxruntime
 import pytest
 import tomli
 
+from epochcost.graphs.initial import METADATA_KEY, STATE_KEY
 from epochcost.graphs.loading import load_model
-from epochcost.graphs.metadata import METADATA_KEY, STATE_KEY
 from epochcost.graphs.parameters import data_inputs, materialise, parameter_count, parameters
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, defs, helper
 
 from epochcost.autodiff import registry, vjp_graph
-from epochcost.autodiff.prune import live_nodes
+from epochcost.autodiff.forward import live_nodes
 from epochcost.errors import ModelError
 from oracle.evaluators import (
     RUNTIME_OPSET,

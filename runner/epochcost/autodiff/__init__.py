@@ -4,8 +4,8 @@
 training mode; ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only.
 """
 
-from epochcost.autodiff.loss_scaling import LossScaling
-from epochcost.autodiff.mixed import Precision
+from epochcost.autodiff.mixed_precision import LossScaling, Precision
+from epochcost.autodiff.objective import Term
 from epochcost.autodiff.optimizers import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
 from epochcost.autodiff.step import (
     Accumulation,
@@ -13,7 +13,6 @@ from epochcost.autodiff.step import (
     evaluation_graph,
     training_step,
 )
-from epochcost.autodiff.terms import Term
 from epochcost.autodiff.update import Carried
 from epochcost.autodiff.vjp import vjp_graph
 

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 
 from epochcost.autodiff import registry
-from epochcost.autodiff.broadcast import unbroadcast
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.prune import used_names
-from epochcost.autodiff.scattering import plus
+from epochcost.autodiff.cotangent_sums import plus, unbroadcast
+from epochcost.autodiff.forward import used_names
+from epochcost.autodiff.registry import Node
 from epochcost.errors import CapabilityError, ModelError
 
 # How many values of a long path an error names at either end.

@@ -17,8 +17,7 @@ from onnx import TensorProto, helper
 
 from epochcost.autodiff.axes import flipped
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents
+from epochcost.autodiff.registry import Cotangents, Node
 from epochcost.errors import ModelError
 
 # From this opset on Split demands either the sizes or the number of parts.

@@ -13,20 +13,29 @@ import onnx
 
 from epochcost.autodiff import rules  # noqa: F401 - fills the registry
 from epochcost.autodiff.backward import pull_back
-from epochcost.autodiff.batch_statistics import train_on_batches
-from epochcost.autodiff.blocked import run_in_blocks
+from epochcost.autodiff.blocked_convolution import run_in_blocks
 from epochcost.autodiff.builder import Provider, Value
-from epochcost.autodiff.checkpoint import Checkpoint, recompute_segments
 from epochcost.autodiff.choices import chosen, matching, unknown
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
-from epochcost.autodiff.loss_scaling import LossScaling, Scale, all_finite, scale_of
 from epochcost.autodiff.losses import LossFunction
-from epochcost.autodiff.mixed import Precision, mixed_of
+from epochcost.autodiff.mixed_precision import (
+    LossScaling,
+    Precision,
+    Scale,
+    all_finite,
+    mixed_of,
+    scale_of,
+)
+from epochcost.autodiff.objective import Objective, Term, asked_for, objective, terms_of
 from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
-from epochcost.autodiff.spelling import respelled
-from epochcost.autodiff.terms import Objective, Term, asked_for, objective, terms_of
-from epochcost.autodiff.training_mode import in_inference_mode, in_training_mode
-from epochcost.autodiff.unrolled import write_out
+from epochcost.autodiff.passes.canonicalize import respelled
+from epochcost.autodiff.passes.recompute import Checkpoint, recompute_segments
+from epochcost.autodiff.passes.training_mode import (
+    in_inference_mode,
+    in_training_mode,
+    train_on_batches,
+)
+from epochcost.autodiff.unrolled_lstm import write_out
 from epochcost.autodiff.update import Carried, Move, clipped, emptied, summed, updates
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import ML_DOMAIN
@@ -138,7 +147,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     that execution provider runs; without it any can. ``carry`` maps inputs to the outputs that
     they are in the next step, such as a recurrent state, which starts at zeros; no gradient flows
     from one step to another. ``precision`` fp16 or bf16 computes in half precision what
-    ``graphs.autocast`` does not keep in float32; weights, loss, gradients' sums and update are
+    ``graphs.precision`` does not keep in float32; weights, loss, gradients' sums and update are
     float32, and the loss of fp16 is scaled as ``loss_scaling`` says (default: as PyTorch's
     GradScaler does). ``checkpoint`` "sqrt" keeps only some values of the forward pass and computes
     the others again in the backward pass: less memory for more time. A parameter that does not

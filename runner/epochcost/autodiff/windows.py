@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from epochcost.autodiff.builder import Value
-from epochcost.autodiff.node import Node
+from epochcost.autodiff.registry import Node
 from epochcost.errors import ModelError
 
 # Elements of one window. Rules count and name them; files that ask for more are damaged.

@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
 from epochcost.autodiff.choices import unknown
-from epochcost.autodiff.terms import asked_for, terms_of
+from epochcost.autodiff.objective import asked_for, terms_of
 from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.graphs.constants import as_parameters

@@ -16,8 +16,7 @@ from onnx import TensorProto
 from epochcost import autodiff
 from epochcost.errors import CapabilityError
 from epochcost.execute.arrays import save_graph
-from epochcost.graphs.autocast import allowed_outputs
-from epochcost.graphs.precision import in_half_precision
+from epochcost.graphs.precision import allowed_outputs, in_half_precision
 from epochcost.measure.job import Reference
 from epochcost.measure.placement import HEAVY_OPERATORS
 from epochcost.measure.quantise import Quantising, quantised, suggested

@@ -16,15 +16,14 @@ import onnx
 
 from epochcost.autodiff import Carried
 from epochcost.autodiff.choices import matching
-from epochcost.autodiff.sequences import without_split_sequences
+from epochcost.autodiff.passes.canonicalize import without_split_sequences
 from epochcost.errors import ModelError
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.step import in_place, step_of, update_rule
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import Shapes, flops, static_shapes
+from epochcost.graphs.counting import Interpolation, Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state
 from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
-from epochcost.graphs.scaling import Interpolation
 from epochcost.graphs.tensors import item_bytes
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model, Training

@@ -21,8 +21,8 @@ from epochcost.autodiff import (
     TrainingStep,
     training_step,
 )
-from epochcost.autodiff.checkpoint import Checkpoint
 from epochcost.autodiff.losses import SoftmaxCrossEntropy
+from epochcost.autodiff.passes.recompute import Checkpoint
 from epochcost.graphs.in_place import written_in_place
 from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training

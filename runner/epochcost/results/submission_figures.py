@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from epochcost.graphs.runtime_operators import operator_names
+from epochcost.graphs.contrib import operator_names
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.records import Environment, Measurement, Result, Round
 from epochcost.results.stability import instabilities

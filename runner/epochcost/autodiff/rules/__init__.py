@@ -3,50 +3,21 @@
 Importing this package fills the registry.
 """
 
-from epochcost.autodiff.rules import (
+from epochcost.autodiff.rules import (  # noqa: F401
     activation,
     attention,
     contrib,
-    control,
     convolution,
-    generator,
     indexing,
     linear,
     math,
     ml,
+    no_gradient,
     normal,
     pooling,
-    quantization,
     recurrent,
     reduction,
-    resize,
-    sampling,
-    selection,
+    resampling,
     shape,
     signal,
-    slicing,
 )
-
-__all__ = [
-    "activation",
-    "attention",
-    "contrib",
-    "control",
-    "convolution",
-    "generator",
-    "indexing",
-    "linear",
-    "math",
-    "ml",
-    "normal",
-    "pooling",
-    "quantization",
-    "recurrent",
-    "reduction",
-    "resize",
-    "sampling",
-    "selection",
-    "shape",
-    "signal",
-    "slicing",
-]

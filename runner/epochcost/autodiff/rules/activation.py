@@ -7,9 +7,8 @@ import math
 from onnx import TensorProto
 
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, zero
-from epochcost.autodiff.rules.selection import indicator
+from epochcost.autodiff.registry import Cotangents, Node, gradient, zero
+from epochcost.autodiff.rules.math import indicator
 
 # The tanh form of Gelu is x sigmoid(a x + b x³), since (1 + tanh u) / 2 = sigmoid(2 u).
 _GELU_LINEAR = 2 * math.sqrt(2 / math.pi)

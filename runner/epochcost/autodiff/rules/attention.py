@@ -8,12 +8,18 @@ import math
 import numpy as np
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.attending import NOTHING, Attention, band, by_heads, pull_back, together
+from epochcost.autodiff.attention_math import (
+    NOTHING,
+    Attention,
+    Turning,
+    band,
+    by_heads,
+    pull_back,
+    together,
+)
 from epochcost.autodiff.axes import cut_along
 from epochcost.autodiff.builder import Builder, Value, ascending
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient
-from epochcost.autodiff.turning import Turning
+from epochcost.autodiff.registry import Cotangents, Node, gradient
 
 _BY_HEADS = 4
 

@@ -12,13 +12,19 @@ import operator
 import numpy as np
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.attending import Attention, Pulled, band, by_heads, pull_back, together
-from epochcost.autodiff.broadcast import unbroadcast
+from epochcost.autodiff.attention_math import (
+    Attention,
+    Pulled,
+    Turning,
+    band,
+    by_heads,
+    pull_back,
+    together,
+)
 from epochcost.autodiff.builder import Builder, Value, ascending
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient
+from epochcost.autodiff.cotangent_sums import unbroadcast
+from epochcost.autodiff.registry import Cotangents, Node, gradient
 from epochcost.autodiff.rules.linear import matmul_cotangents
-from epochcost.autodiff.turning import Turning
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN, VERSION
 

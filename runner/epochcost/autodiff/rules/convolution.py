@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
-from epochcost.autodiff import blocked
+from epochcost.autodiff import blocked_convolution as blocked
 from epochcost.autodiff.builder import Builder, Value, require_room
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, refused
+from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
 from epochcost.autodiff.windows import Window, back, covered, through, transposed_window, window
 from epochcost.errors import ModelError
 

@@ -14,9 +14,8 @@ from onnx import TensorProto
 
 from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value, ascending
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, refused, zero
-from epochcost.autodiff.scattering import scattered
+from epochcost.autodiff.cotangent_sums import scattered
+from epochcost.autodiff.registry import Cotangents, Node, gradient, refused, zero
 from epochcost.errors import ModelError
 
 _SCATTERS_ADD = 16

@@ -9,8 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, refused
+from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import ML_DOMAIN
 

@@ -12,16 +12,15 @@ import math
 
 import numpy as np
 
-from epochcost.autodiff.batch_statistics import (
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.passes.training_mode import (
     channel_axes,
     is_training,
     normalized,
     per_channel,
     wide,
 )
-from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, refused
+from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
 
 _DEFAULT_RATIO = 0.5
 

@@ -9,8 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from epochcost.autodiff.builder import Builder, Value, ascending, require_room
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, refused
+from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
 from epochcost.autodiff.windows import Window, back, window
 from epochcost.errors import ModelError
 

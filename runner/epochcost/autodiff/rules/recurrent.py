@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
 from epochcost.autodiff.recurrence import (
     Direction,
     Swept,
@@ -26,8 +25,8 @@ from epochcost.autodiff.recurrence import (
     through_time,
     weight_cotangents,
 )
-from epochcost.autodiff.registry import Cotangents, gradient
-from epochcost.autodiff.rules.written_out import pull_back
+from epochcost.autodiff.registry import Cotangents, Node, gradient
+from epochcost.autodiff.unrolled_lstm import pull_back
 from epochcost.errors import ModelError
 
 

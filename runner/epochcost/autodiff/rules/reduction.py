@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, zero
-from epochcost.autodiff.rules.selection import indicator
+from epochcost.autodiff.registry import Cotangents, Node, gradient, zero
+from epochcost.autodiff.rules.math import indicator
 
 
 def _axes(node: Node) -> tuple[int, ...]:

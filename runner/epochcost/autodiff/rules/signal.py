@@ -7,8 +7,7 @@ from onnx import helper
 
 from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value, require_room
-from epochcost.autodiff.node import Node
-from epochcost.autodiff.registry import Cotangents, gradient, refused, zero
+from epochcost.autodiff.registry import Cotangents, Node, gradient, refused, zero
 from epochcost.autodiff.windows import Window, through
 
 # The axis became an input, and may be negative, from this version on.

@@ -1,15 +1,34 @@
-"""The gradient of a table of which rows are read: the sum of their cotangents, each at its place.
-
-Where the table receives a gradient from elsewhere too, as an embedding does that is also the last
-layer's weight, the rows are added to that one, and no table of zeros is made. Before opset 16,
-where scatters do not add up, the rules of ``rules.indexing`` have another form.
-"""
+"""Undoing broadcasting, in one place for all rules."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from epochcost.autodiff.builder import Builder, Value
+
+
+def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
+    """Sum a cotangent of a broadcast result back to the ``shape`` of the operand.
+
+    Broadcasting copies an operand along new leading axes and along axes of length one; the
+    derivative of copying is summing. Shapes that differ by axes of length one only are reshaped.
+    """
+    if cotangent.shape == shape:
+        return cotangent
+    op = cotangent.op
+    if cotangent.size == math.prod(shape):
+        return op.Reshape(cotangent, op.integers(*shape))
+    leading = cotangent.rank - len(shape)
+    stretched = [
+        axis + leading
+        for axis, length in enumerate(shape)
+        if length == 1 and cotangent.shape[axis + leading] != 1
+    ]
+    axes = [*range(leading), *stretched]
+    summed = op.ReduceSum(cotangent, op.integers(*axes), keepdims=0) if axes else cotangent
+    return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
+
 
 # ONNX Runtime's CPU kernel of ScatterElements works in place, that of ScatterND copies the table
 # first; but it takes an index for each element: benchmarks/rules/scatter.py. So few places of a

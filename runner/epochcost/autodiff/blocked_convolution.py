@@ -20,7 +20,7 @@ from onnx import TensorProto, helper
 
 from epochcost.autodiff.axes import cut_along, flipped, padded
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.node import Node
+from epochcost.autodiff.registry import Node
 from epochcost.autodiff.windows import Window, window
 
 DOMAIN = "com.microsoft.nchwc"

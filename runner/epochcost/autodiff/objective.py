@@ -14,9 +14,8 @@ import onnx
 
 from epochcost.autodiff.builder import FLOAT_TYPES, Value
 from epochcost.autodiff.choices import chosen, unknown
-from epochcost.autodiff.forward import Forward, names
+from epochcost.autodiff.forward import Forward, names, pruned
 from epochcost.autodiff.losses import LOSSES, Loss, LossFunction
-from epochcost.autodiff.prune import pruned
 from epochcost.errors import ModelError
 
 

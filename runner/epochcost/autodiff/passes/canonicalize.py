@@ -1,0 +1,271 @@
+"""One spelling for all models before they are differentiated: domain, opset, no local functions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import defs, helper, numpy_helper, shape_inference, version_converter
+
+from epochcost.autodiff import registry
+from epochcost.errors import ModelError
+from epochcost.graphs.functions import inlined
+from epochcost.graphs.importer_quirks import initializers_apart, unfused
+from epochcost.graphs.tensors import check_equations
+
+# The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
+# Unsqueeze are inputs, so rules need only one way to write them.
+OLDEST_OPSET = 13
+_ALIAS = "ai.onnx"
+
+
+def respelled(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy with local functions inlined, the default domain called "", and opset 13 or newer.
+
+    Initializers are no inputs. Operators that ONNX Runtime fused come apart; tensors that are split
+    into a sequence and read from it are split plainly.
+
+    Raises ModelError where onnx cannot convert an older opset.
+    """
+    check_equations(model)
+    plain = inlined(unfused(model))
+    initializers_apart(plain)
+    for node in plain.graph.node:
+        node.domain = "" if node.domain == _ALIAS else node.domain
+    versions = {
+        "" if entry.domain == _ALIAS else entry.domain: entry.version
+        for entry in plain.opset_import
+    }
+    # A graph of contributed operators alone need not import the domain that gradients are made of.
+    versions.setdefault("", OLDEST_OPSET)
+    del plain.opset_import[:]
+    plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
+    recent = plain if versions[""] >= OLDEST_OPSET else _upgraded(plain, versions[""])
+    return without_split_sequences(recent)
+
+
+def _upgraded(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+    try:
+        return version_converter.convert_version(model, OLDEST_OPSET)
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(
+            f"opset {version}: demanded {OLDEST_OPSET} or newer, and onnx cannot convert "
+            f"this model ({reason}); export it again at a newer opset"
+        ) from None
+
+
+Array = NDArray[Any]
+# A part is a node: what has more of them stays a sequence.
+_MOST_PARTS = 4096
+
+
+def without_split_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with every split that is read at known places written as Split."""
+    if not any(node.op_type == "SplitToSequence" for node in model.graph.node):
+        return model
+    typed = shape_inference.infer_shapes(model)
+    constants, readers = _constants(typed.graph), _readers(typed.graph.node)
+    types = {info.name: info.type for info in [*typed.graph.input, *typed.graph.value_info]}
+    replaced: dict[str, list[onnx.NodeProto]] = {}
+    for node in typed.graph.node:
+        sizes = _sizes(types, node, constants)
+        if sizes is None:
+            continue
+        places = {reader.output[0]: _place(reader, constants) for reader in readers[node.output[0]]}
+        if None not in places.values():
+            replaced[node.output[0]] = _as_split(node, sizes, places)
+            replaced |= {name: [] for name in places}
+    nodes = [new for node in typed.graph.node for new in replaced.get(node.output[0], [node])]
+    tensors = [info for info in typed.graph.value_info if info.name not in replaced]
+    del typed.graph.node[:], typed.graph.value_info[:]
+    typed.graph.node.extend(nodes)
+    typed.graph.value_info.extend(tensors)
+    return typed
+
+
+def _readers(nodes: Iterable[onnx.NodeProto]) -> Mapping[str, Sequence[onnx.NodeProto]]:
+    readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+    for node in nodes:
+        for name in dict.fromkeys(node.input):
+            readers[name].append(node)
+    return readers
+
+
+def _sizes(
+    types: Mapping[str, onnx.TypeProto], node: onnx.NodeProto, constants: dict[str, Array]
+) -> list[int] | None:
+    """The lengths of the parts; None where the node is no split or they are not known."""
+    if node.op_type != "SplitToSequence":
+        return None
+    attributes = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    if not attributes.get("keepdims", 1):
+        return None
+    split = constants.get(node.input[1]) if len(node.input) > 1 else None
+    if split is None or split.ndim == 1:
+        return None if split is None else [int(size) for size in split]
+    length = _length(types.get(node.input[0]), attributes.get("axis", 0))
+    step = int(split)
+    if length is None or step <= 0 or length > step * _MOST_PARTS:
+        return None
+    return [min(step, length - at) for at in range(0, length, step)]
+
+
+def _length(kind: onnx.TypeProto | None, axis: int) -> int | None:
+    dims = kind.tensor_type.shape.dim if kind is not None else ()
+    if not -len(dims) <= axis < len(dims) or not dims[axis].HasField("dim_value"):
+        return None
+    return int(dims[axis].dim_value)
+
+
+def _place(reader: onnx.NodeProto, constants: dict[str, Array]) -> int | None:
+    if reader.op_type != "SequenceAt" or reader.input[1] not in constants:
+        return None
+    return int(constants[reader.input[1]])
+
+
+def _as_split(
+    node: onnx.NodeProto, sizes: Sequence[int], places: dict[str, int | None]
+) -> list[onnx.NodeProto]:
+    """Split, and each reader as the name of its part; ONNX Runtime drops the Identity."""
+    outputs = [f"{node.output[0]}/part_{index}" for index in range(len(sizes))]
+    lengths = f"{node.output[0]}/lengths"
+    tensor = numpy_helper.from_array(np.array(sizes, np.int64))
+    axis = next((entry.i for entry in node.attribute if entry.name == "axis"), 0)
+    split = helper.make_node("Split", [node.input[0], lengths], outputs, node.name, axis=axis)
+    copies = [
+        helper.make_node("Identity", [outputs[place or 0]], [name])
+        for name, place in places.items()
+    ]
+    return [helper.make_node("Constant", [], [lengths], value=tensor), split, *copies]
+
+
+def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in _small(graph.initializer)}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name in ("value", "value_int"):
+            value = helper.get_attribute_value(node.attribute[0])
+            is_tensor = isinstance(value, onnx.TensorProto)
+            held[node.output[0]] = numpy_helper.to_array(value) if is_tensor else np.array(value)
+    return held
+
+
+def _small(tensors: Iterable[onnx.TensorProto]) -> Iterable[onnx.TensorProto]:
+    return (tensor for tensor in tensors if len(tensor.dims) <= 1)
+
+
+# A body may again contain such operators; ONNX's definitions nest two deep.
+_DEEPEST = 8
+_DOMAIN = "epochcost.bodies"
+_LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
+Versions = Mapping[str, int]
+Types = Mapping[str, onnx.TypeProto]
+
+
+def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without operators that are known only by their body.
+
+    Raises ModelError where onnx cannot put a body in its place.
+    """
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    plain = model
+    for _ in range(_DEEPEST):
+        if not any(_has_only_a_body(node, versions) for node in plain.graph.node):
+            break
+        plain = inlined(_with_local_functions(plain, versions))
+    return plain
+
+
+def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
+    """A copy in which each such node calls a local function with the body for its inputs."""
+    local = shape_inference.infer_shapes(model)
+    types = _types(local.graph)
+    labels = _constant_tensors(local.graph)
+    for node in local.graph.node:
+        if _has_only_a_body(node, versions):
+            _demand_classes(node, labels, types)
+            body = _body(node, versions, types)
+            body.domain, body.name = _DOMAIN, f"{node.op_type}_{len(local.functions)}"
+            local.functions.append(body)
+            node.domain, node.op_type = body.domain, body.name
+    local.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+    return local
+
+
+def _constant_tensors(graph: onnx.GraphProto) -> Mapping[str, onnx.TensorProto]:
+    nodes = (node for node in graph.node if node.op_type == "Constant" and not node.domain)
+    held = {node.output[0]: entry.t for node in nodes for entry in node.attribute if entry.t.dims}
+    return held | {tensor.name: tensor for tensor in graph.initializer}
+
+
+def _demand_classes(
+    node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto], types: Types
+) -> None:
+    """Constant labels of a loss are classes: its body would count negative ones from the last."""
+    if node.op_type not in _LOSSES or node.input[1] not in held or node.input[0] not in types:
+        return
+    labels = numpy_helper.to_array(held[node.input[1]])
+    counted = labels != next((e.i for e in node.attribute if e.name == "ignore_index"), None)
+    sizes = [dim.dim_value for dim in types[node.input[0]].tensor_type.shape.dim]
+    classes = sizes[1] if len(sizes) > 1 and sizes[1] else np.inf
+    wrong = labels[counted & ((labels < 0) | (labels >= classes))]
+    if wrong.size:
+        raise ModelError(
+            f"node {node.name or node.output[0]!r} ({node.op_type}): demanded labels from 0 to "
+            f"below the number of classes, {classes}; got {wrong.flat[0]}"
+        )
+
+
+def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
+    version = versions.get(node.domain, 1)
+    if not defs.has(node.op_type, version, node.domain):
+        return False
+    schema = defs.get_schema(node.op_type, version, node.domain)
+    known = registry.answer(node.domain, node.op_type, schema.since_version)
+    return known is None and bool(_body_versions(schema))
+
+
+def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
+    """The definition of a node's operator; what the node leaves to defaults is written out."""
+    version = versions.get(node.domain, 1)
+    schema = defs.get_schema(node.op_type, version, node.domain)
+    given = {attribute.name for attribute in node.attribute}
+    node.attribute.extend(
+        declared.default_value
+        for name, declared in schema.attributes.items()
+        if name not in given and declared.default_value.name
+    )
+    newest = max(v for v in _body_versions(schema) if v <= versions.get("", v))
+    body = onnx.FunctionProto()
+    body.ParseFromString(_serialized(schema, newest, node, types))
+    del body.opset_import[:]
+    body.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
+    return body
+
+
+def _body_versions(schema: defs.OpSchema) -> list[int]:
+    plain = schema.function_opset_versions  # type: ignore[attr-defined]
+    return [*plain, *schema.context_dependent_function_opset_versions]  # type: ignore[attr-defined]
+
+
+def _serialized(schema: defs.OpSchema, version: int, node: onnx.NodeProto, types: Types) -> bytes:
+    if version in schema.function_opset_versions:  # type: ignore[attr-defined]
+        return bytes(schema.get_function_with_opset_version(version))  # type: ignore[attr-defined]
+    inputs = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
+    return bytes(
+        schema.get_context_dependent_function_with_opset_version(  # type: ignore[attr-defined]
+            version, node.SerializeToString(), inputs
+        )
+    )
+
+
+def _types(graph: onnx.GraphProto) -> Types:
+    declared = {v.name: v.type for v in [*graph.input, *graph.value_info, *graph.output]}
+    return declared | {
+        tensor.name: helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        for tensor in graph.initializer
+    }
