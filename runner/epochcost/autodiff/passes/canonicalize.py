@@ -136,12 +136,14 @@ def _as_split(
     lengths = f"{node.output[0]}/lengths"
     tensor = numpy_helper.from_array(np.array(sizes, np.int64))
     axis = next((entry.i for entry in node.attribute if entry.name == "axis"), 0)
-    split = helper.make_node("Split", [node.input[0], lengths], outputs, node.name, axis=axis)
+    split = helper.make_node(
+        "Split", [node.input[0], lengths], outputs, node.name, domain="", axis=axis
+    )
     copies = [
-        helper.make_node("Identity", [outputs[place or 0]], [name])
+        helper.make_node("Identity", [outputs[place or 0]], [name], domain="")
         for name, place in places.items()
     ]
-    return [helper.make_node("Constant", [], [lengths], value=tensor), split, *copies]
+    return [helper.make_node("Constant", [], [lengths], domain="", value=tensor), split, *copies]
 
 
 def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
