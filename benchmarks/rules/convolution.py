@@ -22,7 +22,7 @@ from epochcost.autodiff import blocked_convolution as blocked
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.forward import Forward, close_model
 from epochcost.autodiff.rules import convolution
-from epochcost.autodiff.windows import Window, back, through
+from epochcost.autodiff.windows import Window, convolve, convolve_transposed
 
 
 class Case(NamedTuple):
@@ -64,11 +64,11 @@ CASES = [
 Rule = Callable[[Any, Value, Value, Value], Value | None]
 RULES: dict[str, dict[str, Rule]] = {
     "forward": {
-        "plain": lambda case, x, w, _: through(x, w, case.view, case.out, 1),
-        "blocks": lambda case, x, w, _: blocked.convolved(x, w, case.view),
+        "plain": lambda case, x, w, _: convolve(x, w, case.view, case.out, 1),
+        "blocks": lambda case, x, w, _: blocked.convolve(x, w, case.view),
     },
     "dx": {
-        "transposed": lambda case, x, w, dy: back(dy, w, case.view, x.shape[2:], 1),
+        "transposed": lambda case, x, w, dy: convolve_transposed(dy, w, case.view, x.shape[2:], 1),
         "blocks": lambda case, x, w, dy: blocked.adjoint(dy, w, case.view, x.shape[2:]),
         "chosen": lambda case, x, w, dy: convolution.input_cotangent(x, w, dy, case.view, 1),
     },

@@ -26,7 +26,7 @@ from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.forward import Forward, close_model
 from epochcost.autodiff.rules import convolution
-from epochcost.autodiff.windows import Window, back, through
+from epochcost.autodiff.windows import Window, convolve, convolve_transposed
 
 
 class Case(NamedTuple):
@@ -104,14 +104,16 @@ RULES: dict[str, dict[str, Rule]] = {
         "blocks": lambda case, x, _, dy: blocked.weight_cotangent(x, dy, case.view, case.channels),
     },
     "dx": {
-        "transposed": lambda case, x, w, dy: back(dy, w, case.view, x.shape[2:], case.channels),
+        "transposed": lambda case, x, w, dy: convolve_transposed(
+            dy, w, case.view, x.shape[2:], case.channels
+        ),
         "blocks": lambda case, x, w, dy: blocked.adjoint(
             dy, w, case.view, x.shape[2:], case.channels
         ),
     },
     "forward": {
-        "plain": lambda case, x, w, dy: through(x, w, case.view, dy.shape[2:], case.channels),
-        "blocks": lambda case, x, w, _: blocked.convolved(x, w, case.view, case.channels),
+        "plain": lambda case, x, w, dy: convolve(x, w, case.view, dy.shape[2:], case.channels),
+        "blocks": lambda case, x, w, _: blocked.convolve(x, w, case.view, case.channels),
     },
 }
 

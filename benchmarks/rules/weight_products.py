@@ -16,7 +16,7 @@ import onnx
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.axes import turned
+from epochcost.autodiff.axes import materialized_transpose
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.forward import Forward, close_model
 
@@ -33,8 +33,8 @@ SHAPES = (
 )
 CANDIDATES: dict[str, Callable[[Builder, Value, Value], Value]] = {
     "across": lambda op, a, b: op.Gemm(a, b, transA=1),
-    "turned before": lambda op, a, b: op.Gemm(turned(a), b),
-    "turned after": lambda op, a, b: turned(op.Gemm(turned(b), a)),
+    "turned before": lambda op, a, b: op.Gemm(materialized_transpose(a), b),
+    "turned after": lambda op, a, b: materialized_transpose(op.Gemm(materialized_transpose(b), a)),
 }
 
 

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 
 from epochcost.autodiff import TrainingStep, training_step
-from epochcost.graphs.execution import execution
+from epochcost.graphs.execution_plan import execution_plan
 from epochcost.graphs.parameters import materialise
 from epochcost.graphs.peak_memory import peak_activation_bytes
 from graph_text import model_of_text, run
@@ -118,7 +118,7 @@ def test_running_statistics_move_once() -> None:
     assert {"mean.next", "var.next"} <= set(statistics)
     for name in ("loss", *statistics):
         np.testing.assert_allclose(got[name], expected[name], rtol=2e-5, atol=1e-6, err_msg=name)
-    assert len(execution(again.model).nodes) > len(execution(plain.model).nodes)
+    assert len(execution_plan(again.model).nodes) > len(execution_plan(plain.model).nodes)
 
 
 def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from epochcost.autodiff import training_step
 from epochcost.graphs.counting import static_shapes
-from epochcost.graphs.execution import execution, reads
+from epochcost.graphs.execution_plan import execution_plan
+from epochcost.graphs.nodes import reads
 from epochcost.graphs.tensors import item_bytes
 from graph_text import model_of_text
 
@@ -21,7 +22,7 @@ VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 def kept_blocks(model: onnx.ModelProto) -> float:
     """The size of what the loss is computed of and a later node reads, in activations."""
     step = training_step(model, loss="mse").model
-    nodes = execution(step).nodes
+    nodes = execution_plan(step).nodes
     makers = {name: node for node in nodes for name in node.output if name}
     forward, stack = set(), ["loss"]
     while stack:

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from epochcost.autodiff import TrainingStep, training_step
-from epochcost.autodiff.mixed_precision import HALF_TYPES, MixedBuilder
+from epochcost.autodiff.mixed_precision import TYPE_OF_PRECISION, MixedBuilder
 from epochcost.errors import ModelError
 from epochcost.graphs.tensors import declared_values
 from graph_text import model_of_text
@@ -60,7 +60,7 @@ def test_products_are_half_and_sums_are_not(precision: str) -> None:
     onnx.checker.check_model(step.model, full_check=True)
     known = types(step)
     made = Counter((n.op_type, known[n.output[0]]) for n in step.model.graph.node)
-    assert {kind for op, kind in made if op in HEAVY} == {HALF_TYPES[precision]}
+    assert {kind for op, kind in made if op in HEAVY} == {TYPE_OF_PRECISION[precision]}
     wide = {"ReduceSum", "ReduceMean", "LogSoftmax", "Exp", "Sqrt", "Pow"}
     assert {kind for op, kind in made if op in wide} <= {FP32, TensorProto.DOUBLE}
     assert known["loss"] == FP32

@@ -13,7 +13,7 @@ from epochcost.autodiff import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
 from epochcost.autodiff.builder import Builder
 from epochcost.autodiff.forward import Forward, close_model
 from epochcost.autodiff.optimizers import Optimizer
-from epochcost.autodiff.update import Move, updates
+from epochcost.autodiff.update import Transition, updates
 from graph_text import run
 
 STEPS, RATE, SIZE = 100, 0.05, 7
@@ -89,7 +89,7 @@ def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
     return w - RATE / (1 - 0.9**step) * states[0] / denominator
 
 
-def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Move]]:
+def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
     """One update as a model, and what it carries."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     w, g = (op.input(name, (SIZE,), TensorProto.FLOAT) for name in "wg")

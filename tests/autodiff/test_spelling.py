@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 from epochcost.autodiff import registry, vjp_graph
-from epochcost.autodiff.passes.canonicalize import respelled
+from epochcost.autodiff.passes.canonicalize import canonicalize
 from epochcost.errors import ModelError
 from epochcost.graphs.loading import load_model_bytes
 from graph_text import model_of_text, run
@@ -119,6 +119,6 @@ def test_an_equation_that_is_none_is_refused(equation: str | bytes) -> None:
     )
     text = equation if isinstance(equation, bytes) else equation.encode()
     model.graph.node[0].attribute[0].s = text
-    for read in (respelled, lambda given: load_model_bytes(given.SerializeToString())):
+    for read in (canonicalize, lambda given: load_model_bytes(given.SerializeToString())):
         with pytest.raises(ModelError, match="demanded an equation"):
             read(model)

@@ -10,7 +10,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state
 
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.contrib import operator_names
+from epochcost.graphs.contrib import runtime_operator_names
 
 OPSETS = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>'
 BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
@@ -77,4 +77,4 @@ def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
 def test_the_runtimes_own_operators_are_known() -> None:
     """A node of any operator that the installed runtime has a schema of may stand in a result."""
     schemas = onnxruntime_pybind11_state.get_all_operator_schema()
-    assert {schema.name for schema in schemas} <= operator_names()
+    assert {schema.name for schema in schemas} <= runtime_operator_names()

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.folding import MAX_FOLDED_ELEMENTS, folded
+from epochcost.graphs.folding import MAX_FOLDED_ELEMENTS, fold_constants
 from graph_text import model_of_text, run
 
 
@@ -35,7 +35,7 @@ def test_parameters_are_no_constants() -> None:
     model = model_of_text(
         "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { v = Exp(w) y = Mul(x, v) }"
     )
-    assert operators(folded(model)) == ["Exp", "Mul"]
+    assert operators(fold_constants(model)) == ["Exp", "Mul"]
 
 
 def test_part_of_a_shape() -> None:
@@ -44,7 +44,7 @@ def test_part_of_a_shape() -> None:
         "g (float[2,3,5] x) => (int64[1] y) "
         "{ s = Shape <start = -2, end = -1> (x) n = Size(x) y = Add(s, n) }"
     )
-    assert run(folded(model), {"x": np.zeros((2, 3, 5), np.float32)})["y"] == [33]
+    assert run(fold_constants(model), {"x": np.zeros((2, 3, 5), np.float32)})["y"] == [33]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_is_random_large_or_unknown_stays(body: str) -> None:
     text = f"g (float[1] x) => (float[n] y) {{ {body} }}"
     functions = '<domain: "local", opset_import: ["" : 21]> own (a) => (b) { b = Neg(a) }'
     model = model_of_text(text, functions=functions)
-    assert operators(folded(model)) == operators(model)
+    assert operators(fold_constants(model)) == operators(model)
 
 
 @pytest.mark.parametrize(("rank", "expected"), [(2, 4.0), (3, 2.0)])
@@ -76,15 +76,15 @@ def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) 
         "else_branch = e () => (float[n] p) <float[1] k = {2}> { p = Identity(k) }> "
         "b = Reshape(x, flat) y = Mul(a, b) }"
     )
-    assert operators(folded(model)) == ["Reshape", "Mul"]
+    assert operators(fold_constants(model)) == ["Reshape", "Mul"]
     x = np.ones([1] * rank, np.float32)
-    assert run(folded(model), {"x": x})["y"] == [expected]
+    assert run(fold_constants(model), {"x": x})["y"] == [expected]
 
 
 def test_an_output_keeps_its_node() -> None:
     """A constant that is an output of the graph is still computed by its node."""
     model = model_of_text("g (float[2,3] x) => (int64[2] y) { y = Shape(x) }")
-    assert operators(folded(model)) == ["Shape"]
+    assert operators(fold_constants(model)) == ["Shape"]
 
 
 def test_a_node_that_cannot_be_evaluated_stays() -> None:
@@ -93,7 +93,7 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
         "g (int64[1] x) => (int64[1] y) <int64[1] a = {1}, int64[2] b = {2, 2}> "
         "{ c = Reshape(a, b) d = Cast <to = 7> (c) y = Add(d, x) }"
     )
-    assert operators(folded(model)) == ["Reshape", "Cast", "Add"]
+    assert operators(fold_constants(model)) == ["Reshape", "Cast", "Add"]
 
 
 def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
@@ -103,5 +103,5 @@ def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
         taken, other = f"t () => (float[3] o) {branch}", "e () => (float[3] o) { o = Neg(x) }"
         branch = f"{{ o = If(c) <then_branch = {taken}, else_branch = {other}> }}"
     model = model_of_text(f"g (float[3] x) => (float[3] o) <bool c = {{1}}> {branch}")
-    names = [name for node in folded(model).graph.node for name in node.output]
+    names = [name for node in fold_constants(model).graph.node for name in node.output]
     assert max(map(len, names)) < 500

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.graphs.functions import check_calls, inlined
+from epochcost.graphs.functions import check_calls, inline_functions
 from epochcost.graphs.loading import load_model
 from graph_text import model_of_text
 
@@ -28,7 +28,7 @@ def functions(count: int, body: str) -> onnx.ModelProto:
 
 def test_calls_become_nodes() -> None:
     """Three functions that each call the next twice are eight nodes, and no function is left."""
-    plain = inlined(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
+    plain = inline_functions(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
     assert [node.op_type for node in plain.graph.node] == ["Relu"] * 8
     assert not plain.functions
 

@@ -12,9 +12,9 @@ import pytest
 from epochcost.autodiff import TrainingStep
 from epochcost.execute.binding import bound
 from epochcost.execute.step import step_of
-from epochcost.graphs.execution import reads
-from epochcost.graphs.in_place import written_in_place
+from epochcost.graphs.in_place import in_place_updates
 from epochcost.graphs.loading import load_model
+from epochcost.graphs.nodes import reads
 from epochcost.specs.loader import load_catalogue
 from graph_text import model_of_text
 
@@ -75,7 +75,7 @@ def test_what_may_be_overwritten(case: str) -> None:
     """Only what nobody reads after its next value is written, whatever the runtime merges."""
     nodes, is_free = CASES[case]
     model = model_of_text(f"{HEAD} {{ {nodes} }}")
-    assert written_in_place(model, {"w": "after"}) == ({"w"} if is_free else set())
+    assert in_place_updates(model, {"w": "after"}) == ({"w"} if is_free else set())
 
 
 def test_readers_in_subgraphs_count() -> None:
@@ -85,7 +85,7 @@ def test_readers_in_subgraphs_count() -> None:
         f"{head} {{ y = If(c) <then_branch = yes () => (float[4,4] p) {{ p = MatMul(x, w) }},"
         " else_branch = no () => (float[4,4] q) { q = Identity(x) }>  after = Sub(w, g) }"
     )
-    assert not written_in_place(model_of_text(text), {"w": "after"})
+    assert not in_place_updates(model_of_text(text), {"w": "after"})
 
 
 def step(name: str) -> TrainingStep:
@@ -125,7 +125,7 @@ def test_the_runtime_reads_before_it_overwrites(name: str, tmp_path: Path) -> No
     """In the graph that ONNX Runtime runs, fusions and layouts applied, no reader comes late."""
     made = step(name)
     ends = {value.input: value.output for value in made.carried}
-    free = written_in_place(made.model, ends)
+    free = in_place_updates(made.model, ends)
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "run.onnx")
     options.log_severity_level = 3

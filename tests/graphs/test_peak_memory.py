@@ -13,7 +13,7 @@ import pytest
 from epochcost.autodiff import training_step
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.execution import execution
+from epochcost.graphs.execution_plan import execution_plan
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 from graph_text import model_of_text
@@ -95,7 +95,7 @@ def test_a_cast_like_another_value_does_not_wait_for_it() -> None:
         ),
         {},
     )
-    run = execution(model)
+    run = execution_plan(model)
     assert [(node.op_type, list(node.input)) for node in run.nodes if node.output[0] == "c"] == [
         ("Cast", ["one"])
     ]
@@ -124,7 +124,7 @@ def test_equal_nodes_are_one_and_constants_are_folded() -> None:
         ),
         {},
     )
-    run = execution(model)
+    run = execution_plan(model)
     assert [node.op_type for node in run.nodes].count("Sin") == 1
     assert [node.op_type for node in run.nodes].count("Add") == 1
     assert "Expand" not in {node.op_type for node in run.nodes}
@@ -134,7 +134,7 @@ def test_equal_nodes_are_one_and_constants_are_folded() -> None:
 def test_random_numbers_are_drawn_twice() -> None:
     """Two equal sources of noise are two."""
     model = run_of("a = RandomNormalLike(x) b = RandomNormalLike(x) r = Sum(a, b)")
-    assert len(execution(model).nodes) == 4
+    assert len(execution_plan(model).nodes) == 4
 
 
 def test_a_step_runs_in_the_order_of_the_runtime(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_step_runs_in_the_order_of_the_runtime(tmp_path: Path) -> None:
     """
     step = training_step(load_model(MODELS / "mnist_mlp.onnx"), dimensions={"batch": 8}).model
     ran = [e["op_name"] for e in events(step, tmp_path, optimised=False)]
-    counted = [node.op_type for node in execution(step).nodes]
+    counted = [node.op_type for node in execution_plan(step).nodes]
     assert [op for op in ran if op in {"Gemm", "MatMul", "Relu", "Sub"}] == [
         op for op in counted if op in {"Gemm", "MatMul", "Relu", "Sub"}
     ]

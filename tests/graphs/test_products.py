@@ -6,8 +6,8 @@ import pytest
 
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.counting import static_shapes
-from epochcost.graphs.execution import execution
-from epochcost.graphs.peak_memory import taken_in
+from epochcost.graphs.execution_plan import execution_plan
+from epochcost.graphs.peak_memory import fused_operands
 from graph_text import model_of_text
 
 
@@ -32,4 +32,4 @@ def test_a_product_takes_in(nodes: str, expected: set[str]) -> None:
         ),
         {},
     )
-    assert taken_in(execution(model), static_shapes(model)) == expected
+    assert fused_operands(execution_plan(model), static_shapes(model)) == expected

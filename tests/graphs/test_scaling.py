@@ -8,7 +8,7 @@ import pytest
 
 from epochcost.autodiff import training_step
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import Interpolation, flops, static_shapes
+from epochcost.graphs.counting import BatchInterpolation, flops, static_shapes
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.peak_memory import peak_activation_bytes
 from graph_text import model_of_text
@@ -23,7 +23,7 @@ def test_a_step_between_two_batch_sizes(name: str) -> None:
     steps = {
         batch: training_step(model, dimensions={"batch": batch}).model for batch in (8, 24, 32)
     }
-    known = Interpolation(steps[8], 8, steps[32], 32).shapes(24)
+    known = BatchInterpolation(steps[8], 8, steps[32], 32).shapes(24)
     assert known is not None
     assert flops(steps[32], known) == flops(steps[24])
     assert peak_activation_bytes(steps[32], known) == peak_activation_bytes(steps[24])
@@ -36,7 +36,7 @@ def test_products_of_batches_are_not_taken_for_lines() -> None:
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(x, t) }"
     )
     bound = {batch: bind_dimensions(model, {"batch": batch}) for batch in (2, 8)}
-    known = Interpolation(bound[2], 2, bound[8], 8).shapes(5)
+    known = BatchInterpolation(bound[2], 2, bound[8], 8).shapes(5)
     assert known is not None
     assert known["y"] == (5, 5)
     assert flops(bound[8], known) == 2 * 5 * 5 * 4
@@ -46,7 +46,7 @@ def test_other_nodes_are_not_interpolated() -> None:
     """A graph that changes its form with the batch has only the sizes it was built at."""
     one = model_of_text("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     other = model_of_text("g (float[4] x) => (float[4] y) { y = Abs(x) }")
-    between = Interpolation(one, 2, other, 4)
+    between = BatchInterpolation(one, 2, other, 4)
     assert between.shapes(3) is None
     assert between.shapes(4) == static_shapes(other)
 
@@ -60,7 +60,7 @@ def test_equal_constants_may_be_one() -> None:
     other = model_of_text(
         "g (float[4] x) => (float[4] y) <float a = {4}> { p = Mul(x, a) y = Mul(p, a) }"
     )
-    known = Interpolation(bind_dimensions(one, {}), 2, bind_dimensions(other, {}), 4).shapes(3)
+    known = BatchInterpolation(bind_dimensions(one, {}), 2, bind_dimensions(other, {}), 4).shapes(3)
     assert known is not None
     assert known["p"] == (3,)
 
@@ -69,4 +69,4 @@ def test_a_dimension_off_the_line_is_not_guessed() -> None:
     """Two elements more for three examples more say nothing of one example more."""
     one = model_of_text("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     other = model_of_text("g (float[4] x) => (float[4] y) { y = Neg(x) }")
-    assert Interpolation(one, 1, other, 4).shapes(2) is None
+    assert BatchInterpolation(one, 1, other, 4).shapes(2) is None

@@ -11,7 +11,7 @@ from onnx import parser
 from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.importer_quirks import unfused
+from epochcost.graphs.importer_quirks import unfuse
 from epochcost.graphs.loading import load_model_bytes
 
 NORM = "float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y"
@@ -68,7 +68,7 @@ def _outputs(model: onnx.ModelProto) -> list[np.ndarray]:
 def test_the_parts_compute_what_the_fused_operator_does(form: str) -> None:
     """Forward values agree to float32 rounding, and the parts are valid ONNX with known shapes."""
     model = _model(form)
-    apart = unfused(model)
+    apart = unfuse(model)
     for whole, parts in zip(_outputs(model), _outputs(apart), strict=True):
         np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)
     onnx.checker.check_model(apart)
@@ -89,7 +89,7 @@ def test_a_model_without_fused_operators_stays_itself() -> None:
     plain = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
     )
-    assert unfused(plain) is plain
+    assert unfuse(plain) is plain
 
 
 def test_a_fused_node_that_does_not_fit_is_named() -> None:
@@ -98,4 +98,4 @@ def test_a_fused_node_that_does_not_fit_is_named() -> None:
     model.graph.node[0].name = "broken"
     del model.graph.node[0].input[:]
     with pytest.raises(ModelError, match=r"'broken'.*FusedGemm"):
-        unfused(model)
+        unfuse(model)

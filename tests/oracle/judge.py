@@ -16,8 +16,8 @@ import onnx
 from onnx import TensorProto, defs, helper
 
 from epochcost.autodiff import registry, vjp_graph
-from epochcost.autodiff.forward import live_nodes
 from epochcost.errors import ModelError
+from epochcost.graphs.nodes import live_nodes
 from oracle.evaluators import (
     RUNTIME_OPSET,
     CannotRunError,

@@ -43,7 +43,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Pulled:
+class AttentionCotangents:
     """The cotangents of ``Attention``'s tensors; that of the bias has the shape of the scores."""
 
     q: Value
@@ -52,9 +52,9 @@ class Pulled:
     bias: Value
 
 
-def pull_back(
+def attention_backward(
     of: Attention, y: Value, dy: Value, received: Mapping[int, Value] = NOTHING
-) -> Pulled:
+) -> AttentionCotangents:
     """The cotangents from that of the result ``y`` [B, H, L, F].
 
     ``received`` are the cotangents [B, H, L, S] of the scores themselves, by stage. A query that
@@ -74,7 +74,7 @@ def pull_back(
     d_capped = _plus(d_biased, received.get(AFTER_CAP))
     d_raw = d_capped if unit is None else d_capped * (1.0 - unit * unit)
     d_product = _plus(d_raw, received.get(BEFORE_CAP)) * of.scale
-    return Pulled(
+    return AttentionCotangents(
         q=_by_query(d_product, of.k),
         k=_by_key(d_product, of.q, of.k),
         v=_by_key(p, dy, of.v),
@@ -94,7 +94,7 @@ def _seen(cotangent: Value, blind: Value | None) -> Value:
     return op.Where(blind, op.scalar(0.0, cotangent.elem_type), cotangent)
 
 
-def band(
+def band_masks(
     like: Value, queries: int, keys: int, offset: int | Value, bounds: tuple[int, int]
 ) -> list[Value]:
     """Masks [..., queries, keys]: a key counts for a query where it is not too far away.
@@ -115,14 +115,14 @@ def band(
     return masks
 
 
-def by_heads(x: Value, heads: int) -> Value:
+def split_heads(x: Value, heads: int) -> Value:
     """[B, L, heads · E] as [B, heads, L, E]."""
     op, (batch, length, width) = x.op, x.shape
     apart = op.Reshape(x, op.integers(batch, length, heads, width // heads))
     return op.Transpose(apart, perm=[0, 2, 1, 3])
 
 
-def together(x: Value) -> Value:
+def merge_heads(x: Value) -> Value:
     """[B, heads, L, E] as [B, L, heads · E]."""
     op, (batch, heads, length, width) = x.op, x.shape
     return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.integers(batch, length, heads * width))
@@ -192,7 +192,7 @@ _PAIR_AXIS = 4
 
 
 @dataclass(frozen=True)
-class Turning:
+class RotaryLayout:
     """Which elements are pairs: the first ``width`` of each head (0 for all), as two halves or
     ``interleaved`` as neighbours; ``heads`` counts for tensors [B, L, heads · E] only."""  # noqa: D205, D209 - one sentence
 
@@ -215,7 +215,7 @@ class Turning:
     def _pairs(self, x: Value) -> tuple[Value, Value]:
         """The two elements of all pairs, each [B, heads, L, pairs]."""
         op = x.op
-        x = by_heads(x, self.heads) if x.rank == _SEQUENCE else x
+        x = split_heads(x, self.heads) if x.rank == _SEQUENCE else x
         turning = cut_along(x, 3, 0, self.width or x.shape[3])
         *shape, width = turning.shape
         split = (width // 2, 2) if self.interleaved else (2, width // 2)

@@ -52,7 +52,7 @@ def flipped(x: Value, axes: Sequence[int]) -> Value:
     )
 
 
-def turned(x: Value) -> Value:
+def materialized_transpose(x: Value) -> Value:
     """The last two axes swapped once.
 
     Next to a product ONNX Runtime would take the transposition into it, and the product would read
@@ -64,7 +64,7 @@ def turned(x: Value) -> Value:
     return op.Reshape(op.Transpose(wide, perm=order), op.integers(*leading, columns, rows))
 
 
-def spread(x: Value, steps: Sequence[int]) -> Value:
+def dilated(x: Value, steps: Sequence[int]) -> Value:
     """Each element followed by step - 1 zeros, along each axis with a step above one."""
     op = x.op
     split = [n for length, step in zip(x.shape, steps, strict=True) for n in _pair(length, step, 1)]
@@ -75,7 +75,7 @@ def spread(x: Value, steps: Sequence[int]) -> Value:
     return op.Reshape(wide, op.integers(*(n * s for n, s in zip(x.shape, steps, strict=True))))
 
 
-def along_axis(matrix: Value, x: Value, axis: int) -> Value:
+def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
     """The product of ``matrix`` [rows, length] and each line of x along an axis."""
     op, (rows, length) = x.op, matrix.shape
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])

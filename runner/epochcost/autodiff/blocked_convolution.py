@@ -15,7 +15,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import onnx
 from onnx import TensorProto, helper
 
 from epochcost.autodiff.axes import cut_along, flipped, padded
@@ -32,14 +31,14 @@ _PROCESSORS = frozenset({"x86_64", "AMD64"})
 _PLANES = 2
 
 
-def offers(op: Builder, *tensors: Value) -> bool:
+def has_kernels(op: Builder, *tensors: Value) -> bool:
     """Whether images of this type can be convolved in blocks where the graph will run."""
     there = op.provider == "cpu" and platform.machine() in _PROCESSORS
     flat = all(t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors)
     return there and flat
 
 
-def convolved(
+def convolve(
     x: Value, w: Value, view: Window, group: int = 1, bias: Value | None = None
 ) -> Value | None:
     """X [N, C, H, W] convolved with w [M, C / group, kh, kw], plus the bias [M].
@@ -50,7 +49,7 @@ def convolved(
     whole = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     groups = x.shape[1] == group * w.shape[1] and (group == 1 or group == x.shape[1] == w.shape[0])
     pays = math.prod(view.kernel) > 1 and min(view.pads, default=0) >= 0
-    if not (offers(x.op, x, w) and whole and groups and pays):
+    if not (has_kernels(x.op, x, w) and whole and groups and pays):
         return None
     return _convolved(x, w, view, group, bias)
 
@@ -58,11 +57,11 @@ def convolved(
 def adjoint(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
 ) -> Value | None:
-    """The adjoint of ``convolved``, from dy [N, M, ...] to [N, C, *into]; None as there.
+    """The adjoint of ``convolve``, from dy [N, M, ...] to [N, C, *into]; None as there.
 
     Where windows move by single steps it is a convolution too: with w turned around.
     """
-    if not offers(w.op, dy, w) or any(stride != 1 for stride in view.strides):
+    if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
     fitted = view.fitted(into, dy.shape[2:])
     reach = [fitted.extent(axis) - 1 for axis in range(len(into))]
@@ -70,7 +69,7 @@ def adjoint(
     ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
     turned = Window(view.kernel, view.strides, view.dilations, begins, ends)
     across = w if group > 1 else w.op.Transpose(w, perm=[1, 0, 2, 3])
-    return convolved(dy, flipped(across, [2, 3]), turned, group)
+    return convolve(dy, flipped(across, [2, 3]), turned, group)
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
@@ -78,7 +77,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
     None where blocks do not fit. X convolved with dY, strides and dilations having changed places.
     """
-    if not offers(x.op, x, dy) or math.prod(view.kernel) == 1:
+    if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
     return _by_maps(x, dy, view) if group == 1 else _by_channels(x, dy, view, group)
 
@@ -184,22 +183,8 @@ def _emit(
     return op.append(node)[0]
 
 
-def run_in_blocks(op: Builder) -> None:
-    """Put the convolutions of a forward pass, the nodes of ``op``, into the layout where it pays.
-
-    For differentiation they stay the nodes that they were.
-    """
-    nodes, op.nodes = op.nodes, []
-    for proto in nodes:
-        y = _forward(Node(op, proto, frozenset())) if _is_convolution(proto) else None
-        op.append(helper.make_node("Identity", [y.name], [proto.output[0]]) if y else proto)
-
-
-def _is_convolution(proto: onnx.NodeProto) -> bool:
-    return proto.op_type == "Conv" and not proto.domain
-
-
-def _forward(node: Node) -> Value | None:
+def forward(node: Node) -> Value | None:
+    """What a Conv yields, in blocks; None as for ``convolve``."""
     x, w = node.input(0), node.input(1)
     group = node.attribute("group", 1)
-    return convolved(x, w, window(node, w.shape[2:]), group, node.optional_input(2))
+    return convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

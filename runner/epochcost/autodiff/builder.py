@@ -15,17 +15,13 @@ from typing import Any, Literal
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
+from onnx import defs, helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
+from epochcost.graphs.tensors import FLOAT_TYPES, static_shape
 
-FLOAT_TYPES = frozenset(
-    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
-)
-# Constants above this size are not handed to shape inference: no shape is that long.
 Provider = Literal["cpu", "cuda"]
-_MAX_SHAPE_CONSTANT = 64
 # What a derivative keeps of places and of 0/1 matrices; a graph with more would not fit a file.
 _MAX_CONSTANT_ELEMENTS = 2**24
 # Shape and element type of one output, and of all outputs of a node; None: not known.
@@ -101,6 +97,10 @@ class Value:
         return self.op.constant(np.full([1] * self.rank, other, dtype))
 
 
+class Saved:
+    """Activations that a pass saves of a forward node; the node's rule knows which they are."""
+
+
 class Builder:
     """A graph under construction: nodes, constants and the shape and type of every value.
 
@@ -128,10 +128,8 @@ class Builder:
         self._count = 0
         self._yielded: set[str] = set()
         self.labels: dict[str, str] = {}
-        # By the first output of a forward node, what its pass has kept for the node's rule.
-        self.kept: dict[str, Any] = {}
-        # By the name of a table of gradients, what ``scattering`` has added up in it.
-        self.scattered: dict[str, Any] = {}
+        # By the first output of a forward node, what a pass has saved for the node's rule.
+        self.saved: dict[str, Saved] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
         """The emitter of an operator of ONNX's default domain with one output."""
@@ -213,7 +211,7 @@ class Builder:
         value = self.declare(
             tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
         )
-        if value.size <= _MAX_SHAPE_CONSTANT:
+        if value.size <= contrib.MAX_SHAPE_CONSTANT:
             self._constants[tensor.name] = numpy_helper.to_array(tensor)
         return value
 
@@ -261,7 +259,7 @@ class Builder:
 
     def learn_constant(self, name: str, array: NDArray[Any]) -> None:
         """Remember what a Constant node yields."""
-        if array.size <= _MAX_SHAPE_CONSTANT:
+        if array.size <= contrib.MAX_SHAPE_CONSTANT:
             self._constants[name] = array
 
     def fresh(self, hint: str) -> str:
@@ -319,14 +317,10 @@ class Builder:
         types = {name: _type_proto(self.values[name]) for name in names}
         if contrib.is_known(node):
             return contrib.output_types(node, types)
-        data = {
-            name: numpy_helper.from_array(self._constants[name], name)
-            for name in names
-            if name in self._constants
-        }
+        schema = self.schema(node)
         try:
-            return shape_inference.infer_node_outputs(
-                self.schema(node), node, types, data, None, self.opset_imports, self.ir_version
+            return contrib.inferred_types(
+                node, schema, types, self._constants, self.opset_imports, self.ir_version
             )
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
             shapes = ", ".join(f"{name}{list(self.values[name].shape)}" for name in names)
@@ -351,13 +345,10 @@ def require_room(*shape: int) -> None:
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
     """Shape and element type; None where the shape is not static."""
-    if type_proto is None or not type_proto.tensor_type.HasField("shape"):
-        return None
-    tensor = type_proto.tensor_type
-    dims = tensor.shape.dim
-    if not all(dim.HasField("dim_value") for dim in dims):
-        return None
-    return tuple(dim.dim_value for dim in dims), tensor.elem_type
+    shape = static_shape(type_proto)
+    return (
+        None if type_proto is None or shape is None else (shape, type_proto.tensor_type.elem_type)
+    )
 
 
 def _type_proto(value: Value) -> onnx.TypeProto:

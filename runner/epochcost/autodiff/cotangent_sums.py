@@ -1,4 +1,10 @@
-"""Undoing broadcasting, in one place for all rules."""
+"""How cotangents add up: broadcasting undone, contributions summed, rows added to a table.
+
+All rules leave the first two to their caller. A table of which rows are read receives the sum of
+their cotangents, each at its place. Where it receives a gradient from elsewhere too, as an
+embedding does that is also the last layer's weight, the rows are added to that one, and no table of
+zeros is made. Before opset 16, where scatters do not add up, ``rules.indexing`` has another form.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,19 @@ import math
 from dataclasses import dataclass
 
 from epochcost.autodiff.builder import Builder, Value
+
+# ONNX Runtime's CPU kernel of ScatterElements works in place, that of ScatterND copies the table
+# first; but it takes an index for each element: benchmarks/rules/scatter.py. So few places of a
+# table it pays for.
+_FEW = 32
+
+
+@dataclass(frozen=True, eq=False)
+class ScatteredRows(Value):
+    """Rows [*places.shape[:-1], ...] added at ``places`` [..., 1] to zeros of a table's shape."""
+
+    places: Value
+    rows: Value
 
 
 def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
@@ -30,39 +49,23 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
     return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
 
 
-# ONNX Runtime's CPU kernel of ScatterElements works in place, that of ScatterND copies the table
-# first; but it takes an index for each element: benchmarks/rules/scatter.py. So few places of a
-# table it pays for.
-_FEW = 32
+def add_cotangents(one: Value, other: Value) -> Value:
+    """The sum of two cotangents of one value; scattered rows are added to the other in place."""
+    if isinstance(one, ScatteredRows) and not isinstance(other, ScatteredRows):
+        one, other = other, one
+    return _add_rows(one, other) if isinstance(other, ScatteredRows) else one + other
 
 
-@dataclass(frozen=True)
-class Scattered:
-    """Rows [*places.shape[:-1], ...] added at ``places`` [..., 1] to zeros of a table's shape."""
-
-    places: Value
-    rows: Value
-
-
-def scattered(
+def scatter_rows(
     op: Builder, shape: tuple[int, ...], elem_type: int, places: Value, rows: Value
-) -> Value:
+) -> ScatteredRows:
     """Zeros of ``shape`` with rows [*places.shape, *shape[1:]] added at their places."""
     at = op.Unsqueeze(places, op.integers(-1))
-    summed = op.ScatterND(op.zeros(shape, elem_type), at, rows, reduction="add")
-    op.scattered[summed.name] = Scattered(at, rows)
-    return summed
+    table = op.ScatterND(op.zeros(shape, elem_type), at, rows, reduction="add")
+    return ScatteredRows(op, table.name, table.shape, table.elem_type, at, rows)
 
 
-def plus(one: Value, other: Value) -> Value:
-    """The sum of two cotangents of one value."""
-    known = one.op.scattered
-    if one.name in known and other.name not in known:
-        one, other = other, one
-    return _onto(one, known[other.name]) if other.name in known else one + other
-
-
-def _onto(table: Value, scattered: Scattered) -> Value:
+def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
     """The table with the rows added."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:

@@ -1,48 +1,43 @@
-"""Opening a model for differentiation: functions expanded, opset recent, every value known.
+"""A model's graph opened for differentiation, every value known, and closed as a model again.
 
-The nodes are copies, in the order of the file; what is done with them is left to ``vjp`` and
-``step``.
+The nodes are copies, in the order of the file; what is done with them is left to ``passes``,
+``vjp`` and ``step``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import helper
 
-from epochcost.autodiff import registry
 from epochcost.autodiff.builder import Builder, Provider, Value
-from epochcost.autodiff.mixed_precision import Mixed
-from epochcost.autodiff.passes.canonicalize import expanded, respelled
+from epochcost.autodiff.update import Transition
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
-from epochcost.graphs.tensors import declared_values
+from epochcost.graphs.nodes import constant_value, copied, live_nodes, node_attributes, reads
 
 # onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
 NEWEST_IR_VERSION = 10
 # Of a batch of images and their axes; the place of the sizes among the inputs of Resize.
 _IMAGE_RANK, _SPATIAL, _SIZES = 4, (2, 3), 3
-_CONSTANT_DTYPES: Mapping[str, type[np.generic]] = {
-    "value_int": np.int64,
-    "value_ints": np.int64,
-    "value_float": np.float32,
-    "value_floats": np.float32,
-}
 
 
 @dataclass(frozen=True)
 class Forward:
-    """A model's graph inside a Builder: values by name, nodes in topological order."""
+    """A model's graph inside a Builder: values by name, nodes in topological order.
+
+    ``op.nodes`` are those that run, ``nodes`` those that are differentiated: a pass may let other
+    operators run in place of a node, whose derivative stays that of the node. ``moves`` are the
+    values that a pass carries from step to step.
+    """
 
     op: Builder
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     metadata: Mapping[str, str]
+    nodes: tuple[onnx.NodeProto, ...] = ()
+    moves: tuple[Transition, ...] = ()
 
     def value(self, name: str) -> Value:
         """A value of the graph by name; raises ModelError with the graph's outputs otherwise."""
@@ -53,60 +48,25 @@ class Forward:
 
 
 def open_model(
-    model: onnx.ModelProto,
-    dimensions: Mapping[str, int] | None = None,
-    provider: Provider | None = None,
-    mixed: Mixed | None = None,
-    varying: Collection[str] = (),
+    model: onnx.ModelProto, provider: Provider | None = None, builder: type[Builder] = Builder
 ) -> Forward:
-    """A copy of the model with static shapes inside a Builder.
+    """A copy of a model inside a Builder; the model is as ``passes.prepared`` leaves it.
 
-    ``dimensions`` gives symbolic dimensions their sizes, ``provider`` says where the graph will
-    run, ``mixed`` computes in half precision, ``varying`` is as for ``bind_dimensions``. Raises
-    ModelError when a dimension stays unbound, or when an opset before 13 cannot be brought up to
-    it.
+    ``provider`` says where the graph will run.
     """
-    bound = _bound(expanded(respelled(model)), dimensions or {}, varying)
-    bound = mixed.rewritten(bound) if mixed else bound
-    graph = bound.graph
-    built = mixed.builder if mixed else Builder
-    op = built(bound.opset_import, min(bound.ir_version, NEWEST_IR_VERSION), provider)
+    graph = model.graph
+    op = builder(model.opset_import, min(model.ir_version, NEWEST_IR_VERSION), provider)
     for tensor in graph.initializer:
         op.add_initializer(tensor)
-    held = {tensor.name for tensor in graph.initializer}
-    inputs = tuple(
-        op.declare(info.name, info.type) for info in graph.input if info.name not in held
-    )
+    inputs = tuple(op.declare(i.name, i.type) for i in graph.input if i.name not in op.values)
     for info in [*graph.value_info, *graph.output]:
         if info.name not in op.values:
             op.declare(info.name, info.type)
     for node in graph.node:
         _adopt(op, node)
     outputs = tuple(op.values[info.name] for info in graph.output)
-    return Forward(op, inputs, outputs, {e.key: e.value for e in bound.metadata_props})
-
-
-def _bound(
-    model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str]
-) -> onnx.ModelProto:
-    """With tensors of static shapes; an operator that yields others is named, with its refusal."""
-    try:
-        bound = bind_dimensions(model, dimensions, varying)
-    except UnknownShapeError as error:
-        raise _with_refusal(error, error.domain, error.op_type) from None
-    kinds = {value.name: value.type for value in declared_values(bound.graph)}
-    for node in bound.graph.node:
-        for name in node.output:
-            if name in kinds and not kinds[name].HasField("tensor_type"):
-                where = f"node {node.name or node.output[0]!r}: operator "
-                problem = f"{node.domain or 'ai.onnx'}::{node.op_type}: {name!r} is no tensor"
-                raise _with_refusal(ModelError(where + problem), node.domain, node.op_type)
-    return bound
-
-
-def _with_refusal(error: ModelError, domain: str, op_type: str) -> ModelError:
-    reason = registry.refusal(domain, op_type)
-    return ModelError(f"{error}; nor can it be differentiated: {reason}") if reason else error
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    return Forward(op, inputs, outputs, metadata, tuple(op.nodes))
 
 
 def close_model(
@@ -115,7 +75,7 @@ def close_model(
     """A checked ModelProto of the Builder's graph, without what no output needs."""
     op = forward.op
     nodes = live_nodes(relabelled(op.nodes, op.labels), [value.name for value in outputs])
-    used = {name for node in nodes for name in used_names(node)} | {v.name for v in outputs}
+    used = {name for node in nodes for name in reads(node)} | {v.name for v in outputs}
     taken = set(names(inputs))
     graph = helper.make_graph(
         nodes,
@@ -156,10 +116,9 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
         _resize_planes(op, node)
         return
     op.append(node)
-    if node.op_type == "Constant" and not node.domain:
-        array = _constant(node.attribute[0])
-        if array is not None:
-            op.learn_constant(node.output[0], array)
+    array = constant_value(node)
+    if array is not None:
+        op.learn_constant(node.output[0], array)
 
 
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
@@ -170,7 +129,7 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """
     if node.op_type != "Resize" or node.domain:
         return False
-    given = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    given = node_attributes(node)
     into, out = op.values[node.input[0]].shape, op.values[node.output[0]].shape
     if len(into) != _IMAGE_RANK or into[:2] != out[:2]:
         return False
@@ -183,8 +142,7 @@ def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
     """Append a Resize of [N, C, H, W] as one of [N · C, 1, H, W]: no Transpose passes a Reshape."""
     x, y = op.values[node.input[0]], op.values[node.output[0]]
     planes = (x.shape[0] * x.shape[1], 1)
-    inner = onnx.NodeProto()
-    inner.CopyFrom(node)
+    inner = copied(node)
     inner.name = node.name or y.name
     inner.input[0] = op.Reshape(x, op.integers(*planes, *x.shape[2:])).name
     inner.output[0] = op.fresh("Resize")
@@ -193,15 +151,6 @@ def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
     op.append(inner)
     whole = op.integers(*y.shape)
     op.append(helper.make_node("Reshape", [inner.output[0], whole.name], [y.name]))
-
-
-def _constant(attribute: onnx.AttributeProto) -> NDArray[Any] | None:
-    """What a Constant node yields; None for strings and sparse tensors, which no rule reads."""
-    value = helper.get_attribute_value(attribute)
-    if attribute.name == "value":
-        return numpy_helper.to_array(value)
-    dtype = _CONSTANT_DTYPES.get(attribute.name)
-    return None if dtype is None else np.array(value, dtype)
 
 
 def _info(value: Value) -> onnx.ValueInfoProto:
@@ -221,13 +170,12 @@ def names(values: Iterable[Value]) -> tuple[str, ...]:
     return tuple(value.name for value in values)
 
 
-def pruned(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
+def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
     """A copy that yields these of the model's outputs, without what only the others need.
 
     Inputs stay, so that what is fed does not depend on what is asked for.
     """
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     graph = copy.graph
     for place in reversed(range(len(graph.output))):
         if graph.output[place].name not in outputs:
@@ -246,41 +194,7 @@ def relabelled(nodes: Sequence[onnx.NodeProto], labels: Mapping[str, str]) -> li
 def _relabel(node: onnx.NodeProto, labels: Mapping[str, str]) -> onnx.NodeProto:
     if labels.keys().isdisjoint([*node.input, *node.output]):
         return node
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     copy.input[:] = [labels.get(name, name) for name in node.input]
     copy.output[:] = [labels.get(name, name) for name in node.output]
     return copy
-
-
-def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
-    """The nodes that ``outputs`` depend on, in their order.
-
-    ``nodes`` are in topological order.
-    """
-    needed = set(outputs)
-    live: list[onnx.NodeProto] = []
-    for node in reversed(nodes):
-        if needed.isdisjoint(node.output):
-            continue
-        needed.update(used_names(node))
-        live.append(node)
-    return live[::-1]
-
-
-def used_names(node: onnx.NodeProto) -> set[str]:
-    """Every value that a node reads, those that its subgraphs take from outside included."""
-    names = {name for name in node.input if name}
-    for attribute in node.attribute:
-        # Asking for a graph that is not there makes an empty one.
-        graphs = [attribute.g, *attribute.graphs] if _is_graph(attribute) else ()
-        for graph in graphs:
-            inner = {name for child in graph.node for name in used_names(child)}
-            own = {name for child in graph.node for name in child.output}
-            names |= inner - own - {value.name for value in graph.input}
-            names |= {value.name for value in graph.output} - own
-    return names
-
-
-def _is_graph(attribute: onnx.AttributeProto) -> bool:
-    return attribute.HasField("g") or bool(attribute.graphs)

@@ -182,18 +182,22 @@ class NegativeLogLikelihood:
         return Loss(value, add_at(zeros, target, -share))
 
 
+class _Elementwise:
+    """A loss that compares each element of the output with a number of its own."""
+
+    def target_of(self, output: Value) -> Target:
+        """A number for each element, of the output's shape and type."""
+        return Target(output.shape, output.elem_type)
+
+
 @dataclass(frozen=True)
-class SigmoidCrossEntropy:
+class SigmoidCrossEntropy(_Elementwise):
     """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and y in [0, 1].
 
     ``positive_weight`` w weighs the positive part: (1 - y) z + (1 + (w - 1) y) softplus(-z).
     """
 
     positive_weight: float = 1.0
-
-    def target_of(self, output: Value) -> Target:
-        """A probability for each element."""
-        return _like(output)
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
         """Softplus does not overflow."""
@@ -209,30 +213,22 @@ class SigmoidCrossEntropy:
 
 
 @dataclass(frozen=True)
-class MeanSquaredError:
+class MeanSquaredError(_Elementwise):
     """Mean of (y - t)²; the derivative is 2 (y - t) / n."""
 
-    def target_of(self, output: Value) -> Target:
-        """A number for each element."""
-        return _like(output)
-
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """As the formula says."""
+        """Emit the mean of squares, and 2/n of the error at each element."""
         assert target is not None
         error = op.Sub(output, target)
         return Loss(_total(error * error) * (1 / output.size), error * (2 / output.size))
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError:
+class MeanAbsoluteError(_Elementwise):
     """Mean of |y - t|; the derivative is sign(y - t) / n, 0 at 0."""
 
-    def target_of(self, output: Value) -> Target:
-        """A number for each element."""
-        return _like(output)
-
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """As the formula says."""
+        """Emit the mean of magnitudes, and 1/n of the error's sign at each element."""
         assert target is not None
         error = output - target
         scale = 1 / output.size
@@ -240,7 +236,7 @@ class MeanAbsoluteError:
 
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(_Elementwise):
     """Mean of e²/2 where |e| ≤ delta, else delta (|e| - delta/2); e = y - t.
 
     With c = clip(e, -delta, delta) both branches are c (e - c/2), and the derivative is c / n.
@@ -248,12 +244,8 @@ class Huber:
 
     delta: float = 1.0
 
-    def target_of(self, output: Value) -> Target:
-        """A number for each element."""
-        return _like(output)
-
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """As the formula says."""
+        """Emit the mean of c (e - c/2), and c/n at each element."""
         assert target is not None
         error = output - target
         low, high = (op.scalar(sign * self.delta, output.elem_type) for sign in (-1, 1))
@@ -279,10 +271,6 @@ class OwnOutput:
         shape = op.integers(*output.shape)
         one = op.Expand(op.scalar(1.0, output.elem_type), shape)
         return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), one)
-
-
-def _like(output: Value) -> Target:
-    return Target(output.shape, output.elem_type)
 
 
 def _total(value: Value) -> Value:

@@ -1,12 +1,15 @@
 """Mixed precision: what a rule emits computes in the half type of its inputs, sums in float32.
 
 The forward pass is rewritten by ``graphs.precision``; ``MixedBuilder`` does the same for each node
-of the backward pass as it is emitted. The scale of the loss is left to ``loss_scaling``.
+of the backward pass as it is emitted. Dynamic loss scaling keeps gradients of fp16 from vanishing
+and from overflowing for long: the loss is multiplied by a scale before it is differentiated, the
+gradients are divided by it, and a step whose gradients are not all finite changes nothing but the
+scale, which is carried from step to step as optimizer state is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -15,44 +18,17 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from epochcost.autodiff.builder import Builder, Provider, Value
-from epochcost.autodiff.update import Move
+from epochcost.autodiff.builder import Builder, Value
+from epochcost.autodiff.update import Transition
 from epochcost.graphs.contrib import DOMAIN
-from epochcost.graphs.precision import HALVES, WIDE_IN_TRAINING, allowed_inputs, in_mixed_precision
+from epochcost.graphs.precision import WIDE_IN_TRAINING, allowed_inputs
+from epochcost.graphs.tensors import HALF_TYPES
 
 # What a step computes in; its weights, its loss and its update are float32 in each.
 Precision = Literal["fp32", "fp16", "bf16"]
-HALF_TYPES: Mapping[str, int] = MappingProxyType(
+TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
     {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 )
-
-
-@dataclass(frozen=True)
-class Mixed:
-    """The half type to compute in, and the float32 tensors of a model that a step reads."""
-
-    elem_type: int
-    masters: frozenset[str]
-
-    def rewritten(self, model: onnx.ModelProto) -> onnx.ModelProto:
-        """A bound model in mixed precision; raises ModelError for branches and loops."""
-        return in_mixed_precision(model, self.elem_type, self.masters)
-
-    def builder(
-        self,
-        opset_imports: Iterable[onnx.OperatorSetIdProto],
-        ir_version: int,
-        provider: Provider | None,
-    ) -> Builder:
-        """The builder that such a model is differentiated in."""
-        return MixedBuilder(opset_imports, ir_version, provider)
-
-
-def mixed_of(precision: Precision, masters: Iterable[str]) -> Mixed | None:
-    """How to compute in a precision; None for fp32, which mixes nothing."""
-    if precision == "fp32":
-        return None
-    return Mixed(HALF_TYPES[precision], frozenset(masters))
 
 
 class MixedBuilder(Builder):
@@ -75,13 +51,13 @@ class MixedBuilder(Builder):
     ) -> tuple[Value, ...]:
         """Append a node, and the casts around it; see ``Builder.emit``."""
         settings = dict(attributes or {})
-        halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALVES}
+        halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES}
         if op_type == "Cast" and inputs[0] is not None:
             return (self._cast(inputs[0], settings["to"]),)
         if not halves or self._knows(op_type, inputs, settings.get("domain", ""), min(halves)):
             return super().emit(op_type, inputs, attributes, outputs)
         wide = [
-            self._cast(v, TensorProto.FLOAT) if v is not None and v.elem_type in HALVES else v
+            self._cast(v, TensorProto.FLOAT) if v is not None and v.elem_type in HALF_TYPES else v
             for v in inputs
         ]
         yielded = super().emit(op_type, wide, attributes, outputs)
@@ -97,7 +73,7 @@ class MixedBuilder(Builder):
         schema = None if domain == DOMAIN else self.schema(node)
         allowed = zip(inputs, allowed_inputs(node, schema, half), strict=True)
         return op_type not in WIDE_IN_TRAINING and all(
-            fits for value, fits in allowed if value is not None and value.elem_type in HALVES
+            fits for value, fits in allowed if value is not None and value.elem_type in HALF_TYPES
         )
 
     def _cast(self, value: Value, elem_type: int) -> Value:
@@ -108,7 +84,7 @@ class MixedBuilder(Builder):
         if known not in self._casts:
             [made] = super().emit("Cast", [value], {"to": elem_type})
             self._casts[known] = made
-            if value.elem_type == TensorProto.FLOAT and elem_type in HALVES:
+            if value.elem_type == TensorProto.FLOAT and elem_type in HALF_TYPES:
                 self._casts[made.name, value.elem_type] = value
         return self._casts[known]
 
@@ -160,7 +136,7 @@ class Scale:
         inverse = 1.0 / self.before
         return {name: gradient * inverse for name, gradient in gradients.items()}
 
-    def moves(self, finite: Value) -> Iterator[Move]:
+    def moves(self, finite: Value) -> Iterator[Transition]:
         """The next scale and the count of good steps; ``finite``: this step was one."""
         op, said = self._op, self._scaling
         count = self._good_steps + 1.0
@@ -170,8 +146,8 @@ class Scale:
         scale = op.Where(finite, good, self.before * said.backoff)
         reset = op.scalar(0.0, _FLOAT)
         steps = op.Where(finite, op.Where(grows, reset, count), reset)
-        yield Move(self.before, op.rename(scale, f"{SCALE}.next"), "state", said.initial)
-        yield Move(self._good_steps, op.rename(steps, f"{GOOD_STEPS}.next"), "state")
+        yield Transition(self.before, op.rename(scale, f"{SCALE}.next"), "state", said.initial)
+        yield Transition(self._good_steps, op.rename(steps, f"{GOOD_STEPS}.next"), "state")
 
 
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:

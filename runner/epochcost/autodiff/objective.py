@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import onnx
 
-from epochcost.autodiff.builder import FLOAT_TYPES, Value
+from epochcost.autodiff.builder import Value
 from epochcost.autodiff.choices import chosen, unknown
-from epochcost.autodiff.forward import Forward, names, pruned
+from epochcost.autodiff.forward import Forward, keep_outputs, names
 from epochcost.autodiff.losses import LOSSES, Loss, LossFunction
 from epochcost.errors import ModelError
+from epochcost.graphs.tensors import FLOAT_TYPES
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
     return (Term(loss, output),)
 
 
-def asked_for(
+def without_unused_outputs(
     model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
 ) -> onnx.ModelProto:
     """The model without what serves neither a term nor a ``carried`` output.
@@ -71,7 +72,7 @@ def asked_for(
     only = floats[0] if len(floats) == 1 else ""
     wanted = {term.output or only for term in terms} | set(carried)
     known = {value.name for value in model.graph.output}
-    return pruned(model, wanted) if wanted <= known else model
+    return keep_outputs(model, wanted) if wanted <= known else model
 
 
 def objective(forward: Forward, terms: Sequence[Term]) -> Objective:

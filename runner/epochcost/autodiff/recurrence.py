@@ -56,7 +56,7 @@ class Activation:
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
-class Given(NamedTuple):
+class DirectionInputs(NamedTuple):
     """What goes into one direction: x [T·B, I], weights, the biases added up [G·H], states."""
 
     x: Value
@@ -106,7 +106,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Swept:
+class DirectionCotangents:
     """The cotangents that the sweep of a direction yields.
 
     ``z`` [T·B, G·H] is that of x Wᵀ; the others belong to the weights [G·H, I] and [G·H, H], the
@@ -123,7 +123,7 @@ class Swept:
 
 
 def through_time(
-    node: Node, sweep: Callable[[Direction], Swept], *received: Value | None
+    node: Node, sweep: Callable[[Direction], DirectionCotangents], *received: Value | None
 ) -> Cotangents:
     """The cotangents of X, W, R, B, sequence_lens, initial_h, initial_c and P.
 
@@ -135,7 +135,7 @@ def through_time(
     ranks = [node.input(index).rank for index in range(3)]
     if ranks != [3, 3, 3]:
         raise ModelError(f"{node.label}: demanded X, W and R of rank 3; got ranks {ranks}")
-    view = View(node)
+    view = Directions(node)
     if view.directions not in (1, 2):
         got = view.directions
         raise ModelError(f"{node.label}: demanded weights of one or two directions; got {got}")
@@ -206,7 +206,7 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
     return joined([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
 
 
-class View:
+class Directions:
     """A recurrent node's tensors by direction, and the way back to their layout."""
 
     def __init__(self, node: Node) -> None:
@@ -231,9 +231,7 @@ class View:
         h0 = self.state(index, node.optional_input(5))
         bias, peepholes = self._weights(index, 3), self._weights(index, 7)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
-        w, r = self._weights(index, 1), self._weights(index, 2)
-        assert w is not None
-        assert r is not None
+        w, r = self._demanded(index, 1), self._demanded(index, 2)
         return Direction(
             op=op,
             steps=self.steps,
@@ -250,13 +248,11 @@ class View:
             dc=self._received(index, None, dy_c),
         )
 
-    def given(self, index: int) -> Given:
+    def given(self, index: int) -> DirectionInputs:
         """What goes into a direction of a node with whole sequences."""
-        w, r, both = (self._weights(index, place) for place in (1, 2, 3))
-        assert w is not None
-        assert r is not None
+        w, r, both = self._demanded(index, 1), self._demanded(index, 2), self._weights(index, 3)
         halves = [] if both is None else split(both, 2, axis=0)
-        return Given(
+        return DirectionInputs(
             x=self._rows(index, self._x),
             w=w,
             r=r,
@@ -355,6 +351,9 @@ class View:
         if self._lengths is None:
             return flipped(value, [0])
         return self._op.ReverseSequence(value, self._lengths, time_axis=0, batch_axis=1)
+
+    def _demanded(self, index: int, place: int) -> Value:
+        return _selected(self._node.input(place), 0, index)
 
     def _weights(self, index: int, place: int) -> Value | None:
         value = self._node.optional_input(place)

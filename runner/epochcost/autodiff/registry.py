@@ -6,7 +6,7 @@ only for the versions that it names, so a new version is refused until somebody 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from onnx import helper
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
+from epochcost.graphs.nodes import reads
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,9 @@ class Refused:
 
 Answer = Gradient | Zero | Refused
 Key = tuple[str, str, int]
+# How many values of a long path an error names at either end.
+_PATH_END = 4
+_HOW_TO_ADD_A_RULE = "docs/adding-an-operator.md"
 _ANSWERS: dict[Key, Answer] = {}
 
 
@@ -155,8 +159,7 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
     """Register the decorated rule for the operator's ``versions``."""
 
     def register(rule: Rule) -> Rule:
-        for version in versions:
-            _register((domain, op_type, version), Gradient(rule))
+        _register(domain, op_type, versions, Gradient(rule))
         return rule
 
     return register
@@ -164,19 +167,22 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
 
 def zero(op_type: str, versions: Iterable[int], domain: str = "") -> None:
     """Register that the operator's derivative is zero by nature."""
-    for version in versions:
-        _register((domain, op_type, version), Zero())
+    _register(domain, op_type, versions, Zero())
 
 
 def refused(op_type: str, versions: Iterable[int], reason: str, domain: str = "") -> None:
     """Register that the operator is not differentiated, and why."""
-    for version in versions:
-        _register((domain, op_type, version), Refused(reason))
+    _register(domain, op_type, versions, Refused(reason))
 
 
 def answer(domain: str, op_type: str, version: int) -> Answer | None:
     """What is registered, or None for an operator nobody has written about."""
     return _ANSWERS.get((domain, op_type, version))
+
+
+def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
+    """What is registered for a node's operator at the opset of its graph."""
+    return answer(proto.domain, proto.op_type, op.since_version(proto))
 
 
 def refusal(domain: str, op_type: str) -> str | None:
@@ -196,7 +202,46 @@ def registered() -> dict[Key, Answer]:
     return dict(_ANSWERS)
 
 
-def _register(key: Key, value: Answer) -> None:
-    if key in _ANSWERS:
-        raise ValueError(f"two answers are registered for {key}")
-    _ANSWERS[key] = value
+def _register(domain: str, op_type: str, versions: Iterable[int], value: Answer) -> None:
+    for version in versions:
+        if (domain, op_type, version) in _ANSWERS:
+            raise ValueError(f"two answers are registered for {domain}::{op_type} {version}")
+        _ANSWERS[domain, op_type, version] = value
+
+
+def undifferentiable(
+    node: Node, known: Answer | None, nodes: Sequence[onnx.NodeProto], targets: Set[str]
+) -> ModelError:
+    """The error for a node without a rule: operator, version, reason, and the path it lies on.
+
+    ``nodes`` are all of the graph; one of ``targets`` is where the path begins.
+    """
+    proto, version = node.proto, node.op.since_version(node.proto)
+    reason = known.reason if isinstance(known, Refused) else "it has no gradient rule"
+    path = " -> ".join(_shortened(_path_to(node, nodes, targets)))
+    return ModelError(
+        f"node {proto.name or proto.output[0]!r}: operator {proto.domain or 'ai.onnx'}::"
+        f"{proto.op_type} (version {version}) cannot be differentiated: {reason}; "
+        f"it lies on the path {path} -> loss. How to add a rule: {_HOW_TO_ADD_A_RULE}"
+    )
+
+
+def _shortened(path: list[str]) -> list[str]:
+    """The ends of a long path: where the parameter is, and where the operator is."""
+    left_out = len(path) - 2 * _PATH_END
+    if left_out <= 1:
+        return path
+    return [*path[:_PATH_END], f"({left_out} more)", *path[-_PATH_END:]]
+
+
+def _path_to(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
+    """The names from a wanted value to the node's output, by the first dependent input of each."""
+    producers = {name: proto for proto in nodes for name in proto.output}
+    path = [node.proto.output[0]]
+    current: onnx.NodeProto | None = node.proto
+    while current is not None:
+        captured = sorted(set(reads(current)) - set(current.input))
+        name = next(name for name in [*current.input, *captured] if name in node.wanted)
+        path.append(name)
+        current = None if name in targets else producers.get(name)
+    return path[::-1]

@@ -6,40 +6,49 @@ device and never copy them. Nothing is executed here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import onnx
 
-from epochcost.autodiff import rules  # noqa: F401 - fills the registry
 from epochcost.autodiff.backward import pull_back
-from epochcost.autodiff.blocked_convolution import run_in_blocks
-from epochcost.autodiff.builder import Provider, Value
+from epochcost.autodiff.builder import Builder, Provider, Value
 from epochcost.autodiff.choices import chosen, matching, unknown
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
 from epochcost.autodiff.losses import LossFunction
 from epochcost.autodiff.mixed_precision import (
+    TYPE_OF_PRECISION,
     LossScaling,
+    MixedBuilder,
     Precision,
     Scale,
     all_finite,
-    mixed_of,
     scale_of,
 )
-from epochcost.autodiff.objective import Objective, Term, asked_for, objective, terms_of
-from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
-from epochcost.autodiff.passes.canonicalize import respelled
-from epochcost.autodiff.passes.recompute import Checkpoint, recompute_segments
-from epochcost.autodiff.passes.training_mode import (
-    in_inference_mode,
-    in_training_mode,
-    train_on_batches,
+from epochcost.autodiff.objective import (
+    Objective,
+    Term,
+    objective,
+    terms_of,
+    without_unused_outputs,
 )
-from epochcost.autodiff.unrolled_lstm import write_out
-from epochcost.autodiff.update import Carried, Move, clipped, emptied, summed, updates
+from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
+from epochcost.autodiff.passes import lowered, prepared
+from epochcost.autodiff.passes.recompute import Checkpoint, recompute_segments
+from epochcost.autodiff.passes.training_mode import in_inference_mode, in_training_mode
+from epochcost.autodiff.update import (
+    Carried,
+    Transition,
+    accumulated,
+    clipped,
+    reset_to_zero,
+    updates,
+)
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import ML_DOMAIN
 from epochcost.graphs.parameters import data_inputs, parameters, state, untrained
+from epochcost.graphs.precision import in_mixed_precision
 
 
 @dataclass(frozen=True)
@@ -91,10 +100,37 @@ class TrainingStep:
 
 
 @dataclass(frozen=True)
+class _Tensors:
+    """What the stored or listed tensors of a model are to a step, by name."""
+
+    parameters: tuple[str, ...]
+    statistics: tuple[str, ...]
+    frozen: frozenset[str]
+    undecayed: frozenset[str]
+
+    @property
+    def trained(self) -> list[str]:
+        """The parameters that are not frozen."""
+        return [name for name in self.parameters if name not in self.frozen]
+
+
+def _tensors(
+    model: onnx.ModelProto, freeze: Collection[str], no_weight_decay: Collection[str] = ()
+) -> _Tensors:
+    trainable = tuple(parameter.name for parameter in parameters(model))
+    statistics = tuple(statistic.name for statistic in state(model))
+    return _Tensors(
+        trainable,
+        statistics,
+        frozen=matching("freeze", freeze, [*trainable, *statistics, *untrained(model)]),
+        undecayed=matching("no_weight_decay", no_weight_decay, trainable),
+    )
+
+
+@dataclass(frozen=True)
 class _Pulled:
     """A model inside one Builder with its loss and the gradient of each trained parameter.
 
-    ``standing`` are the moves that no gradient makes: running statistics, recurrent state.
     Gradients are of the loss itself, whatever ``scale`` it was differentiated at.
     """
 
@@ -102,7 +138,6 @@ class _Pulled:
     targets: Sequence[Value | None]
     loss: Value
     gradients: Mapping[str, Value]
-    standing: tuple[Move, ...]
     scale: Scale | None
 
     @property
@@ -113,7 +148,7 @@ class _Pulled:
     @property
     def given(self) -> list[Value]:
         """The graph inputs that no step changes: data and what is frozen."""
-        moving = {*self.gradients, *(move.before.name for move in self.standing)}
+        moving = {*self.gradients, *(move.before.name for move in self.forward.moves)}
         return [value for value in self.forward.inputs if value.name not in moving]
 
 
@@ -154,33 +189,29 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     reach the output is not trained. Raises ModelError for unknown names and for what cannot be
     differentiated.
     """
-    terms, mover = terms_of(loss, output), _mover(optimizer)
-    everything = [parameter.name for parameter in parameters(model)]
-    held = [statistic.name for statistic in state(model)]
-    frozen = matching("freeze", freeze, [*everything, *held, *untrained(model)])
-    undecayed = matching("no_weight_decay", no_weight_decay, everything)
-    trainable = [name for name in everything if name not in frozen]
-    mixed = mixed_of(precision, [*everything, *held])
-    asked = respelled(asked_for(model, terms, (carry or {}).values()))
-    forward = open_model(in_training_mode(asked, seed), dimensions, provider, mixed, everything)
-    op = forward.op
-    batched = train_on_batches(op, held, frozen)
-    run_in_blocks(op)
-    write_out(op)
-    standing = (*batched.moves, *_recurrent(forward, carry or {}))
-    scale = scale_of(op, precision, loss_scaling)
+    terms, rule = terms_of(loss, output), _optimizer(optimizer)
+    tensors, half = _tensors(model, freeze, no_weight_decay), TYPE_OF_PRECISION.get(precision)
+    masters = frozenset([*tensors.parameters, *tensors.statistics])
+    ready = prepared(
+        without_unused_outputs(model, terms, (carry or {}).values()),
+        mode=partial(in_training_mode, seed=seed),
+        dimensions=dimensions,
+        varying=tensors.parameters,
+        rounded=partial(in_mixed_precision, elem_type=half, masters=masters) if half else None,
+    )
+    opened = open_model(ready, provider, MixedBuilder if half else Builder)
+    forward = _carrying(lowered(opened, tensors.statistics, tensors.frozen), carry or {})
+    op, scale = forward.op, scale_of(forward.op, precision, loss_scaling)
     built = objective(forward, terms)
     forward_nodes = len(op.nodes)
-    pulled = _pull(forward, batched.nodes, standing, built, trainable, micro_batches, scale)
+    pulled = _pull(forward, built, tensors.trained, micro_batches, scale)
     if checkpoint == "sqrt":
         recompute_segments(op, forward_nodes)
-    sums = summed(op, pulled.gradients) if micro_batches > 1 else {}
-    gradients = {name: move.after for name, move in sums.items()} or pulled.gradients
+    sums = accumulated(op, pulled.gradients) if micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
-    finite = all_finite(op, gradients) if scale else None
-    moves = list(updates(op, mover, clipped(op, gradients, clip_norm), rate, undecayed, finite))
-    moves += scale.moves(finite) if scale and finite else ()
-    moves += [*(emptied(op, total) for total in sums.values()), *standing]
+    moves = _transitions(
+        pulled, sums, partial(updates, op, rule, rate, tensors.undecayed), clip_norm
+    )
     data = {data.name for data in data_inputs(model)}
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
@@ -190,7 +221,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
         learning_rate=rate.name,
         loss=pulled.loss.name,
         carried=tuple(move.carried for move in moves),
-        accumulation=_accumulation(pulled, [*sums.values(), *standing]) if sums else None,
+        accumulation=_accumulation(pulled, sums) if sums else None,
     )
 
 
@@ -210,12 +241,10 @@ def evaluation_graph(
     With ``batch_statistics`` BatchNormalization goes by the batch that it is given, except where
     ``freeze`` names its running statistics: these need some hundred steps to be worth anything.
     """
-    forward = open_model(in_inference_mode(respelled(model)), dimensions)
+    forward = open_model(prepared(model, mode=in_inference_mode, dimensions=dimensions))
     if batch_statistics:
-        held = [statistic.name for statistic in state(model)]
-        everything = [parameter.name for parameter in parameters(model)]
-        everything += [*held, *untrained(model)]
-        train_on_batches(forward.op, held, matching("freeze", freeze, everything))
+        tensors = _tensors(model, freeze)
+        forward = lowered(forward, tensors.statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
     held = [entry.name for entry in (*parameters(model), *state(model))]
@@ -225,28 +254,29 @@ def evaluation_graph(
 
 def _pull(
     forward: Forward,
-    nodes: Sequence[onnx.NodeProto],
-    standing: tuple[Move, ...],
     built: Objective,
-    trainable: Sequence[str],
+    trained: Sequence[str],
     micro_batches: int,
     scale: Scale | None,
 ) -> _Pulled:
     """The loss and its gradients; a micro-batch counts for its share of the update."""
-    op = forward.op
-    shares = _shares(built, micro_batches)
-    found = pull_back(op, nodes, scale.scaled(shares) if scale else shares, trainable)
-    gradients = {name: found[name] for name in trainable if name in found}
+    op, shares = forward.op, _shares(built, micro_batches)
+    found = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
+    gradients = {name: found[name] for name in trained if name in found}
     if not gradients:
-        outputs = ", ".join(map(repr, built.cotangents))
-        classical = sorted({n.op_type for n in nodes if n.domain == ML_DOMAIN})
-        why = f"; the numbers of {', '.join(classical)} ({ML_DOMAIN}) are attributes, not trained"
-        raise ModelError(
-            f"no trainable parameter reaches the output {outputs}{why if classical else ''}"
-        )
+        raise _nothing_trained(forward, built)
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
-    return _Pulled(forward, built.targets, loss, gradients, standing, scale)
+    return _Pulled(forward, built.targets, loss, gradients, scale)
+
+
+def _nothing_trained(forward: Forward, built: Objective) -> ModelError:
+    outputs = ", ".join(map(repr, built.cotangents))
+    classical = sorted({n.op_type for n in forward.nodes if n.domain == ML_DOMAIN})
+    why = f"; the numbers of {', '.join(classical)} ({ML_DOMAIN}) are attributes, not trained"
+    return ModelError(
+        f"no trainable parameter reaches the output {outputs}{why if classical else ''}"
+    )
 
 
 def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
@@ -255,7 +285,26 @@ def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
     return {name: value * (1 / micro_batches) for name, value in built.cotangents.items()}
 
 
-def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Move]:
+def _transitions(
+    pulled: _Pulled,
+    sums: Mapping[str, Transition],
+    updated: Callable[..., Iterator[Transition]],
+    clip_norm: float | None,
+) -> list[Transition]:
+    """The carried values of a whole step: parameters and states, scale, sums, what passes carry."""
+    op, scale = pulled.forward.op, pulled.scale
+    gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
+    finite = all_finite(op, gradients) if scale else None
+    moves = list(updated(clipped(op, gradients, clip_norm), finite))
+    moves += scale.moves(finite) if scale and finite else ()
+    return [*moves, *(reset_to_zero(op, total) for total in sums.values()), *pulled.forward.moves]
+
+
+def _carrying(forward: Forward, carry: Mapping[str, str]) -> Forward:
+    return replace(forward, moves=(*forward.moves, *_recurrent(forward, carry)))
+
+
+def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
     """Inputs that are an output in the next step; raises ModelError where the two do not fit."""
     for before, after in carry.items():
         if before not in names(forward.inputs):
@@ -268,26 +317,27 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Move]:
                 f"carry {before}={after}: demanded one shape and type; got {list(old.shape)} and "
                 f"{list(new.shape)}"
             )
-        yield Move(old, new, "state")
+        yield Transition(old, new, "state")
 
 
 def _closed(
-    pulled: _Pulled, extra: Sequence[Value], moves: Sequence[Move], name: str
+    pulled: _Pulled, extra: Sequence[Value], moves: Sequence[Transition], name: str
 ) -> onnx.ModelProto:
     inputs = [*pulled.given, *pulled.compared, *extra, *(move.before for move in moves)]
     outputs = [pulled.loss, *(move.after for move in moves)]
     return close_model(pulled.forward, inputs, outputs, name)
 
 
-def _accumulation(pulled: _Pulled, sums: Sequence[Move]) -> Accumulation:
+def _accumulation(pulled: _Pulled, sums: Mapping[str, Transition]) -> Accumulation:
+    moves = [*sums.values(), *pulled.forward.moves]
     trained = [pulled.forward.value(name) for name in pulled.gradients]
     trained += [pulled.scale.before] if pulled.scale else []
     return Accumulation(
-        model=_closed(pulled, trained, sums, "accumulation"),
+        model=_closed(pulled, trained, moves, "accumulation"),
         loss=pulled.loss.name,
-        carried=tuple(move.carried for move in sums),
+        carried=tuple(move.carried for move in moves),
     )
 
 
-def _mover(optimizer: str | Optimizer) -> Optimizer:
+def _optimizer(optimizer: str | Optimizer) -> Optimizer:
     return chosen("optimizer", OPTIMIZERS, optimizer) if isinstance(optimizer, str) else optimizer

@@ -40,7 +40,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Move:
+class Transition:
     """A carried value before and after a run of the graph."""
 
     before: Value
@@ -58,11 +58,11 @@ class Move:
 def updates(
     op: Builder,
     optimizer: Optimizer,
-    gradients: Mapping[str, Value],
     rate: Value,
-    undecayed: Collection[str] = (),
+    undecayed: Collection[str],
+    gradients: Mapping[str, Value],
     finite: Value | None = None,
-) -> Iterator[Move]:
+) -> Iterator[Transition]:
     """The moves of each parameter and its states, and of the step count where it is asked for.
 
     The weights of ``undecayed`` parameters are not decayed. Where ``finite`` is given, a bool
@@ -73,14 +73,14 @@ def updates(
         before = op.input("step_count", (), TensorProto.DOUBLE)
         count = before + 1.0
         counted = _if_finite(finite, count, before)
-        yield Move(before, op.rename(counted, "step_count.next"), "state")
+        yield Transition(before, op.rename(counted, "step_count.next"), "state")
     for name, gradient in gradients.items():
         w = op.values[name]
         typed = rate if w.elem_type == rate.elem_type else op.Cast(rate, to=w.elem_type)
         rule = optimizer.undecayed() if name in undecayed else optimizer
         for before, after, role, first in _changes(op, rule, w, gradient, Pace(typed, count)):
             kept = op.rename(_if_finite(finite, after, before), f"{before.name}.next")
-            yield Move(before, kept, role, first)
+            yield Transition(before, kept, role, first)
 
 
 def _changes(
@@ -112,18 +112,18 @@ def clipped(
     return {name: gradient * factor for name, gradient in gradients.items()}
 
 
-def summed(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Move]:
+def accumulated(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
     """By parameter, the sum of gradients before and after this micro-batch."""
     return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
 
 
-def _summed(op: Builder, name: str, gradient: Value) -> Move:
+def _summed(op: Builder, name: str, gradient: Value) -> Transition:
     before = op.input(f"{name}.gradient_sum", gradient.shape, gradient.elem_type)
-    return Move(before, op.rename(before + gradient, f"{before.name}.added"), "state")
+    return Transition(before, op.rename(before + gradient, f"{before.name}.added"), "state")
 
 
-def emptied(op: Builder, total: Move) -> Move:
+def reset_to_zero(op: Builder, total: Transition) -> Transition:
     """The sum set back to zero, after the last micro-batch."""
     before = total.before
     zeros = op.Expand(op.scalar(0.0, before.elem_type), op.integers(*before.shape))
-    return Move(before, op.rename(zeros, f"{before.name}.next"), "state")
+    return Transition(before, op.rename(zeros, f"{before.name}.next"), "state")

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-from epochcost.autodiff import rules  # noqa: F401 - fills the registry
 from epochcost.autodiff.backward import pull_back
 from epochcost.autodiff.builder import Value
 from epochcost.autodiff.forward import Forward, close_model, open_model
+from epochcost.autodiff.passes import prepared
 from epochcost.errors import ModelError
 
 
@@ -24,16 +24,15 @@ def vjp_graph(
     binds symbolic dimensions. Raises ModelError for unknown names, unbound dimensions and
     operators that cannot be differentiated (naming node, operator, version and path).
     """
-    forward = open_model(model, dimensions, varying=wrt)
+    forward = open_model(prepared(model, dimensions=dimensions, varying=wrt))
     op = forward.op
     sources = [_source(forward, name) for name in wrt]
-    nodes = list(op.nodes)
     cotangents = {
         y.name: op.input(f"{y.name}_cotangent", y.shape, y.elem_type)
         for y in forward.outputs
         if y.is_float
     }
-    found = pull_back(op, nodes, cotangents, [source.name for source in sources])
+    found = pull_back(op, forward.nodes, cotangents, [source.name for source in sources])
     gradients = [
         op.rename(
             found.get(source.name) or op.zeros(source.shape, source.elem_type),

@@ -61,15 +61,15 @@ class Window:
         }
 
 
-def through(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int) -> Value:
+def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int) -> Value:
     """Convolve x [N, C, ...] with kernels w [M, C/group, ...]: [N, M, *out]."""
     fitted = view.fitted(x.shape[2:], out)
     if any(-end >= stride for end, stride in zip(fitted.ends, view.strides, strict=True)):
-        x = covered(x, fitted)
+        x = without_uncovered(x, fitted)
     return x.op.Conv(x, w, group=group, **fitted.attributes)
 
 
-def covered(x: Value, fitted: Window) -> Value:
+def without_uncovered(x: Value, fitted: Window) -> Value:
     """X without the last elements, which are in no window."""
     for axis, end in enumerate(fitted.ends, start=2):
         if end < 0:
@@ -78,8 +78,10 @@ def covered(x: Value, fitted: Window) -> Value:
     return x
 
 
-def back(dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int) -> Value:
-    """The adjoint of ``through``: dy [N, M, ...] through w [M, C/group, ...] to [N, C, *into]."""
+def convolve_transposed(
+    dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int
+) -> Value:
+    """The adjoint of ``convolve``: dy [N, M, ...] through w [M, C/group, ...] to [N, C, *into]."""
     fitted = view.fitted(into, dy.shape[2:])
     left_over = [max(-end, 0) for end in fitted.ends]
     return dy.op.ConvTranspose(dy, w, group=group, output_padding=left_over, **fitted.attributes)

@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
 from epochcost.autodiff.choices import unknown
-from epochcost.autodiff.objective import asked_for, terms_of
+from epochcost.autodiff.objective import terms_of, without_unused_outputs
 from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.graphs.constants import as_parameters
@@ -97,7 +97,7 @@ def train_graph(
         precision=precision,
         checkpoint=checkpoint,
     )
-    asked = asked_for(loaded, terms_of(loss, output))
+    asked = without_unused_outputs(loaded, terms_of(loss, output))
     forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
     left = _untrained(loaded, step)

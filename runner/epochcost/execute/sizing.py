@@ -21,7 +21,7 @@ from epochcost.errors import ModelError
 from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.step import in_place, step_of, update_rule
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import Interpolation, Shapes, flops, static_shapes
+from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state
 from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 from epochcost.graphs.tensors import item_bytes
@@ -94,7 +94,7 @@ class _Sweep:
 
     build: Callable[[int], _Run]
     ends: Mapping[int, _Run]
-    between: Interpolation
+    between: BatchInterpolation
 
     def at(self, batch: int) -> tuple[_Run, Shapes]:
         """The run and its shapes; a build of its own where the graph takes another form."""
@@ -112,7 +112,7 @@ def _sweep(build: Callable[[int], _Run], batch_sizes: Sequence[int]) -> _Sweep:
     several = [batch for batch in batch_sizes if batch > 1] or batch_sizes
     low, high = several[0], several[-1]
     ends = {batch: build(batch) for batch in {low, high}}
-    return _Sweep(build, ends, Interpolation(ends[low].graph, low, ends[high].graph, high))
+    return _Sweep(build, ends, BatchInterpolation(ends[low].graph, low, ends[high].graph, high))
 
 
 def _footprints(work: _Work, batch_sizes: Sequence[int]) -> list[Footprint]:

@@ -23,7 +23,7 @@ from epochcost.autodiff import (
 )
 from epochcost.autodiff.losses import SoftmaxCrossEntropy
 from epochcost.autodiff.passes.recompute import Checkpoint
-from epochcost.graphs.in_place import written_in_place
+from epochcost.graphs.in_place import in_place_updates
 from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
@@ -115,4 +115,4 @@ def in_place(step: TrainingStep, provider: Provider) -> frozenset[str]:
     """The carried inputs that a step overwrites; none on CUDA, where it was never tried."""
     if provider != "cpu":
         return frozenset()
-    return written_in_place(step.model, {value.input: value.output for value in step.carried})
+    return in_place_updates(step.model, {value.input: value.output for value in step.carried})

@@ -13,16 +13,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.execution import reads
-from epochcost.graphs.folding import folded
+from epochcost.graphs.folding import fold_constants
+from epochcost.graphs.nodes import copied, reads
 from epochcost.graphs.parameters import untrained
 from epochcost.graphs.tensors import (
-    FLOATS,
+    FLOAT_TYPES,
     MAX_ELEMENTS,
     check_declarations,
     declared_values,
     graphs,
     one_line,
+    static_shape,
 )
 
 # Half a gibibyte in float32.
@@ -60,10 +61,9 @@ def bind_dimensions(
     contradict each other, and a tensor whose shape depends on data.
     """
     _check_sizes(symbolic_dimensions(model), sizes)
-    bound = onnx.ModelProto()
-    bound.CopyFrom(model)
+    bound = copied(model)
     _replace(bound, sizes)
-    inferred = _infer(folded(bound, untrained(bound).keys() - set(varying)))
+    inferred = _infer(fold_constants(bound, untrained(bound).keys() - set(varying)))
     check_declarations(inferred)
     _check_static(inferred)
     _check_constants(inferred.graph)
@@ -162,7 +162,7 @@ def _check_constants(graph: onnx.GraphProto) -> None:
         for value in declared_values(graph)
     }
     moving = {value.name for value in graph.input}
-    moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOATS}
+    moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
     for node in graph.node:
         if not moving.isdisjoint(reads(node)):
             moving.update(node.output)
@@ -179,5 +179,4 @@ def _is_static(kind: onnx.TypeProto) -> bool:
     """Whether a tensor's sizes are all known; a value that is no tensor has none to know."""
     if not kind.HasField("tensor_type"):
         return kind.WhichOneof("value") is not None
-    tensor = kind.tensor_type
-    return tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
+    return static_shape(kind) is not None

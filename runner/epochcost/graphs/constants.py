@@ -19,9 +19,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from epochcost.graphs.execution import reads
-from epochcost.graphs.functions import inlined
-from epochcost.graphs.tensors import FLOATS
+from epochcost.graphs.functions import inline_functions
+from epochcost.graphs.nodes import copied, reads
+from epochcost.graphs.tensors import FLOAT_TYPES
 
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 _PARAMETER = "PARAMETER"
@@ -67,8 +67,8 @@ class _Use(NamedTuple):
 def constants(model: onnx.ModelProto) -> dict[str, str]:
     """By name, why a float tensor that the file stores is not trained."""
     said = _kinds(model)
-    graph = (inlined(model) if model.functions else model).graph
-    tensors = [tensor for tensor in graph.initializer if tensor.data_type in FLOATS]
+    graph = (inline_functions(model) if model.functions else model).graph
+    tensors = [tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES]
     found = {name: _EXPORTED.format(kind) for name, kind in said.items() if kind != _PARAMETER}
     uses = _Uses(graph)
     judged = {tensor.name: _judged(tensor, uses) for tensor in tensors if tensor.name not in said}
@@ -81,8 +81,7 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
 
 def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
     """A copy in which tensors are marked as an exporter marks its parameters."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     chosen = set(names)
     for tensor in copy.graph.initializer:
         if tensor.name in chosen:

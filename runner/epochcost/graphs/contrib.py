@@ -12,22 +12,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+from epochcost.graphs.nodes import node_attributes
+from epochcost.graphs.tensors import static_shape
 
 DOMAIN = "com.microsoft"
 # ONNX Runtime gives all of its operators this one version.
 VERSION = 1
 ML_DOMAIN = "ai.onnx.ml"
+# Inference reads values of constants where they are shapes, which are never longer.
+MAX_SHAPE_CONSTANT = 64
 
 
-class Tensor(NamedTuple):
+class TensorType(NamedTuple):
     """An element type of ONNX and a static shape."""
 
     elem_type: int
     shape: tuple[int, ...]
 
 
-Inputs = Sequence[Tensor | None]
+Inputs = Sequence[TensorType | None]
 Attributes = Mapping[str, Any]
 
 
@@ -46,7 +52,7 @@ def output_types(
         name and tensor is None for name, tensor in zip(node.input, given, strict=True)
     ):
         return {}
-    attributes = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    attributes = node_attributes(node)
     try:
         yielded = rule([*given, *[None] * _MOST_INPUTS], attributes)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError):
@@ -58,13 +64,33 @@ def output_types(
     }
 
 
-def _tensor(kind: onnx.TypeProto | None) -> Tensor | None:
-    if kind is None or not kind.tensor_type.HasField("shape"):
-        return None
-    dims = kind.tensor_type.shape.dim
-    if not all(dim.HasField("dim_value") for dim in dims):
-        return None
-    return Tensor(kind.tensor_type.elem_type, tuple(dim.dim_value for dim in dims))
+def _tensor(kind: onnx.TypeProto | None) -> TensorType | None:
+    shape = static_shape(kind)
+    return None if kind is None or shape is None else TensorType(kind.tensor_type.elem_type, shape)
+
+
+def inferred_types(
+    node: onnx.NodeProto,
+    schema: onnx.defs.OpSchema,
+    types: Mapping[str, onnx.TypeProto],
+    constants: Mapping[str, NDArray[Any]],
+    opset_imports: list[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    """The types of a node's outputs by name, as onnx infers them; raises what onnx raises.
+
+    ``types`` has those of all inputs, ``constants`` the values that are known.
+    """
+    names = [name for name in node.input if name]
+    data = {
+        name: numpy_helper.from_array(constants[name], name)
+        for name in names
+        if name in constants and constants[name].size <= MAX_SHAPE_CONSTANT
+    }
+    given = {name: types[name] for name in names}
+    return shape_inference.infer_node_outputs(
+        schema, node, given, data, None, opset_imports, ir_version
+    )
 
 
 def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
@@ -74,7 +100,7 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
 def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
     """The result, mean and inverse deviation of each row, and the sum that is normalized."""
     x = _given(inputs, 0)
-    statistic = Tensor(TensorProto.FLOAT, (*x.shape[:-1], 1))
+    statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     return [x, statistic, statistic, x]
 
 
@@ -92,7 +118,7 @@ def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
         raise ValueError("inner dimensions differ")
     batch = np.broadcast_shapes(rows[:-2], columns[:-2])
     own = [*rows[-2:-1]] * (len(a) > 1) + [*columns[-1:]] * (len(b) > 1)
-    return [Tensor(_given(inputs, 0).elem_type, (*batch, *own))]
+    return [TensorType(_given(inputs, 0).elem_type, (*batch, *own))]
 
 
 def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int, ...]:
@@ -110,9 +136,9 @@ def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
     heads, keys = attributes["num_heads"], key.shape[1]
     present = (batch, heads, keys)
     return [
-        Tensor(query.elem_type, (batch, length, value.shape[2])),
-        Tensor(query.elem_type, (*present, width // heads)),
-        Tensor(query.elem_type, (*present, value.shape[2] // heads)),
+        TensorType(query.elem_type, (batch, length, value.shape[2])),
+        TensorType(query.elem_type, (*present, width // heads)),
+        TensorType(query.elem_type, (*present, value.shape[2] // heads)),
     ]
 
 
@@ -122,21 +148,21 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     batch, length, _ = x.shape
     heads = attributes["num_heads"]
-    present = Tensor(x.elem_type, (2, batch, heads, length, sizes[2] // heads))
-    return [Tensor(x.elem_type, (batch, length, sizes[2])), present]
+    present = TensorType(x.elem_type, (2, batch, heads, length, sizes[2] // heads))
+    return [TensorType(x.elem_type, (batch, length, sizes[2])), present]
 
 
 def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
-    return [Tensor(TensorProto.FLOAT, _given(inputs, 0).shape)]
+    return [TensorType(TensorProto.FLOAT, _given(inputs, 0).shape)]
 
 
 def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
     """A row of features for each example, a number for each target."""
     batch, _ = _given(inputs, 0).shape
-    return [Tensor(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
+    return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
 
 
-def _given(inputs: Inputs, place: int) -> Tensor:
+def _given(inputs: Inputs, place: int) -> TensorType:
     tensor = inputs[place]
     if tensor is None:
         raise ValueError(f"input {place} is missing")
@@ -193,6 +219,6 @@ RUNTIMES = frozenset(_RUNTIMES.split())
 
 
 @functools.cache
-def operator_names() -> frozenset[str]:
+def runtime_operator_names() -> frozenset[str]:
     """Every type of node that ONNX or ONNX Runtime knows, of any domain."""
     return RUNTIMES | {schema.name for schema in onnx.defs.get_all_schemas_with_history()}

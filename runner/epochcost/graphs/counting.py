@@ -18,7 +18,7 @@ from onnx import numpy_helper
 
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN as CONTRIBUTED
-from epochcost.graphs.tensors import declared_values
+from epochcost.graphs.tensors import declared_values, static_shape
 
 Shapes = Mapping[str, tuple[int, ...]]
 Count = Callable[[onnx.NodeProto, Shapes], int]
@@ -73,10 +73,10 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
         declared.add(info.name)
         if not info.type.HasField("tensor_type"):
             continue
-        dims = info.type.tensor_type.shape.dim
-        if not all(dim.HasField("dim_value") for dim in dims):
+        shape = static_shape(info.type)
+        if shape is None:
             raise ModelError(f"value {info.name!r}: demanded a static shape to count with")
-        shapes[info.name] = tuple(dim.dim_value for dim in dims)
+        shapes[info.name] = shape
     missing = [n for node in model.graph.node for n in node.output if n and n not in declared]
     if missing:
         raise ModelError(f"value {missing[0]!r}: demanded a declared shape to count with")
@@ -180,34 +180,32 @@ def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
     return 2 * math.prod(sizes.values())
 
 
+def _by_domain(domain: str, counts: Mapping[str, Count]) -> dict[tuple[str, str], Count]:
+    return {(domain, op_type): count for op_type, count in counts.items()}
+
+
+_STANDARD: Mapping[str, Count] = {
+    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"), _matmul),
+    **dict.fromkeys(("Conv", "ConvInteger", "DeformConv"), _conv),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    "ConvTranspose": _conv_transpose,
+    "QLinearConv": _quantized_conv,
+    "Einsum": _einsum,
+    "Attention": _attention,
+}
+_CONTRIBUTED: Mapping[str, Count] = {
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
+    "MultiHeadAttention": _attention,
+    "Attention": _projecting_attention,
+}
 _COUNTS: Mapping[tuple[str, str], Count] = {
-    **{
-        ("", op_type): count
-        for op_type, count in {
-            **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger"), _matmul),
-            **dict.fromkeys(("Conv", "ConvInteger"), _conv),
-            **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
-            "ConvTranspose": _conv_transpose,
-            "DeformConv": _conv,
-            "QLinearMatMul": _matmul,
-            "QLinearConv": _quantized_conv,
-            "Einsum": _einsum,
-            "Attention": _attention,
-        }.items()
-    },
-    **{
-        (CONTRIBUTED, op_type): count
-        for op_type, count in {
-            **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
-            "MultiHeadAttention": _attention,
-            "Attention": _projecting_attention,
-        }.items()
-    },
+    **_by_domain("", _STANDARD),
+    **_by_domain(CONTRIBUTED, _CONTRIBUTED),
     (BLOCKED, "Conv"): _conv,
 }
 
 
-class Interpolation:
+class BatchInterpolation:
     """One graph at two batch sizes, the smaller first; shapes are by the names of the larger.
 
     Where the two have other nodes, or a dimension does not lie on a line of whole numbers, nothing

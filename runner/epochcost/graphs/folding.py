@@ -19,31 +19,18 @@ from onnx import defs, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 from epochcost.graphs import contrib
-from epochcost.graphs.miscounted import is_miscounted, recounted
-from epochcost.graphs.tensors import FLOATS
+from epochcost.graphs.misinferred import is_misinferred, rewritten
+from epochcost.graphs.nodes import DEFAULT_DOMAINS, RANDOM, copied, subgraphs
+from epochcost.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
 Array = NDArray[Any]
 # Shapes, indices and small masks; what is larger costs the file more than it saves the run.
 MAX_FOLDED_ELEMENTS = 4096
-# Shape inference reads values of constants where they are shapes, which are never longer.
-_MAX_SHAPE_CONSTANT = 64
-_DEFAULT_DOMAINS = ("", "ai.onnx")
-_RANDOM = frozenset(
-    {
-        "Bernoulli",
-        "Dropout",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
 # How many elements these yield depends on the values, and never exceeds rank times the input's.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
 
-def folded(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelProto:
+def fold_constants(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelProto:
     """A copy whose constant nodes are Constant nodes of their values; the dimensions are bound.
 
     ``fixed`` are the float initializers that count as constants.
@@ -51,8 +38,7 @@ def folded(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelPro
     An If whose condition is constant becomes its branch, and what onnx miscounts is written
     otherwise. A node that cannot be evaluated stays as it is: nothing is refused here.
     """
-    answer = onnx.ModelProto()
-    answer.CopyFrom(model)
+    answer = copied(model)
     known = _Known(answer, fixed)
     outputs = {value.name for value in answer.graph.output}
     nodes = list(_folded_nodes(answer.graph.node, known, outputs))
@@ -67,7 +53,7 @@ def folded(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelPro
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
     """Correct what onnx miscounted before the file was written."""
     for value in [*graph.value_info, *graph.output]:
-        if _static_shape(types.get(value.name)) is not None:
+        if static_shape(types.get(value.name)) is not None:
             value.type.CopyFrom(types[value.name])
 
 
@@ -76,7 +62,7 @@ def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> Non
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
-        if _static_shape(value.type) is None:
+        if static_shape(value.type) is None:
             value.type.CopyFrom(kind)
 
 
@@ -115,29 +101,25 @@ class _Known:
         graph = model.graph
         self._imports = list(model.opset_import)
         self.recounted = False
-        self._opset = next((e.version for e in self._imports if e.domain in _DEFAULT_DOMAINS), 1)
+        self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
         self.branches = 0  # how many an If has become
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
-        self.types = {v.name: v.type for v in [*graph.input, *graph.value_info]}
-        self.types |= {
-            t.name: helper.make_tensor_type_proto(t.data_type, list(t.dims))
-            for t in graph.initializer
-        }
+        self.types = value_types(graph)
         self.arrays: dict[str, Array] = {
             t.name: numpy_helper.to_array(t)
             for t in graph.initializer
-            if t.data_type not in FLOATS or t.name in fixed
+            if t.data_type not in FLOAT_TYPES or t.name in fixed
             if math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
         }
 
     def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
         """The node, or what takes its place where onnx would infer a wrong shape."""
-        if not is_miscounted(node, self._opset):
+        if not is_misinferred(node, self._opset):
             return [node]
-        shape = _static_shape(self.types.get(node.input[0]))
-        parts = [node] if shape is None else recounted(node, shape)
+        shape = static_shape(self.types.get(node.input[0]))
+        parts = [node] if shape is None else rewritten(node, shape)
         self.recounted |= parts != [node]
         return parts
 
@@ -146,22 +128,15 @@ class _Known:
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
             return
-        held = (name for name in names if name in self.arrays)
-        data = {
-            name: numpy_helper.from_array(self.arrays[name], name)
-            for name in held
-            if self.arrays[name].size <= _MAX_SHAPE_CONSTANT
-        }
-        types = {name: self.types[name] for name in names}
         if contrib.is_known(node):
-            self.contributed |= contrib.output_types(node, types)
+            self.contributed |= contrib.output_types(node, self.types)
             self.types |= self.contributed
             return
         version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
         try:
             schema = defs.get_schema(node.op_type, version, node.domain)
-            inferred = shape_inference.infer_node_outputs(
-                schema, node, types, data, None, self._imports, self._ir_version
+            inferred = contrib.inferred_types(
+                node, schema, self.types, self.arrays, self._imports, self._ir_version
             )
         except (
             defs.SchemaError,
@@ -184,12 +159,12 @@ class _Known:
         return self._evaluated(node, feeds)
 
     def _is_small(self, name: str) -> bool:
-        shape = _static_shape(self.types.get(name))
+        shape = static_shape(self.types.get(name))
         return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
 
     def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         """Shape and Size need no values, only the shape of their input."""
-        shape = _static_shape(self.types.get(node.input[0]))
+        shape = static_shape(self.types.get(node.input[0]))
         if shape is None:
             return None
         if node.op_type == "Size":
@@ -240,16 +215,7 @@ def _bounds(node: onnx.NodeProto) -> Sequence[str]:
 
 
 def _is_pure(node: onnx.NodeProto) -> bool:
-    nested = any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
-    return node.op_type not in _RANDOM and not nested
-
-
-def _static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
-    if kind is None or not kind.tensor_type.HasField("shape"):
-        return None
-    dims = kind.tensor_type.shape.dim
-    sizes = tuple(dim.dim_value for dim in dims)
-    return sizes if all(dim.HasField("dim_value") for dim in dims) else None
+    return node.op_type not in RANDOM and not any(subgraphs(node))
 
 
 def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
@@ -273,8 +239,7 @@ def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator
 
 
 def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     _rename(copy, names)
     return copy
 
@@ -283,9 +248,8 @@ def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
     """Names inside nested graphs follow too: ONNX forbids them to hide those outside."""
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
-    for attribute in node.attribute:
-        for graph in [attribute.g, *attribute.graphs]:
-            for child in graph.node:
-                _rename(child, names)
-            for value in graph.output:
-                value.name = names.get(value.name, value.name)
+    for graph in subgraphs(node):
+        for child in graph.node:
+            _rename(child, names)
+        for value in graph.output:
+            value.name = names.get(value.name, value.name)

@@ -9,7 +9,8 @@ import onnx
 from onnx import inliner
 
 from epochcost.errors import ModelError
-from epochcost.graphs.tensors import nested_nodes, one_line
+from epochcost.graphs.nodes import nested_nodes
+from epochcost.graphs.tensors import one_line
 
 # Calls may multiply a graph: far above what exporters write, and some seconds to differentiate.
 _MAX_NODES, _MAX_NODES_PER_WRITTEN = 8_192, 16
@@ -18,7 +19,7 @@ _DEEPEST = 100  # onnx's own bound
 _Key = tuple[str, str, str]
 
 
-def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy without local functions.
 
     Raises ModelError where a call does not fit its function, and as ``check_calls`` does.

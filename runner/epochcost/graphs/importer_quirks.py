@@ -17,7 +17,8 @@ from onnx import helper, numpy_helper
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN
 from epochcost.graphs.initial import METADATA_KEY
-from epochcost.graphs.tensors import FLOATS, declared_values, graphs
+from epochcost.graphs.nodes import copied, node_attributes
+from epochcost.graphs.tensors import FLOAT_TYPES, declared_values, graphs
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
 _INITIALIZERS_APART = 4
@@ -49,7 +50,7 @@ def weights_to_initializers(model: onnx.ModelProto) -> None:
     """
     graph = model.graph
     listed = any(entry.key == METADATA_KEY for entry in model.metadata_props)
-    if listed or any(tensor.data_type in FLOATS for tensor in graph.initializer):
+    if listed or any(tensor.data_type in FLOAT_TYPES for tensor in graph.initializer):
         return
     for node in filter(_is_weight, graph.node):
         tensor = graph.initializer.add()
@@ -64,7 +65,7 @@ def _is_weight(node: onnx.NodeProto) -> bool:
     if node.op_type != "Constant" or node.domain or len(node.attribute) != 1:
         return False
     tensor = node.attribute[0].t
-    return tensor.data_type in FLOATS and math.prod(tensor.dims) > 1
+    return tensor.data_type in FLOAT_TYPES and math.prod(tensor.dims) > 1
 
 
 # LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18.
@@ -73,7 +74,7 @@ _PARAMETERS = ("alpha", "beta", "gamma")
 _EPSILON = 1e-5
 
 
-def unfused(model: onnx.ModelProto) -> onnx.ModelProto:
+def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without fused nodes; a copy where there are any.
 
     Raises ModelError for a fused node that does not fit its definition.
@@ -81,8 +82,7 @@ def unfused(model: onnx.ModelProto) -> onnx.ModelProto:
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
     if not any(_rule(node, opset) for node in model.graph.node):
         return model
-    answer = onnx.ModelProto()
-    answer.CopyFrom(model)
+    answer = copied(model)
     weights = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
     parts = [part for node in model.graph.node for part in _parts(node, opset, weights)]
     del answer.graph.node[:]
@@ -96,9 +96,7 @@ class _Parts:
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.node, self.opset, self._elem_type = node, opset, elem_type
         self.nodes: list[onnx.NodeProto] = []
-        self.attributes: Mapping[str, Any] = {
-            entry.name: helper.get_attribute_value(entry) for entry in node.attribute
-        }
+        self.attributes: Mapping[str, Any] = node_attributes(node)
 
     def add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         """Append a node of one output and return the output's name."""

@@ -11,20 +11,19 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-from epochcost.graphs.execution import reads
+from epochcost.graphs.nodes import VIEWS, reads
 
 # Kernels that read an element of an operand before they write the same one, and no other.
 _ELEMENTWISE = frozenset({"Add", "Div", "Mul", "Sub"})
-_VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 # ONNX Runtime lets the readers of their results do these besides, or exchanges the two: what reads
 # the result may then read the old value itself. So it does with a product by a constant.
-_MOVED = _VIEWS | {"Cast", "Concat", "Expand", "Slice", "Split", "Transpose"}
+_MOVED = VIEWS | {"Cast", "Concat", "Expand", "Slice", "Split", "Transpose"}
 _SCALES = frozenset({"Div", "Mul"})
 # An addition to the result of one of these may become an operand of the product.
 _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
-def written_in_place(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
+def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
     """The inputs of a step over which their next values may be written.
 
     ``carried`` gives for each input the output of the same type and static shape that it is in the
@@ -81,7 +80,7 @@ class _Step:
 
     def _viewed(self, name: str) -> str:
         """The value whose memory a name shows, under whatever shape."""
-        while name in self._makers and self._nodes[self._makers[name]].op_type in _VIEWS:
+        while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
             name = self._nodes[self._makers[name]].input[0]
         return name
 

@@ -19,7 +19,7 @@ from epochcost.graphs.functions import check_calls
 from epochcost.graphs.importer_quirks import (
     initializers_apart,
     open_dimensions,
-    unfused,
+    unfuse,
     weights_to_initializers,
 )
 from epochcost.graphs.tensors import check_equations, check_tensors, one_line, stored_tensors
@@ -39,7 +39,7 @@ def load_model(path: Path) -> onnx.ModelProto:
         model = _parse(_read(path))
         _check_texts(model)
         load_external_data(model, path.parent, MAX_MODEL_BYTES)
-        model = unfused(model)
+        model = unfuse(model)
         _check(model)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
@@ -62,7 +62,7 @@ def load_model_bytes(data: bytes) -> onnx.ModelProto:
     model = _parse(data)
     _check_texts(model)
     load_external_data(model, None, MAX_MODEL_BYTES)
-    model = unfused(model)
+    model = unfuse(model)
     _check(model)
     return model
 

@@ -9,7 +9,7 @@ known in ``initial``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from epochcost.errors import CapabilityError, ModelError
 from epochcost.graphs.constants import constants
-from epochcost.graphs.functions import inlined
+from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.initial import (
     METADATA_KEY,
     STATE_KEY,
@@ -28,7 +28,8 @@ from epochcost.graphs.initial import (
     listed_parameters,
     listed_state,
 )
-from epochcost.graphs.tensors import FLOATS
+from epochcost.graphs.nodes import is_standard, nested_nodes
+from epochcost.graphs.tensors import FLOAT_TYPES
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     return tuple(
         _stored(tensor)
         for tensor in model.graph.initializer
-        if tensor.data_type in FLOATS and tensor.name not in others
+        if tensor.data_type in FLOAT_TYPES and tensor.name not in others
     )
 
 
@@ -152,7 +153,7 @@ def _listed(
 
 def _weightless(value: DataInput, initial: Initial) -> Parameter:
     shape = tuple(size for size in value.shape if isinstance(size, int))
-    if shape != value.shape or value.elem_type not in FLOATS:
+    if shape != value.shape or value.elem_type not in FLOAT_TYPES:
         kind = onnx.TensorProto.DataType.Name(value.elem_type)
         raise ModelError(
             f"parameter {value.name!r}: demanded floats of a fixed shape; "
@@ -172,7 +173,6 @@ def _data_input(value: onnx.ValueInfoProto) -> DataInput:
     return DataInput(value.name, shape, tensor.elem_type)
 
 
-DEFAULT_DOMAINS = ("", "ai.onnx")
 # Of BatchNormalization's inputs: the running mean and the running variance.
 STATISTICS = (3, 4)
 
@@ -182,12 +182,16 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
 
     Reading through Identity counts as reading: exporters put it where they merged equal tensors.
     """
-    graph = (inlined(model) if model.functions else model).graph
+    graph = (inline_functions(model) if model.functions else model).graph
     origin = origins(graph.node)
     statistics: set[str] = set()
     others = {origin.get(value.name, value.name) for value in graph.output}
-    for name, is_statistic in _reads(graph.node):
-        (statistics if is_statistic else others).add(origin.get(name, name))
+    for node in nested_nodes(graph.node):
+        if is_standard(node, "Identity"):
+            continue
+        for index, name in enumerate(node.input):
+            is_statistic = is_batch_normalization(node) and index in STATISTICS
+            (statistics if is_statistic else others).add(origin.get(name, name))
     return frozenset(statistics - others)
 
 
@@ -195,33 +199,11 @@ def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
     """By the output of each Identity, the value that it copies, through chains of them."""
     found: dict[str, str] = {}
     for node in nodes:
-        if _is(node, "Identity"):
+        if is_standard(node, "Identity"):
             found[node.output[0]] = found.get(node.input[0], node.input[0])
     return found
 
 
 def is_batch_normalization(node: onnx.NodeProto) -> bool:
     """Whether a node is ONNX's own BatchNormalization."""
-    return _is(node, "BatchNormalization")
-
-
-def _reads(nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, bool]]:
-    """Each value that a node takes, Identity apart, and whether it does so as a statistic."""
-    for node in nodes:
-        if _is(node, "Identity"):
-            continue
-        for index, name in enumerate(node.input):
-            yield name, is_batch_normalization(node) and index in STATISTICS
-        for inner in _subgraphs(node):
-            yield from _reads(inner.node)
-
-
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.type == onnx.AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def _is(node: onnx.NodeProto, op_type: str) -> bool:
-    return node.op_type == op_type and node.domain in DEFAULT_DOMAINS
+    return is_standard(node, "BatchNormalization")

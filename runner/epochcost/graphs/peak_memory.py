@@ -2,8 +2,9 @@
 
 Played through node by node: what is asked of the arena, what takes the place of an operand, and
 when it is given back; a product of matrices also reads transposed and scales, so that transposes
-and factors before and after it are never stored. The order of the nodes comes from ``execution``,
-the arena from ``arena``. Sizes of weights, inputs and outputs are counted in ``execute.sizing``.
+and factors before and after it are never stored. The order of the nodes comes from
+``execution_plan``, the arena from ``arena``. Sizes of weights, inputs and outputs are counted in
+``execute.sizing``.
 """
 
 from __future__ import annotations
@@ -18,30 +19,19 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.graphs.counting import Shapes, static_shapes
-from epochcost.graphs.execution import Execution, execution, reads
+from epochcost.graphs.execution_plan import ExecutionPlan, execution_plan
+from epochcost.graphs.nodes import VIEWS, reads
 from epochcost.graphs.tensors import item_bytes
 
-# Their output is their input under another shape: no new memory.
-_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
 # What ONNX Runtime 1.31's kernels write over an operand of the same size that nobody reads again,
 # as the memory in its profiles shows; the others, sums and products too, take new memory.
-_ACTIVATIONS = frozenset(
+_IN_PLACE = frozenset(
     {
-        "Celu",
-        "Clip",
-        "Elu",
-        "HardSigmoid",
-        "LeakyRelu",
-        "Relu",
-        "Selu",
-        "Sigmoid",
-        "Softplus",
-        "Softsign",
-        "Tanh",
+        "Cast", "Celu", "Clip", "Elu", "HardSigmoid", "LeakyRelu", "LogSoftmax", "Not", "Relu",
+        "ScatterElements", "Selu", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh",
         "ThresholdedRelu",
     }
-)
-_IN_PLACE = _ACTIVATIONS | {"Cast", "LogSoftmax", "Not", "ScatterElements", "Softmax"}
+)  # fmt: skip
 # The first run finds the arena without regions, later ones all of them with free chunks, of which
 # they may take others.
 _RUNS = 2
@@ -65,7 +55,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 def folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """What a session holds of values that follow from initializers alone, in bytes."""
     known = static_shapes(model) if shapes is None else shapes
-    run, widths = execution(model), item_bytes(model)
+    run, widths = execution_plan(model), item_bytes(model)
     stored = {tensor.name for tensor in model.graph.initializer}
     needed = {name for node in run.nodes for name in reads(node)}
     folded = (run.constants & needed) - stored
@@ -90,7 +80,7 @@ class _Buffers:
 
 def _buffers(model: onnx.ModelProto, shapes: Shapes) -> _Buffers:
     widths = item_bytes(model)
-    run = execution(model)
+    run = execution_plan(model)
     outside = {value.name for value in (*model.graph.input, *model.graph.output)} | run.constants
 
     def size(name: str) -> int:
@@ -98,7 +88,7 @@ def _buffers(model: onnx.ModelProto, shapes: Shapes) -> _Buffers:
             raise ModelError(f"value {name!r}: demanded a tensor to count with")
         return math.prod(shapes[name]) * widths[name]
 
-    sharing = _Sharing(run, size, outside, taken_in(run, shapes))
+    sharing = _Sharing(run, size, outside, fused_operands(run, shapes))
     taken = [sharing.taken(step, node) for step, node in enumerate(run.nodes)]
     done: list[list[str]] = [[] for _ in run.nodes]
     for buffer, step in sharing.end.items():
@@ -110,7 +100,7 @@ class _Sharing:
     """Which values share a buffer, step by step; ``end`` is the last step that needs a buffer."""
 
     def __init__(
-        self, run: Execution, size: Callable[[str], int], outside: Set[str], absorbed: Set[str]
+        self, run: ExecutionPlan, size: Callable[[str], int], outside: Set[str], absorbed: Set[str]
     ) -> None:
         self.end: dict[str, int] = {}
         self._size, self._outside = size, outside
@@ -143,14 +133,14 @@ class _Sharing:
         return buffer if fits else None
 
     def _is_view(self, node: onnx.NodeProto) -> bool:
-        return node.op_type in _VIEWS or node.output[0] in self._absorbed
+        return node.op_type in VIEWS or node.output[0] in self._absorbed
 
 
 _SCALABLE = frozenset({"MatMul", "FusedMatMul"})
 _TRANSPOSABLE = _SCALABLE | {"Gemm"}
 
 
-def taken_in(run: Execution, shapes: Shapes) -> Set[str]:
+def fused_operands(run: ExecutionPlan, shapes: Shapes) -> Set[str]:
     """Values that a product takes the place of: transposed or scaled operands, scaled results."""
     swapped = {node.output[0] for node in run.nodes if _swaps_last_axes(node)}
     scaled = dict(_scaled(run, shapes))
@@ -167,7 +157,7 @@ def _read_by(kinds: Set[str], nodes: Sequence[onnx.NodeProto], names: Set[str]) 
     return names - elsewhere
 
 
-def _scaled(run: Execution, shapes: Shapes) -> Iterator[tuple[str, str]]:
+def _scaled(run: ExecutionPlan, shapes: Shapes) -> Iterator[tuple[str, str]]:
     """By name of a value times or over a constant number, that value."""
     for node in run.nodes:
         if node.op_type in {"Mul", "Div"}:

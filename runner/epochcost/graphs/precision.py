@@ -19,10 +19,10 @@ from onnx import TensorProto, helper, numpy_helper
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.contrib import DOMAIN
+from epochcost.graphs.nodes import copied
 from epochcost.graphs.parameters import parameters, state
 from epochcost.graphs.tensors import declared_values
 
-HALVES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _TYPE_WORDS: dict[int, str] = {
     TensorProto.FLOAT16: "tensor(float16)",
     TensorProto.BFLOAT16: "tensor(bfloat16)",
@@ -118,8 +118,7 @@ def in_mixed_precision(
 
 
 def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto:
-    half = onnx.ModelProto()
-    half.CopyFrom(model)
+    half = copied(model)
     graph = half.graph
     del graph.node[:], graph.value_info[:], graph.initializer[:]
     rewriting.declare_inputs(graph)
@@ -184,8 +183,7 @@ class _Rewriting:
         schema, kept = self._schema(node), self._keeps(node)
         takes = [not kept and allowed for allowed in allowed_inputs(node, schema, self._half)]
         gives = [not kept and allowed for allowed in allowed_outputs(node, schema, self._half)]
-        new = onnx.NodeProto()
-        new.CopyFrom(node)
+        new = copied(node)
         new.input[:] = [
             self._read(name, self._half if halved else _FLOAT)
             for name, halved in zip(node.input, takes, strict=True)

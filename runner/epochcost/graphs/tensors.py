@@ -7,20 +7,18 @@ import re
 from collections.abc import Iterable, Iterator
 
 import onnx
+from onnx import TensorProto
 
 from epochcost.errors import ModelError
+from epochcost.graphs.nodes import nested_nodes
 
 # Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
 MAX_ELEMENTS = 2**40
-# The types of what can be trained.
-FLOATS = frozenset(
-    {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.DOUBLE,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
-    }
+# The types of what can be trained, and those too narrow for sums of many terms.
+FLOAT_TYPES = frozenset(
+    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 )
+HALF_TYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _MAX_MESSAGE = 300
 _EQUATION = re.compile(rb"(?:[A-Za-z, ]|\.\.\.)*(?:->(?:[A-Za-z ]|\.\.\.)*)?")
 _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
@@ -47,15 +45,6 @@ def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
     for function in model.functions:
         yield from function.attribute_proto
         yield from _attributes(function.node)
-
-
-def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes and all those of the graphs nested in their attributes."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                yield from nested_nodes(graph.node)
 
 
 def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
@@ -88,6 +77,24 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.input
     yield from graph.output
     yield from graph.value_info
+
+
+def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
+    """By name, the type of every value of one graph that is declared or stored."""
+    types = {value.name: value.type for value in declared_values(graph)}
+    return types | {
+        tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        for tensor in graph.initializer
+    }
+
+
+def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
+    """A tensor's shape; None where a size is open, or nothing is declared."""
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    sizes = tuple(dim.dim_value for dim in dims)
+    return sizes if all(dim.HasField("dim_value") for dim in dims) else None
 
 
 def item_bytes(model: onnx.ModelProto) -> dict[str, int]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from epochcost.graphs.contrib import operator_names
+from epochcost.graphs.contrib import runtime_operator_names
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.records import Environment, Measurement, Result, Round
 from epochcost.results.stability import instabilities
@@ -246,7 +246,9 @@ def _machine(result: Result) -> Iterator[str]:
     placed = result.measurement.placement.nodes_by_provider
     if not any(placed.values()):
         yield "placement: demanded the nodes that ran; got none"
-    unknown = {name for operators in placed.values() for name in operators} - operator_names()
+    unknown = {
+        name for operators in placed.values() for name in operators
+    } - runtime_operator_names()
     if unknown:
         got = ", ".join(sorted(unknown)[:3])
         yield f"placement: demanded operators of ONNX and of ONNX Runtime; got {got}"

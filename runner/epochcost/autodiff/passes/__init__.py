@@ -1,1 +1,54 @@
-"""The passes over a graph."""
+"""The passes over a graph, in the one order in which they run.
+
+Before a model is opened ``prepared`` brings it to the form that rules and builder read. Then
+``lowered`` lets other operators run in place of some of its nodes, which stay in ``Forward.nodes``
+as they are differentiated. Once the backward pass is there, ``recompute`` takes memory out of it;
+what no output needs goes when the graph is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+
+import onnx
+
+from epochcost.autodiff.forward import Forward
+from epochcost.autodiff.passes.canonicalize import bind, canonicalize, expand
+from epochcost.autodiff.passes.lowering import convolve_in_blocks, unroll_lstms
+from epochcost.autodiff.passes.training_mode import train_on_batches
+
+ModelPass = Callable[[onnx.ModelProto], onnx.ModelProto]
+
+
+def prepared(
+    model: onnx.ModelProto,
+    *,
+    mode: ModelPass | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    varying: Collection[str] = (),
+    rounded: ModelPass | None = None,
+) -> onnx.ModelProto:
+    """A copy of a model that can be opened: every operator known, every shape static.
+
+    ``mode`` puts it into training or inference form, ``rounded`` into mixed precision;
+    ``dimensions`` gives symbolic dimensions their sizes, ``varying`` is as for ``bind_dimensions``.
+    Raises ModelError when a dimension stays unbound, or when an opset before 13 cannot be brought
+    up to it.
+    """
+    binding = partial(bind, dimensions=dimensions or {}, varying=varying)
+    for run in (canonicalize, mode, expand, binding, rounded):
+        model = run(model) if run else model
+    return model
+
+
+def lowered(forward: Forward, carried: Collection[str], kept: Collection[str]) -> Forward:
+    """The forward pass as a step runs it.
+
+    ``carried`` names the tensors that can be running statistics, ``kept`` those that stay as they
+    are; see ``train_on_batches``.
+    """
+    trained = train_on_batches(forward, carried, kept)
+    for run in (convolve_in_blocks, unroll_lstms):
+        run(trained.op)
+    return trained

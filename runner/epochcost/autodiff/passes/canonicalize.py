@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import defs, helper, numpy_helper, shape_inference, version_converter
 
 from epochcost.autodiff import registry
 from epochcost.errors import ModelError
-from epochcost.graphs.functions import inlined
-from epochcost.graphs.importer_quirks import initializers_apart, unfused
-from epochcost.graphs.tensors import check_equations
+from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
+from epochcost.graphs.functions import inline_functions
+from epochcost.graphs.importer_quirks import initializers_apart, unfuse
+from epochcost.graphs.nodes import Constants, constant_value, constants, node_attributes
+from epochcost.graphs.tensors import check_equations, declared_values, value_types
 
 # The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
 # Unsqueeze are inputs, so rules need only one way to write them.
@@ -23,7 +23,7 @@ OLDEST_OPSET = 13
 _ALIAS = "ai.onnx"
 
 
-def respelled(model: onnx.ModelProto) -> onnx.ModelProto:
+def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy with local functions inlined, the default domain called "", and opset 13 or newer.
 
     Initializers are no inputs. Operators that ONNX Runtime fused come apart; tensors that are split
@@ -32,7 +32,7 @@ def respelled(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError where onnx cannot convert an older opset.
     """
     check_equations(model)
-    plain = inlined(unfused(model))
+    plain = inline_functions(unfuse(model))
     initializers_apart(plain)
     for node in plain.graph.node:
         node.domain = "" if node.domain == _ALIAS else node.domain
@@ -59,7 +59,6 @@ def _upgraded(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
         ) from None
 
 
-Array = NDArray[Any]
 # A part is a node: what has more of them stays a sequence.
 _MOST_PARTS = 4096
 
@@ -69,14 +68,14 @@ def without_split_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type == "SplitToSequence" for node in model.graph.node):
         return model
     typed = shape_inference.infer_shapes(model)
-    constants, readers = _constants(typed.graph), _readers(typed.graph.node)
-    types = {info.name: info.type for info in [*typed.graph.input, *typed.graph.value_info]}
+    held, readers = constants(typed.graph), _readers(typed.graph.node)
+    types = value_types(typed.graph)
     replaced: dict[str, list[onnx.NodeProto]] = {}
     for node in typed.graph.node:
-        sizes = _sizes(types, node, constants)
+        sizes = _sizes(types, node, held)
         if sizes is None:
             continue
-        places = {reader.output[0]: _place(reader, constants) for reader in readers[node.output[0]]}
+        places = {reader.output[0]: _place(reader, held) for reader in readers[node.output[0]]}
         if None not in places.values():
             replaced[node.output[0]] = _as_split(node, sizes, places)
             replaced |= {name: [] for name in places}
@@ -97,15 +96,15 @@ def _readers(nodes: Iterable[onnx.NodeProto]) -> Mapping[str, Sequence[onnx.Node
 
 
 def _sizes(
-    types: Mapping[str, onnx.TypeProto], node: onnx.NodeProto, constants: dict[str, Array]
+    types: Mapping[str, onnx.TypeProto], node: onnx.NodeProto, held: Constants
 ) -> list[int] | None:
     """The lengths of the parts; None where the node is no split or they are not known."""
     if node.op_type != "SplitToSequence":
         return None
-    attributes = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    attributes = node_attributes(node)
     if not attributes.get("keepdims", 1):
         return None
-    split = constants.get(node.input[1]) if len(node.input) > 1 else None
+    split = constant_value(held.get(node.input[1])) if len(node.input) > 1 else None
     if split is None or split.ndim == 1:
         return None if split is None else [int(size) for size in split]
     length = _length(types.get(node.input[0]), attributes.get("axis", 0))
@@ -122,10 +121,9 @@ def _length(kind: onnx.TypeProto | None, axis: int) -> int | None:
     return int(dims[axis].dim_value)
 
 
-def _place(reader: onnx.NodeProto, constants: dict[str, Array]) -> int | None:
-    if reader.op_type != "SequenceAt" or reader.input[1] not in constants:
-        return None
-    return int(constants[reader.input[1]])
+def _place(reader: onnx.NodeProto, held: Constants) -> int | None:
+    at = constant_value(held.get(reader.input[1])) if reader.op_type == "SequenceAt" else None
+    return None if at is None else int(at)
 
 
 def _as_split(
@@ -146,20 +144,6 @@ def _as_split(
     return [helper.make_node("Constant", [], [lengths], domain="", value=tensor), split, *copies]
 
 
-def _constants(graph: onnx.GraphProto) -> dict[str, Array]:
-    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in _small(graph.initializer)}
-    for node in graph.node:
-        if node.op_type == "Constant" and node.attribute[0].name in ("value", "value_int"):
-            value = helper.get_attribute_value(node.attribute[0])
-            is_tensor = isinstance(value, onnx.TensorProto)
-            held[node.output[0]] = numpy_helper.to_array(value) if is_tensor else np.array(value)
-    return held
-
-
-def _small(tensors: Iterable[onnx.TensorProto]) -> Iterable[onnx.TensorProto]:
-    return (tensor for tensor in tensors if len(tensor.dims) <= 1)
-
-
 # A body may again contain such operators; ONNX's definitions nest two deep.
 _DEEPEST = 8
 _DOMAIN = "epochcost.bodies"
@@ -168,7 +152,7 @@ Versions = Mapping[str, int]
 Types = Mapping[str, onnx.TypeProto]
 
 
-def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
+def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without operators that are known only by their body.
 
     Raises ModelError where onnx cannot put a body in its place.
@@ -178,15 +162,15 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     for _ in range(_DEEPEST):
         if not any(_has_only_a_body(node, versions) for node in plain.graph.node):
             break
-        plain = inlined(_with_local_functions(plain, versions))
+        plain = inline_functions(_with_local_functions(plain, versions))
     return plain
 
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
     """A copy in which each such node calls a local function with the body for its inputs."""
     local = shape_inference.infer_shapes(model)
-    types = _types(local.graph)
-    labels = _constant_tensors(local.graph)
+    types = value_types(local.graph)
+    labels = constants(local.graph)
     for node in local.graph.node:
         if _has_only_a_body(node, versions):
             _demand_classes(node, labels, types)
@@ -198,20 +182,12 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
     return local
 
 
-def _constant_tensors(graph: onnx.GraphProto) -> Mapping[str, onnx.TensorProto]:
-    nodes = (node for node in graph.node if node.op_type == "Constant" and not node.domain)
-    held = {node.output[0]: entry.t for node in nodes for entry in node.attribute if entry.t.dims}
-    return held | {tensor.name: tensor for tensor in graph.initializer}
-
-
-def _demand_classes(
-    node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto], types: Types
-) -> None:
+def _demand_classes(node: onnx.NodeProto, held: Constants, types: Types) -> None:
     """Constant labels of a loss are classes: its body would count negative ones from the last."""
     if node.op_type not in _LOSSES or node.input[1] not in held or node.input[0] not in types:
         return
-    labels = numpy_helper.to_array(held[node.input[1]])
-    counted = labels != next((e.i for e in node.attribute if e.name == "ignore_index"), None)
+    labels = np.asarray(constant_value(held[node.input[1]]))
+    counted = labels != node_attributes(node).get("ignore_index")
     sizes = [dim.dim_value for dim in types[node.input[0]].tensor_type.shape.dim]
     classes = sizes[1] if len(sizes) > 1 and sizes[1] else np.inf
     wrong = labels[counted & ((labels < 0) | (labels >= classes))]
@@ -265,9 +241,24 @@ def _serialized(schema: defs.OpSchema, version: int, node: onnx.NodeProto, types
     )
 
 
-def _types(graph: onnx.GraphProto) -> Types:
-    declared = {v.name: v.type for v in [*graph.input, *graph.value_info, *graph.output]}
-    return declared | {
-        tensor.name: helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-        for tensor in graph.initializer
-    }
+def bind(
+    model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str] = ()
+) -> onnx.ModelProto:
+    """With tensors of static shapes; an operator that yields others is named, with its refusal."""
+    try:
+        bound = bind_dimensions(model, dimensions, varying)
+    except UnknownShapeError as error:
+        raise _with_refusal(error, error.domain, error.op_type) from None
+    kinds = {value.name: value.type for value in declared_values(bound.graph)}
+    for node in bound.graph.node:
+        for name in node.output:
+            if name in kinds and not kinds[name].HasField("tensor_type"):
+                where = f"node {node.name or node.output[0]!r}: operator "
+                problem = f"{node.domain or 'ai.onnx'}::{node.op_type}: {name!r} is no tensor"
+                raise _with_refusal(ModelError(where + problem), node.domain, node.op_type)
+    return bound
+
+
+def _with_refusal(error: ModelError, domain: str, op_type: str) -> ModelError:
+    reason = registry.refusal(domain, op_type)
+    return ModelError(f"{error}; nor can it be differentiated: {reason}") if reason else error

@@ -19,22 +19,11 @@ import onnx
 from onnx import TensorProto, helper
 
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import used_names
+from epochcost.graphs.nodes import RANDOM, VIEWS, copied, reads
 
 _ZERO = np.zeros(1, np.int64)
 Checkpoint = Literal["none", "sqrt"]
 
-_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
-_RANDOM = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
 # What is so much smaller than its operands is kept: means, variances, maxima.
 _SMALLER = 32
 
@@ -67,7 +56,7 @@ class _Forward:
         self.op, self.nodes, self.backward = op, nodes, backward
         self.maker = {name: p for p, node in enumerate(nodes) for name in node.output if name}
         captured = {
-            name for node in (*nodes, *backward) for name in used_names(node) - set(node.input)
+            name for node in (*nodes, *backward) for name in set(reads(node)) - set(node.input)
         }
         self.kept = captured | set(self._not_made_again())
         self._root = dict(self._views())
@@ -78,10 +67,10 @@ class _Forward:
 
     def _not_made_again(self) -> Iterator[str]:
         for node in self.nodes:
-            if node.op_type in _RANDOM:
-                yield from node.output
-            elif node.op_type == "Dropout":
+            if node.op_type == "Dropout":
                 yield from node.output[_ratio(self.op, node) is not None :]
+            elif node.op_type in RANDOM:
+                yield from node.output
             else:
                 largest = max((self._bytes(name) for name in node.input if name), default=0)
                 yield from (n for n in node.output if n and self._bytes(n) * _SMALLER <= largest)
@@ -95,7 +84,7 @@ class _Forward:
     def _views(self) -> Iterator[tuple[str, str]]:
         root: dict[str, str] = {}
         for node in self.nodes:
-            if node.op_type in _VIEWS:
+            if node.op_type in VIEWS:
                 root[node.output[0]] = root.get(node.input[0], node.input[0])
                 yield node.output[0], root[node.output[0]]
 
@@ -204,8 +193,7 @@ class _Again:
         self._made.update((old, new.name) for old, new in kept if old not in self._passed.kept)
 
     def _copy(self, node: onnx.NodeProto, inputs: Sequence[str]) -> Sequence[Value]:
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
+        copy = copied(node)
         copy.name = ""
         copy.input[:] = inputs
         copy.output[:] = [self._op.fresh(node.op_type) if name else "" for name in node.output]

@@ -1,23 +1,29 @@
 """Putting a graph into training mode, or out of it: exporters write either form.
 
-Dropout is rewritten here; BatchNormalization, whose training form has statistics to carry along,
-in ``batch_statistics``.
+Dropout is rewritten in the model. BatchNormalization is first brought to inference form, then put
+into training form in the opened graph: batch statistics in, running statistics carried along.
+Without running statistics exporters compute the batch's own before the node: that stays as written.
+A step computes the training form from plain operators, since ONNX Runtime's CUDA provider has none
+of its own (docs/decisions/0004-batch-normalization.md). For differentiation it stays one node, so
+that its derivative is the closed form of ``rules.normal``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import live_nodes
+from epochcost.autodiff.forward import Forward
 from epochcost.autodiff.registry import Node
-from epochcost.autodiff.update import First, Move
+from epochcost.autodiff.rules.normal import Normalized, normalized, per_channel, wide
+from epochcost.autodiff.update import First, Transition
 from epochcost.errors import ModelError
+from epochcost.graphs.nodes import copied, is_standard, live_nodes
 from epochcost.graphs.parameters import STATISTICS, is_batch_normalization, origins
 
 _TRUE = "epochcost/training_mode"
@@ -26,12 +32,11 @@ _TRUE = "epochcost/training_mode"
 def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.ModelProto:
     """A copy whose Dropout nodes drop, with a fresh mask at each run.
 
-    BatchNormalization is brought to inference form, from which ``batch_statistics`` begins. The
-    model is as ``spelling.respelled`` leaves it; ``seed`` makes the sequence of masks repeatable.
+    BatchNormalization is brought to inference form, from which ``train_on_batches`` begins.
+    ``seed`` makes the sequence of masks repeatable.
     """
-    trained = onnx.ModelProto()
-    trained.CopyFrom(model)
-    dropouts = [node for node in trained.graph.node if _is_dropout(node)]
+    trained = copied(model)
+    dropouts = [node for node in trained.graph.node if is_standard(node, "Dropout")]
     for index, node in enumerate(dropouts):
         _drop(node, None if seed is None else seed + index)
     _normalize_by_given(trained.graph)
@@ -42,10 +47,9 @@ def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.Mo
 
 def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy whose Dropout keeps everything and whose BatchNormalization has fixed statistics."""
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
+    plain = copied(model)
     for node in plain.graph.node:
-        if _is_dropout(node):
+        if is_standard(node, "Dropout"):
             del node.input[2:]
     _normalize_by_given(plain.graph)
     return plain
@@ -57,10 +61,6 @@ def _normalize_by_given(graph: onnx.GraphProto) -> None:
         if is_batch_normalization(node):
             del node.output[1:]
             _set(node, "training_mode", None)
-
-
-def _is_dropout(node: onnx.NodeProto) -> bool:
-    return node.op_type == "Dropout" and not node.domain
 
 
 def _drop(node: onnx.NodeProto, seed: int | None) -> None:
@@ -82,89 +82,31 @@ def _set(node: onnx.NodeProto, name: str, value: int | None) -> None:
 
 # PyTorch writes it for momentum=None: an average over all batches, not one that forgets.
 _CUMULATIVE = 1.0
-_NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 
-@dataclass(frozen=True)
-class Normalized:
-    """A batch seen per channel: ``mean`` and ``variance`` [C], ``deviation`` x - mean [N, C, ...],
-    and ``inverse`` = 1 / √(variance + epsilon), shaped to multiply the deviation."""  # noqa: D205, D209 - one formula
+def train_on_batches(forward: Forward, carried: Collection[str], kept: Collection[str]) -> Forward:
+    """Put BatchNormalization, which is in inference form, into the training form.
 
-    mean: Value
-    variance: Value
-    deviation: Value
-    inverse: Value
-
-
-def channel_axes(x: Value) -> list[int]:
-    """Every axis but that of the channels."""
-    return [0, *range(2, x.rank)]
-
-
-def per_channel(x: Value, channels: Value) -> Value:
-    """A value for each channel [C] shaped to broadcast against x [N, C, ...], in x's type."""
-    op = x.op
-    shaped = op.Reshape(channels, op.integers(-1, *[1] * (x.rank - 2)))
-    return shaped if shaped.elem_type == x.elem_type else op.Cast(shaped, to=x.elem_type)
-
-
-def wide(x: Value) -> Value:
-    """X in a type that means and variances can be computed in."""
-    return x.op.Cast(x, to=TensorProto.FLOAT) if x.elem_type in _NARROW else x
-
-
-def normalized(
-    x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
-) -> Normalized:
-    """X [N, C, ...] by the given statistics [C], else by its own; the variance is the biased one.
-
-    Backward passes ask for what the forward pass has; runtimes compute equal nodes once.
+    ``carried`` names the tensors that can be running statistics; a node of which ``kept`` names one
+    stays as it is, and so does one whose statistics are computed from what it normalizes. Raises
+    ModelError where a statistic cannot be carried, and where a channel has a single value, which
+    has no variance.
     """
-    op, axes = x.op, channel_axes(x)
-    if mean is None:
-        mean = op.reduce("ReduceMean", x, axes, keepdims=False)
-    deviation = x - per_channel(x, mean)
-    if variance is None:
-        variance = op.reduce("ReduceMean", deviation * deviation, axes, keepdims=False)
-    inverse = 1.0 / op.Sqrt(per_channel(x, variance) + epsilon)
-    return Normalized(mean, variance, deviation, inverse)
-
-
-def is_training(node: Node) -> bool:
-    """Whether a BatchNormalization is in training form: only then may it have further outputs."""
-    return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
-
-
-@dataclass(frozen=True)
-class Batched:
-    """A forward pass in training form: its nodes for differentiation, and what it carries."""
-
-    nodes: tuple[onnx.NodeProto, ...]
-    moves: tuple[Move, ...]
-
-
-def train_on_batches(op: Builder, carried: Collection[str], kept: Collection[str]) -> Batched:
-    """Put the nodes of ``op``, a forward pass, into the training form.
-
-    BatchNormalization is in inference form. ``carried`` names the tensors that can be running
-    statistics; a node of which ``kept`` names one stays as it is, and so does one whose statistics
-    are computed from what it normalizes. Raises ModelError where a statistic cannot be carried, and
-    where a channel has a single value, which has no variance.
-    """
+    op = forward.op
     nodes, op.nodes = op.nodes, []
     origin = origins(nodes)
     latest: dict[str, Value] = {}
-    view: list[onnx.NodeProto] = []
+    differentiated: list[onnx.NodeProto] = []
     for proto in nodes:
         names = _statistics(proto, origin)
-        if names and set(names).isdisjoint(kept) and not _by_its_own(proto, names, view):
+        if names and set(names).isdisjoint(kept) and not _by_its_own(proto, names, differentiated):
             _require_carried(proto, names, carried)
-            view.append(_trained(op, proto, names, latest))
+            differentiated.append(_trained(op, proto, names, latest))
         else:
             op.nodes.append(proto)
-            view.append(proto)
+            differentiated.append(proto)
     moves = (_move(op, name, after, carried) for name, after in latest.items())
-    return Batched(tuple(view), tuple(moves))
+    return replace(forward, nodes=tuple(differentiated), moves=tuple(moves))
 
 
 def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
@@ -255,10 +197,10 @@ def _moved(old: Value, seen: Value, momentum: Value | float) -> Value:
     return old * momentum + (seen if same else op.Cast(seen, to=kind)) * (1 - momentum)
 
 
-def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Move:
+def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
     """What the file or its metadata knows starts as they say, and a counter at 0."""
     first: First = "model" if name in carried else 0.0
-    return Move(op.values[name], op.rename(after, f"{name}.next"), "state", first)
+    return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 
 
 def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collection[str]) -> None:

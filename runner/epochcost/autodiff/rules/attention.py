@@ -6,20 +6,21 @@ import functools
 import math
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from epochcost.autodiff.attention_math import (
     NOTHING,
     Attention,
-    Turning,
-    band,
-    by_heads,
-    pull_back,
-    together,
+    RotaryLayout,
+    attention_backward,
+    band_masks,
+    merge_heads,
+    split_heads,
 )
 from epochcost.autodiff.axes import cut_along
 from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.registry import Cotangents, Node, gradient
+from epochcost.graphs.nodes import node_attributes
 
 _BY_HEADS = 4
 
@@ -41,7 +42,7 @@ def attention(
     y = _by_heads(node, node.y, 0)
     received = op.zeros(y.shape, y.elem_type) if dy is None else _by_heads(node, dy, 0)
     scores = NOTHING if d_scores is None else {node.attribute("qk_matmul_output_mode"): d_scores}
-    pulled = pull_back(of, y, received, scores)
+    pulled = attention_backward(of, y, received, scores)
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values
     past = _past(node)
@@ -84,8 +85,10 @@ def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
         offset = valid - queries
         masks.append(op.Less(op.constant(ascending(keys)), valid))
     window = (node.attribute("left_window_size", -1), node.attribute("right_window_size", -1))
-    masks += band(q, queries, keys, offset, window)
-    return masks + (band(q, queries, keys, offset, (-1, 0)) if node.attribute("is_causal") else [])
+    masks += band_masks(q, queries, keys, offset, window)
+    return masks + (
+        band_masks(q, queries, keys, offset, (-1, 0)) if node.attribute("is_causal") else []
+    )
 
 
 def _mask(node: Node, keys: int) -> Value | None:
@@ -118,11 +121,11 @@ def _heads(node: Node, place: int) -> int:
 
 def _by_heads(node: Node, x: Value, place: int) -> Value:
     """Queries (place 0), keys or values as [B, heads, length, width]."""
-    return x if x.rank == _BY_HEADS else by_heads(x, _heads(node, place))
+    return x if x.rank == _BY_HEADS else split_heads(x, _heads(node, place))
 
 
 def _as_given(node: Node, place: int, cotangent: Value) -> Value:
-    return cotangent if node.input(place).rank == _BY_HEADS else together(cotangent)
+    return cotangent if node.input(place).rank == _BY_HEADS else merge_heads(cotangent)
 
 
 @gradient("RotaryEmbedding", versions=(23,))
@@ -132,12 +135,12 @@ def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
     See ``turning`` for the cotangents of the angles.
     """
     cos, sin = node.input(1), node.input(2)
-    attributes = {entry.name: helper.get_attribute_value(entry) for entry in node.proto.attribute}
+    attributes = node_attributes(node.proto)
     backwards = [dy, cos, -sin, *node.inputs[3:]]
     [dx] = op.emit("RotaryEmbedding", backwards, attributes)
     if not (node.wants(1) or node.wants(2)):
         return (dx,)
-    turning = Turning(
+    turning = RotaryLayout(
         heads=int(node.attribute("num_heads", 0)),
         width=int(node.attribute("rotary_embedding_dim", 0)),
         interleaved=bool(node.attribute("interleaved", 0)),

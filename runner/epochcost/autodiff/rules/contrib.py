@@ -10,16 +10,16 @@ import math
 import operator
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from epochcost.autodiff.attention_math import (
     Attention,
-    Pulled,
-    Turning,
-    band,
-    by_heads,
-    pull_back,
-    together,
+    AttentionCotangents,
+    RotaryLayout,
+    attention_backward,
+    band_masks,
+    merge_heads,
+    split_heads,
 )
 from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.cotangent_sums import unbroadcast
@@ -27,6 +27,7 @@ from epochcost.autodiff.registry import Cotangents, Node, gradient
 from epochcost.autodiff.rules.linear import matmul_cotangents
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN, VERSION
+from epochcost.graphs.nodes import node_attributes
 
 contributed = functools.partial(gradient, versions=(VERSION,), domain=DOMAIN)
 _TANH_SCALE, _TANH_CUBIC = math.sqrt(2 / math.pi), 0.044715
@@ -223,13 +224,17 @@ def packed_attention(
 
 def _pull_heads(
     op: Builder, node: Node, qkv: list[Value], masks: tuple[int, int], dy: Value | None
-) -> Pulled:
+) -> AttentionCotangents:
     """Through the attention itself; ``masks`` are the places of padding mask and added bias."""
     heads = int(node.attribute("num_heads"))
-    q, k, v = (by_heads(x, heads) for x in qkv)
+    q, k, v = (split_heads(x, heads) for x in qkv)
     padding, added = (node.optional_input(place) for place in masks)
     biases = [b for b in (_padding(node, padding, k.shape[2], q.elem_type), added) if b is not None]
-    causal = band(q, q.shape[2], k.shape[2], 0, (-1, 0)) if node.attribute("unidirectional") else []
+    causal = (
+        band_masks(q, q.shape[2], k.shape[2], 0, (-1, 0))
+        if node.attribute("unidirectional")
+        else []
+    )
     of = Attention(
         q=q,
         k=k,
@@ -238,9 +243,9 @@ def _pull_heads(
         bias=functools.reduce(operator.add, biases) if biases else None,
         allowed=causal[0] if causal else None,
     )
-    y = by_heads(node.y, heads)
-    received = op.zeros(y.shape, y.elem_type) if dy is None else by_heads(dy, heads)
-    return pull_back(of, y, received)
+    y = split_heads(node.y, heads)
+    received = op.zeros(y.shape, y.elem_type) if dy is None else split_heads(dy, heads)
+    return attention_backward(of, y, received)
 
 
 def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value | None:
@@ -268,12 +273,12 @@ def _parts(x: Value, widths: list[int]) -> list[Value]:
 
 
 def _together(
-    pulled: Pulled, d_keys: Value | None = None, d_values: Value | None = None
+    pulled: AttentionCotangents, d_keys: Value | None = None, d_values: Value | None = None
 ) -> list[Value]:
     """The cotangents of queries, keys and values, with what present keys and values receive."""
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values
-    return [together(x) for x in (pulled.q, dk, dv)]
+    return [merge_heads(x) for x in (pulled.q, dk, dv)]
 
 
 def _over_positions(x: Value) -> Value:
@@ -288,14 +293,14 @@ def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
     The positions are the second input: one for each token [B, L], or that of the first [1].
     """
     x, positions, cos, sin = (node.input(place) for place in range(4))
-    attributes = {entry.name: helper.get_attribute_value(entry) for entry in node.proto.attribute}
+    attributes = node_attributes(node.proto)
     backwards = [dy, positions, cos, -sin]
     [dx] = op.emit("RotaryEmbedding", backwards, attributes | {"domain": DOMAIN})
     if not (node.wants(2) or node.wants(3)):
         return (dx,)
     if op.opset < _SCATTERS_ADD:
         raise ModelError(f"{node.label}: demanded opset {_SCATTERS_ADD} or newer, or frozen angles")
-    turning = Turning(
+    turning = RotaryLayout(
         heads=int(node.attribute("num_heads", 0)) or x.shape[-1] // (2 * cos.shape[1]),
         width=int(node.attribute("rotary_embedding_dim", 0)),
         interleaved=bool(node.attribute("interleaved", 0)),

@@ -12,7 +12,14 @@ from onnx import helper
 from epochcost.autodiff import blocked_convolution as blocked
 from epochcost.autodiff.builder import Builder, Value, require_room
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
-from epochcost.autodiff.windows import Window, back, covered, through, transposed_window, window
+from epochcost.autodiff.windows import (
+    Window,
+    convolve,
+    convolve_transposed,
+    transposed_window,
+    window,
+    without_uncovered,
+)
 from epochcost.errors import ModelError
 
 # Elements of a constant that the file may hold for one convolution: one megabyte in float32.
@@ -42,7 +49,7 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
     group = _group(node)
-    dx = through(dy, w, view, x.shape[2:], group) if node.wants(0) else None
+    dx = convolve(dy, w, view, x.shape[2:], group) if node.wants(0) else None
     dw = weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
     return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
 
@@ -66,7 +73,7 @@ def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> 
         return dx
     if group == 1 and _is_product(view):
         return dy.op.Conv(dy, dy.op.Transpose(w, perm=[1, 0, *range(2, w.rank)]))
-    return back(dy, w, view, x.shape[2:], group)
+    return convolve_transposed(dy, w, view, x.shape[2:], group)
 
 
 def _is_product(view: Window) -> bool:
@@ -116,7 +123,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
     one_hot = op.constant(_one_hot_kernels(channels, view.kernel, x.elem_type))
-    patches = through(x, one_hot, view, dy.shape[2:], channels)
+    patches = convolve(x, one_hot, view, dy.shape[2:], channels)
     rows = op.Reshape(dy, op.integers(batch, group, dy.shape[1] // group, positions))
     columns = op.Reshape(patches, op.integers(batch, group, channels // group * taps, positions))
     products = op.MatMul(rows, op.Transpose(columns, perm=[0, 1, 3, 2]))
@@ -129,7 +136,7 @@ def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group:
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
-    x = covered(x, fitted)
+    x = without_uncovered(x, fitted)
     batch, channels, *into = x.shape
     space = list(range(2, x.rank))
     split = op.Reshape(x, op.integers(batch, group, channels // group, *into))

@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value, ascending
-from epochcost.autodiff.cotangent_sums import scattered
+from epochcost.autodiff.cotangent_sums import scatter_rows
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused, zero
 from epochcost.errors import ModelError
 
@@ -163,7 +163,7 @@ def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
 def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value) -> Value:
     """Zeros of ``shape`` with rows [*places.shape, *shape[1:]] added at their places."""
     if op.opset >= _SCATTERS_ADD:
-        return scattered(op, shape, rows.elem_type, places, rows)
+        return scatter_rows(op, shape, rows.elem_type, places, rows)
     hot = _one_hot(op, op.Reshape(places, op.integers(-1)), shape[0], 0, rows.elem_type)
     flat = op.Reshape(rows, op.integers(places.size, -1))
     return op.Reshape(op.MatMul(hot, flat), op.integers(*shape))

@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from epochcost.autodiff.axes import turned
+from epochcost.autodiff.axes import materialized_transpose
 from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.registry import Cotangents, Node, gradient
 from epochcost.errors import ModelError
@@ -74,8 +74,8 @@ def summed_over_rows(a: Value, b: Value) -> Value:
     if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
         return op.Gemm(a, b, transA=1)
     if rows >= _TALL * columns and positions >= 2 * _PANEL:
-        return turned(op.Gemm(turned(b), a))
-    return op.Gemm(turned(a), b)
+        return materialized_transpose(op.Gemm(materialized_transpose(b), a))
+    return op.Gemm(materialized_transpose(a), b)
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:

@@ -9,20 +9,66 @@ them, since ONNX infers no shapes for the operators themselves.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from onnx import TensorProto
 
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.passes.training_mode import (
-    channel_axes,
-    is_training,
-    normalized,
-    per_channel,
-    wide,
-)
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
+from epochcost.graphs.tensors import HALF_TYPES
 
 _DEFAULT_RATIO = 0.5
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """A batch seen per channel: ``mean`` and ``variance`` [C], ``deviation`` x - mean [N, C, ...],
+    and ``inverse`` = 1 / √(variance + epsilon), shaped to multiply the deviation."""  # noqa: D205, D209 - one formula
+
+    mean: Value
+    variance: Value
+    deviation: Value
+    inverse: Value
+
+
+def channel_axes(x: Value) -> list[int]:
+    """Every axis but that of the channels."""
+    return [0, *range(2, x.rank)]
+
+
+def per_channel(x: Value, channels: Value) -> Value:
+    """A value for each channel [C] shaped to broadcast against x [N, C, ...], in x's type."""
+    op = x.op
+    shaped = op.Reshape(channels, op.integers(-1, *[1] * (x.rank - 2)))
+    return shaped if shaped.elem_type == x.elem_type else op.Cast(shaped, to=x.elem_type)
+
+
+def wide(x: Value) -> Value:
+    """X in a type that means and variances can be computed in."""
+    return x.op.Cast(x, to=TensorProto.FLOAT) if x.elem_type in HALF_TYPES else x
+
+
+def normalized(
+    x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
+) -> Normalized:
+    """X [N, C, ...] by the given statistics [C], else by its own; the variance is the biased one.
+
+    Backward passes ask for what the forward pass has; runtimes compute equal nodes once.
+    """
+    op, axes = x.op, channel_axes(x)
+    if mean is None:
+        mean = op.reduce("ReduceMean", x, axes, keepdims=False)
+    deviation = x - per_channel(x, mean)
+    if variance is None:
+        variance = op.reduce("ReduceMean", deviation * deviation, axes, keepdims=False)
+    inverse = 1.0 / op.Sqrt(per_channel(x, variance) + epsilon)
+    return Normalized(mean, variance, deviation, inverse)
+
+
+def is_training(node: Node) -> bool:
+    """Whether a BatchNormalization is in training form: only then may it have further outputs."""
+    return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
 
 
 @gradient("BatchNormalization", versions=(9, 14, 15))

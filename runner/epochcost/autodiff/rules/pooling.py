@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from epochcost.autodiff.builder import Builder, Value, ascending, require_room
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
-from epochcost.autodiff.windows import Window, back, window
+from epochcost.autodiff.windows import Window, convolve_transposed, window
 from epochcost.errors import ModelError
 
 # Since when ScatterElements adds up what falls on the same element.
@@ -70,7 +70,9 @@ def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
     require_room(taps, taps)
     one_hot = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(dy.elem_type))
     kernels = op.constant(one_hot.reshape(taps, 1, *view.kernel))
-    return op.Reshape(back(planes, kernels, view, x.shape[2:], 1), op.integers(*x.shape))
+    return op.Reshape(
+        convolve_transposed(planes, kernels, view, x.shape[2:], 1), op.integers(*x.shape)
+    )
 
 
 def _tap(op: Builder, node: Node, view: Window) -> Value:
@@ -126,7 +128,9 @@ def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) ->
         return _repeated(op, dy, view.kernel)
     planes = op.Reshape(dy, op.integers(-1, 1, *out))
     ones = op.Expand(op.scalar(1.0, dy.elem_type), op.integers(1, 1, *view.kernel))
-    return op.Reshape(back(planes, ones, view, into, 1), op.integers(batch, channels, *into))
+    return op.Reshape(
+        convolve_transposed(planes, ones, view, into, 1), op.integers(batch, channels, *into)
+    )
 
 
 def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.recurrence import (
     Direction,
-    Swept,
+    DirectionCotangents,
     affine,
     joined,
     split,
@@ -26,7 +26,7 @@ from epochcost.autodiff.recurrence import (
     weight_cotangents,
 )
 from epochcost.autodiff.registry import Cotangents, Node, gradient
-from epochcost.autodiff.unrolled_lstm import pull_back
+from epochcost.autodiff.unrolled_lstm import LstmActivations, lstm_backward
 from epochcost.errors import ModelError
 
 
@@ -36,7 +36,7 @@ def rnn(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
     return through_time(node, _sweep_rnn, dy, dy_h)
 
 
-def _sweep_rnn(run: Direction) -> Swept:
+def _sweep_rnn(run: Direction) -> DirectionCotangents:
     [f] = run.activations
     one = run.op.scalar(1.0, run.h.elem_type)
     factors = run.per_step(f.slope(one, run.h, run.h))
@@ -58,13 +58,13 @@ def lstm(
     """  # noqa: D400, D415 - a formula
     if node.attribute("input_forget"):
         raise ModelError(f"{node.label}: coupled gates (input_forget) are not differentiated")
-    kept = op.kept.get(node.y.name)
-    if kept is not None:
-        return pull_back(node, kept, dy, dy_h, dy_c)
+    saved = op.saved.get(node.y.name)
+    if isinstance(saved, LstmActivations):
+        return lstm_backward(node, saved, dy, dy_h, dy_c)
     return through_time(node, _sweep_lstm, dy, dy_h, dy_c)
 
 
-def _sweep_lstm(run: Direction) -> Swept:
+def _sweep_lstm(run: Direction) -> DirectionCotangents:
     f, g, h = run.activations
     cell, out = _seen(run)
     into_i, into_n = f.slope(cell.n, cell.i, cell.gain), g.slope(cell.i, cell.n, cell.gain)
@@ -166,7 +166,7 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
     return through_time(node, _sweep_gru_reset_after if after else _sweep_gru, dy, dy_h)
 
 
-def _sweep_gru_reset_after(run: Direction) -> Swept:
+def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
     """With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n):  dq = dn r, dr = dn q f'(r),
     dz = dh' (h - n) f'(z), dh = dh' z + (dz, dr, dq) R."""  # noqa: D205, D209 - one formula
     f, g = run.activations
@@ -186,7 +186,7 @@ def _sweep_gru_reset_after(run: Direction) -> Swept:
     return parts.swept(d_gates, run.over_steps(received) * into_n, dh, (dq, run.h_before))
 
 
-def _sweep_gru(run: Direction) -> Swept:
+def _sweep_gru(run: Direction) -> DirectionCotangents:
     """With s = r h and dn = dh' (1 - z) g'(n):  ds = dn R, dr = ds h f'(r), dz = dh' (h - n) f'(z),
     dh = dh' z + ds r + (dz, dr) R."""  # noqa: D205, D209 - one formula
     f, g = run.activations
@@ -230,7 +230,9 @@ class _Parts:
         """The biases of n on the sides of x (0) and of h (1), added up."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
-    def swept(self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]) -> Swept:
+    def swept(
+        self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]
+    ) -> DirectionCotangents:
         """What the sweep yields; ``from_h`` is how h enters n: a cotangent and the factor of R."""
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
@@ -238,7 +240,7 @@ class _Parts:
         )
         w_new, *w_bias = weight_cotangents(dn, [run.x], biased=biased)
         r_new, *r_bias = weight_cotangents(from_h[0], [from_h[1]], biased=biased)
-        return Swept(
+        return DirectionCotangents(
             z=joined([d_gates, dn], axis=1),
             w=joined([w_gates, w_new], axis=0),
             r=joined([r_gates, r_new], axis=0),
@@ -269,7 +271,7 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
     return run.op.Gemm(dz, r, added[0] if len(added) == 1 else added[0] + added[1])
 
 
-def _joint(run: Direction, dz: Value, dh0: Value) -> Swept:
+def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
     """Where all gates add x Wᵀ + h Rᵀ + b, one cotangent serves them all."""
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
-    return Swept(dz, w, r, bias * 2, dh0)
+    return DirectionCotangents(dz, w, r, bias * 2, dh0)

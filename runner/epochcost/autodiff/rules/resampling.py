@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.axes import along_axis, cut_along
+from epochcost.autodiff.axes import cut_along, matmul_along_axis
 from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.cotangent_sums import scattered
+from epochcost.autodiff.cotangent_sums import scatter_rows
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
 from epochcost.errors import ModelError
 
@@ -44,7 +44,7 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
     if factors is not None:
         return _summed(op, dy, factors)
     for axis in sorted(_resized(node), key=lambda axis: node.x.shape[axis] / dy.shape[axis]):
-        dy = along_axis(_interpolation(op, node, axis), dy, axis)
+        dy = matmul_along_axis(_interpolation(op, node, axis), dy, axis)
     return dy
 
 
@@ -315,7 +315,7 @@ def _added_back(
     places = op.Concat(*(place for place, _ in corners), axis=1)
     shares = [rows * op.Unsqueeze(_product(corner), op.integers(2)) for _, corner in corners]
     table = (batch * math.prod(space), channels)
-    summed = scattered(op, table, rows.elem_type, places, op.Concat(*shares, axis=1))
+    summed = scatter_rows(op, table, rows.elem_type, places, op.Concat(*shares, axis=1))
     images = op.Reshape(summed, op.integers(batch, math.prod(space), channels))
     return op.Reshape(op.Transpose(images, perm=[0, 2, 1]), op.integers(*shape))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import helper
 
-from epochcost.autodiff.axes import along_axis, cut_along, flipped, padded, spread
+from epochcost.autodiff.axes import cut_along, dilated, flipped, matmul_along_axis, padded
 from epochcost.autodiff.builder import Builder, Value, ascending, require_room
 from epochcost.autodiff.registry import Cotangents, Node, gradient, zero
 from epochcost.errors import ModelError
@@ -133,7 +133,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
         for start, step, taken in zip(starts, steps, dy.shape, strict=True)
     ]
     upwards = flipped(dy, [axis for axis, step in enumerate(steps) if step < 0])
-    placed = spread(upwards, [abs(step) for step in steps])
+    placed = dilated(upwards, [abs(step) for step in steps])
     ends = zip(node.x.shape, lowest, placed.shape, strict=True)
     return padded(placed, lowest, [length - first - width for length, first, width in ends])
 
@@ -218,7 +218,7 @@ def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Va
     borders = [cut_along(dy, axis, 0, begin)] if begin else []
     borders += [cut_along(dy, axis, stop, padded_length)] if end else []
     received = op.Concat(*borders, axis=axis)
-    return cut_along(dy, axis, begin, stop) + along_axis(op.constant(copies), received, axis)
+    return cut_along(dy, axis, begin, stop) + matmul_along_axis(op.constant(copies), received, axis)
 
 
 @gradient("DequantizeLinear", versions=(10, 13, 19, 21, 23, 24, 25, 28))

@@ -8,7 +8,7 @@ from onnx import helper
 from epochcost.autodiff.axes import padded
 from epochcost.autodiff.builder import Builder, Value, require_room
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused, zero
-from epochcost.autodiff.windows import Window, through
+from epochcost.autodiff.windows import Window, convolve
 
 # The axis became an input, and may be negative, from this version on.
 _AXIS_IS_INPUT = 20
@@ -89,7 +89,7 @@ def col2im(op: Builder, node: Node, dy: Value) -> Cotangents:
     require_room(taps, taps, channels)
     one = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(dy.elem_type))
     kernels = np.tile(one.reshape(taps, 1, *view.kernel), (channels, 1, *[1] * len(view.kernel)))
-    patches = through(dy, op.constant(kernels), view, _positions(view, dy.shape[2:]), channels)
+    patches = convolve(dy, op.constant(kernels), view, _positions(view, dy.shape[2:]), channels)
     return op.Reshape(patches, op.integers(*node.x.shape))
 
 

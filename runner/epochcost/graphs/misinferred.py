@@ -16,6 +16,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from epochcost.graphs.nodes import copied, node_attributes
+
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 _COUNTED_RIGHT = 22
 _BATCH_AND_CHANNELS = 2
@@ -70,11 +72,11 @@ class _Axis:
         return covered - self.length - self.begin
 
 
-def is_miscounted(node: onnx.NodeProto, opset: int) -> bool:
+def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
     """Whether onnx can infer another shape for a node than runtimes compute."""
     if node.domain not in ("", "ai.onnx"):
         return False
-    given = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    given = node_attributes(node)
     if node.op_type not in _POOLS:
         return node.op_type == "STFT" and "onesided" not in given
     padding, dilated = (
@@ -86,12 +88,11 @@ def is_miscounted(node: onnx.NodeProto, opset: int) -> bool:
     return bool(given.get("ceil_mode")) and opset < _COUNTED_RIGHT
 
 
-def recounted(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
+def rewritten(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     """What takes the place of a miscounted node whose input has this shape."""
     if node.op_type in _POOLS:
         return _pooled(node, shape)
-    plain = onnx.NodeProto()
-    plain.CopyFrom(node)
+    plain = copied(node)
     plain.attribute.append(helper.make_attribute("onesided", 1))
     return [plain]
 
@@ -103,7 +104,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     padding behind. A Slice takes away what is less than none: elements before or behind all
     windows. As it is where that would change the places of maxima that somebody may read.
     """
-    given = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+    given = node_attributes(node)
     axes = _axes(given, shape[_BATCH_AND_CHANNELS:])
     rounds_up = bool(given.get("ceil_mode")) and any(axis.rounds_up for axis in axes)
     begins = [axis.begin for axis in axes]

@@ -12,25 +12,14 @@ from dataclasses import dataclass
 import onnx
 from onnx import numpy_helper
 
-# Two of them in one graph draw different numbers (optimizer_utils.cc, IsOperationDeterministic);
-# Dropout is never written twice.
-_RANDOM = frozenset(
-    {
-        "Bernoulli",
-        "Dropout",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
+from epochcost.graphs.nodes import RANDOM, copied, live_nodes, reads
+
 # Constants above this size are not compared: graphs share those on purpose.
 _MOST_COMPARED = 64
 
 
 @dataclass(frozen=True)
-class Execution:
+class ExecutionPlan:
     """The nodes in the order of their run, and the values that are there before it.
 
     ``constants`` are initializers and what follows from them alone.
@@ -40,26 +29,15 @@ class Execution:
     constants: frozenset[str]
 
 
-def execution(model: onnx.ModelProto) -> Execution:
+def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
     """How ONNX Runtime runs the main graph of a model."""
     graph = model.graph
     outputs = {value.name for value in graph.output}
     merging = _Merging(graph.initializer, outputs)
     merged = [node for node in graph.node if merging.keeps(node)]
     renamed = [_reading(node, merging.names) for node in merged]
-    live = _live(renamed, outputs)
-    return Execution(tuple(_ordered(live)), frozenset(merging.constants))
-
-
-def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The values that a node reads; of one with subgraphs, also all that is read within them."""
-    yield from filter(None, node.input)
-    for attribute in node.attribute:
-        inner = [attribute.g] if attribute.HasField("g") else []
-        for graph in (*inner, *attribute.graphs):
-            for child in graph.node:
-                yield from reads(child)
-            yield from (value.name for value in graph.output)
+    live = live_nodes(renamed, outputs)
+    return ExecutionPlan(tuple(_ordered(live)), frozenset(merging.constants))
 
 
 class _Merging:
@@ -73,7 +51,7 @@ class _Merging:
 
     def keeps(self, node: onnx.NodeProto) -> bool:
         """Whether a node runs; nodes come in topological order."""
-        if node.op_type in _RANDOM or not self._outputs.isdisjoint(node.output):
+        if node.op_type in RANDOM or not self._outputs.isdisjoint(node.output):
             return True
         inputs = [self.names.get(name, name) for name in node.input]
         folded = self.constants.issuperset(filter(None, reads(node)))
@@ -113,21 +91,11 @@ def _reading(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     is_like = node.op_type == "CastLike"
     if names.keys().isdisjoint(node.input) and not is_like:
         return node
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     copy.op_type = "Cast" if is_like else node.op_type
     read = node.input[:1] if is_like else node.input
     copy.input[:] = [names.get(name, name) for name in read]
     return copy
-
-
-def _live(nodes: Sequence[onnx.NodeProto], outputs: set[str]) -> list[onnx.NodeProto]:
-    needed, live = set(outputs), []
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.output):
-            needed.update(reads(node))
-            live.append(node)
-    return live[::-1]
 
 
 def _ordered(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:

@@ -1,0 +1,109 @@
+"""Nodes of a graph: what they read, which of them an output needs, what their attributes say.
+
+Graphs nest: the body of an If, Loop or Scan may read values of the graphs around it. Tensors are
+left to ``tensors``, what operators compute to those who ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto)
+Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
+DEFAULT_DOMAINS = ("", "ai.onnx")
+# Their output is their input under another shape: no new memory.
+VIEWS = frozenset(["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"])
+# What they yield differs from run to run, and between two equal nodes of one run.
+RANDOM = frozenset(
+    {
+        "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+        "RandomUniformLike",
+    }
+)  # fmt: skip
+_CONSTANT_TYPES: Mapping[str, type[np.generic]] = {
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+}
+
+
+def copied(message: Proto) -> Proto:
+    """A copy of a model or node."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
+    """Whether a node is one of these operators of ONNX's own domain."""
+    return node.op_type in op_types and node.domain in DEFAULT_DOMAINS
+
+
+def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes that a node writes down, by name; texts are bytes."""
+    return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+
+
+def constants(graph: onnx.GraphProto) -> Constants:
+    """By name, what holds each constant of a graph: an initializer or a Constant node."""
+    nodes = (node for node in graph.node if is_standard(node, "Constant"))
+    return {node.output[0]: node for node in nodes} | {t.name: t for t in graph.initializer}
+
+
+def constant_value(held: onnx.TensorProto | onnx.NodeProto | None) -> NDArray[Any] | None:
+    """The numbers of an initializer or Constant node; None of others, texts and sparse tensors."""
+    if isinstance(held, onnx.TensorProto):
+        return numpy_helper.to_array(held)
+    if held is None or not is_standard(held, "Constant"):
+        return None
+    for name, value in node_attributes(held).items():
+        if name == "value":
+            return numpy_helper.to_array(value)
+        if name in _CONSTANT_TYPES:
+            return np.array(value, _CONSTANT_TYPES[name])
+    return None
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in a node's attributes."""
+    for entry in node.attribute:
+        # Asking for a graph that is not there makes an empty one.
+        if entry.HasField("g"):
+            yield entry.g
+        yield from entry.graphs
+
+
+def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes and all those of the graphs nested in their attributes."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from nested_nodes(graph.node)
+
+
+def reads(node: onnx.NodeProto) -> Iterator[str]:
+    """The values that a node reads: its inputs, then what its subgraphs take from outside."""
+    yield from filter(None, node.input)
+    for graph in subgraphs(node):
+        own = {held.name for held in (*graph.input, *graph.initializer)}
+        own.update(name for child in graph.node for name in child.output)
+        for child in graph.node:
+            yield from (name for name in reads(child) if name not in own)
+        yield from (value.name for value in graph.output if value.name not in own)
+
+
+def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
+    """The nodes, in topological order, that ``outputs`` depend on."""
+    needed, live = set(outputs), []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.output):
+            needed.update(reads(node))
+            live.append(node)
+    return live[::-1]
