@@ -3,7 +3,11 @@
 With  s = q kᵀ · scale,  a = c tanh(s / c) where scores are capped,  p = softmax(a + bias)  and
 y = p v:   dv = pᵀ dy,   da = p (dy vᵀ - Σ dy y),   ds = da (1 - (a / c)²),
 dq = ds k · scale,  dk = dsᵀ q · scale. Only p is computed again; Σ dy y is a sum over the width of
-a head, not over the keys. What the operators' inputs and attributes mean is left to the rules.
+a head, not over the keys.
+
+A rotary embedding turns a pair (a, b) of q or k into (a cos - b sin, a sin + b cos); with da', db'
+the cotangents of that,  d(cos) = Σ a da' + b db'  and  d(sin) = Σ a db' - b da'  over the heads.
+What the operators' inputs and attributes mean is left to the rules.
 """
 
 from __future__ import annotations
@@ -193,8 +197,11 @@ _PAIR_AXIS = 4
 
 @dataclass(frozen=True)
 class RotaryLayout:
-    """Which elements are pairs: the first ``width`` of each head (0 for all), as two halves or
-    ``interleaved`` as neighbours; ``heads`` counts for tensors [B, L, heads · E] only."""  # noqa: D205, D209 - one sentence
+    """Which elements a rotary embedding pairs: two halves, or neighbours if ``interleaved``.
+
+    They are among the first ``width`` of each head (0 for all); ``heads`` counts for tensors
+    [B, L, heads · E] only.
+    """
 
     heads: int
     width: int

@@ -1,4 +1,4 @@
-"""Linear maps along axes that several rules share: padding, cutting, flipping, a matrix product."""
+"""Linear maps along axes that several rules share: pad, cut, flip, dilate, transpose, multiply."""
 
 from __future__ import annotations
 

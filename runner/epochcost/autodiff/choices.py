@@ -1,4 +1,4 @@
-"""Picking by name out of what there is, and saying what there is."""
+"""Choosing by name: exact names, shell patterns, and errors that list what there is."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def scatter_rows(
 
 
 def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """The table with the rows added."""
+    """A table that receives a gradient anyway, with the rows added at their places."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")

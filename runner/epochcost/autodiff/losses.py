@@ -109,7 +109,7 @@ class SoftmaxCrossEntropy:
         return Target(output.shape[:-1], TensorProto.INT64)
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """The log-softmax form, which does not overflow."""
+        """Emit it by LogSoftmax, which does not overflow where a logarithm of Softmax would."""
         assert target is not None
         log_p = op.LogSoftmax(output, axis=-1)
         classes, share, even = self._shares(op, output, target)
@@ -174,7 +174,7 @@ class NegativeLogLikelihood:
         return Target(output.shape[:-1], TensorProto.INT64)
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """The derivative is -1/n at each target."""
+        """Emit the mean of -y at the targets, and -1/n at each of them."""
         assert target is not None
         share = op.scalar(1 / (output.size // classes_of(output)), output.elem_type)
         zeros = op.Expand(op.scalar(0.0, output.elem_type), op.integers(*output.shape))
@@ -200,7 +200,7 @@ class SigmoidCrossEntropy(_Elementwise):
     positive_weight: float = 1.0
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Softplus does not overflow."""
+        """Emit it by Softplus, which does not overflow where a logarithm of Sigmoid would."""
         assert target is not None
         scale = 1 / output.size
         if self.positive_weight == 1.0:
@@ -267,7 +267,7 @@ class OwnOutput:
             )
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:  # noqa: ARG002
-        """The scalar itself."""
+        """Emit the output as a scalar, and 1 as its derivative."""
         shape = op.integers(*output.shape)
         one = op.Expand(op.scalar(1.0, output.elem_type), shape)
         return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), one)

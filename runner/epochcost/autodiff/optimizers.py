@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 from onnx import TensorProto
 
@@ -37,40 +37,27 @@ class Pace:
     count: Value | None = None
 
 
-class Optimizer(Protocol):
-    """One update rule."""
+class Optimizer:
+    """One update rule: how a parameter and its states follow from a gradient."""
 
     @property
     def states(self) -> tuple[str, ...]:
         """The names of what it keeps for each parameter, each of the parameter's shape."""
-        ...
-
-    @property
-    def initial_state(self) -> float:
-        """What every element of its states is before the first step."""
-        ...
-
-    @property
-    def counts_steps(self) -> bool:
-        """Whether it needs the number of the step."""
-        ...
-
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit one step."""
-        ...
-
-    def undecayed(self) -> Optimizer:
-        """The same rule without weight decay."""
-        ...
-
-
-class _Rule:
-    """What the rules here have in common: they can leave their decay out, and start at zero."""
+        return ()
 
     @property
     def initial_state(self) -> float:
         """What every element of its states is before the first step."""
         return 0.0
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether it needs the number of the step."""
+        return False
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit the next parameter and states; the class says by which formulas."""
+        raise NotImplementedError
 
     def undecayed(self) -> Self:
         """The same rule without weight decay."""
@@ -80,31 +67,28 @@ class _Rule:
 
 
 @dataclass(frozen=True)
-class Sgd(_Rule):
+class Sgd(Optimizer):
     """w' = w - rate · g."""
 
     weight_decay: float = 0.0
-    states: ClassVar[tuple[str, ...]] = ()
-    counts_steps: ClassVar[bool] = False
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *_: Value) -> Update:
-        """Emit one step."""
+        """Emit the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         return Update(op.Sub(w, g * pace.rate))
 
 
 @dataclass(frozen=True)
-class Momentum(_Rule):
+class Momentum(Optimizer):
     """v' = momentum · v + g; w' = w - rate · v'; Nesterov: w' = w - rate · (g + momentum · v')."""
 
     momentum: float = 0.9
     nesterov: bool = False
     weight_decay: float = 0.0
     states: ClassVar[tuple[str, ...]] = ("momentum",)
-    counts_steps: ClassVar[bool] = False
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit one step."""
+        """Emit the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         velocity = op.Add(states[0] * self.momentum, g)
         direction = g + velocity * self.momentum if self.nesterov else velocity
@@ -112,7 +96,7 @@ class Momentum(_Rule):
 
 
 @dataclass(frozen=True)
-class RmsProp(_Rule):
+class RmsProp(Optimizer):
     """s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
 
     With ``momentum`` v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 has epsilon within the
@@ -124,7 +108,6 @@ class RmsProp(_Rule):
     epsilon: float = 1e-8
     momentum: float = 0.0
     weight_decay: float = 0.0
-    counts_steps: ClassVar[bool] = False
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -132,7 +115,7 @@ class RmsProp(_Rule):
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit one step."""
+        """Emit the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0] * self.rho, g * g)
         root = math.sqrt(1 - self.rho)
@@ -144,14 +127,13 @@ class RmsProp(_Rule):
 
 
 @dataclass(frozen=True)
-class Adagrad(_Rule):
+class Adagrad(Optimizer):
     """s' = s + g², from ``initial_accumulator`` on; w' = w - rate · g / (√s' + epsilon)."""
 
     epsilon: float = 1e-10
     initial_accumulator: float = 0.0
     weight_decay: float = 0.0
     states: ClassVar[tuple[str, ...]] = ("square_sum",)
-    counts_steps: ClassVar[bool] = False
 
     @property
     def initial_state(self) -> float:
@@ -159,14 +141,14 @@ class Adagrad(_Rule):
         return self.initial_accumulator
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit one step."""
+        """Emit the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0], g * g)
         return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
 
 
 @dataclass(frozen=True)
-class Adadelta(_Rule):
+class Adadelta(Optimizer):
     """Steps by the ratio of the running root mean squares of steps and gradients.
 
     s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
@@ -177,10 +159,9 @@ class Adadelta(_Rule):
     epsilon: float = 1e-6
     weight_decay: float = 0.0
     states: ClassVar[tuple[str, ...]] = ("square_average", "accumulated_delta")
-    counts_steps: ClassVar[bool] = False
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit one step."""
+        """Emit the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         squares, deltas = states
         square = op.Add(squares * self.rho, g * g * (1 - self.rho))
@@ -190,7 +171,7 @@ class Adadelta(_Rule):
 
 
 @dataclass(frozen=True)
-class Adam(_Rule):
+class Adam(Optimizer):
     """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both corrected for their start at zero.
 
     w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is
@@ -207,7 +188,7 @@ class Adam(_Rule):
     counts_steps: ClassVar[bool] = True
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit one step."""
+        """Emit the formulas of the class."""
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
         first = op.Add(states[0] * self.beta1, g)
         second = op.Add(states[1] * self.beta2, g * g)

@@ -1,7 +1,8 @@
 """What is known of each operator's derivative: a rule, zero by nature, or refused with a reason.
 
 Keys are domain, operator and the version since which the operator has its meaning: a rule answers
-only for the versions that it names, so a new version is refused until somebody has read it.
+only for the versions that it names, so a new version is refused until somebody has read it. A rule
+sees the forward node as a ``Node``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Node:
         return tuple(self.op.values[name] if name else None for name in self.proto.input)
 
     def input(self, index: int) -> Value:
-        """A demanded input."""
+        """An input that the operator demands; ModelError where it is left out."""
         value = self.optional_input(index)
         if value is None:
             raise ModelError(f"{self.label}: input {index} is missing")
@@ -130,7 +131,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Gradient:
-    """The operator has a rule."""
+    """The derivative is what this rule emits."""
 
     rule: Rule
 

@@ -142,11 +142,11 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """The steps of rows."""
+        """All steps [n, T·B] of each direction, cut into T values of a step."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
-        """All steps as rows."""
+        """T values of a step, joined into [n, T·B] for each direction."""
         rows, batch = values[0].shape[-2:]
         shape = self.op.integers(self.directions * rows, len(values) * batch)
         return split(self.op.Reshape(joined(values, axis=-1), shape), self.directions, axis=0)
@@ -251,7 +251,7 @@ def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequenc
 
 
 def _time_in_rows(sequence: Value) -> Value:
-    """[T, B, n] as rows [n, T·B]."""
+    """A sequence [T, B, n] as [n, T·B]: units in rows, one column for each step and example."""
     op, (steps, batch, width) = sequence.op, sequence.shape
     rows = op.Reshape(sequence, op.integers(steps * batch, width))
     return op.Transpose(rows, perm=[1, 0])

@@ -50,7 +50,7 @@ class Transition:
 
     @property
     def carried(self) -> Carried:
-        """The same by name."""
+        """What a caller must know of it: names, shape and first value."""
         before, after = self.before, self.after.name
         return Carried(before.name, after, before.shape, before.elem_type, self.role, self.initial)
 

@@ -1,4 +1,4 @@
-"""The geometry of sliding windows that convolution and pooling share, and going through them."""
+"""Sliding windows of convolution and pooling: their geometry, and convolving with them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Shapes and types that onnx cannot infer: of ONNX Runtime's own operators, and of ai.onnx.ml.
+"""Operators that onnx does not know: ONNX Runtime's own, and the shapes of those of ai.onnx.ml.
 
 One function for each form: the tensors that go in and the attributes, to the tensors that come out.
-What the operators compute is left to ``autodiff.rules``.
+What the operators compute is left to ``autodiff.rules``. The shapes of all other operators are
+asked of onnx here too, node by node.
 """
 
 from __future__ import annotations

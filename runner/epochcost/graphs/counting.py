@@ -3,7 +3,8 @@
 Counted are the products of matrices, convolutions, recurrences and attention, two floating-point
 operations for each multiply and add, as the literature counts them; elementwise work is left out. A
 convolution whose kernels are all one-hot moves data and computes nothing. Shapes at batch sizes
-for which no graph was built come from ``scaling``; memory is counted in ``peak_memory``.
+for which no graph was built lie on a line through those at two (``BatchInterpolation``). Memory is
+counted in ``peak_memory``.
 """
 
 from __future__ import annotations

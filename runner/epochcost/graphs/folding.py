@@ -1,9 +1,9 @@
-"""Folding: what depends on shapes and constants alone becomes a constant before anything runs.
+"""Constant folding: what depends on shapes and constants alone becomes a constant before a run.
 
 Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); once the dimensions are
-bound, those are numbers. Initializers of float type may be trained: which of them are constants is
-said by the caller.
-Shapes themselves are inferred in ``binding``.
+bound, those are numbers. An If whose condition is constant becomes its branch. Initializers of
+float type may be trained: which of them are constants is said by the caller. Shapes themselves are
+inferred in ``binding``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Local functions of a model, put in the place of their calls, within bounds known beforehand."""
+"""Local functions of a model, inlined within bounds known beforehand."""
 
 from __future__ import annotations
 

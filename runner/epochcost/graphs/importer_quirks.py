@@ -1,7 +1,10 @@
-"""Habits of exporters that ONNX allows or overlooks, brought to the form that the rest reads.
+"""What exporters and optimizers write that the rest does not read, brought to plain ONNX.
 
-Some (Paddle's among them) write an open dimension as -1, and weights as Constant nodes instead of
-initializers. Old ones list every initializer among the inputs, as IR version 3 demands.
+Some exporters (Paddle's among them) write an open dimension as -1, and weights as Constant nodes
+instead of initializers. Old ones list every initializer among the inputs, as IR version 3 demands.
+ONNX Runtime's optimizers fuse operators: some of the fused stand in ONNX's own domain, which does
+not know them (onnx's checker refuses the file), and some are a product or convolution with an
+activation in one node. ONNX Runtime fuses them again when it loads the model.
 """
 
 from __future__ import annotations

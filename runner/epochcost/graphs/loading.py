@@ -1,8 +1,8 @@
 """Reading ONNX files that nobody vouches for: a checked ModelProto, or a ModelError of one line.
 
 Owns the limits of size and shape, the confinement of external data to the model's folder, and the
-call of onnx's own checker. Shapes are inferred in ``binding``; what the file means for training is
-read in ``parameters``.
+call of onnx's own checker; the format of external data is read by onnx's helper. Shapes are
+inferred in ``binding``; what the file means for training is read in ``parameters``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What of a model is trained, what is carried along, what is fed, and how many numbers that is.
 
-A weightless file lists its parameters and state in its metadata (``metadata`` reads it); in an
-ordinary file the float initializers are parameters, except running statistics
-(``running_statistics`` finds them) and what ``constants`` knows as such. How values are drawn is
-known in ``initial``.
+A weightless file lists its parameters and state in its metadata (``initial`` reads it and draws
+values); in an ordinary file the float initializers are parameters, except running statistics, which
+BatchNormalization reads and nothing trains, and what ``constants`` knows as such.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Played through node by node: what is asked of the arena, what takes the place of an operand, and
 when it is given back; a product of matrices also reads transposed and scales, so that transposes
-and factors before and after it are never stored. The order of the nodes comes from
-``execution_plan``, the arena from ``arena``. Sizes of weights, inputs and outputs are counted in
+and factors before and after it are never stored. ``Arena`` plays through, without any memory, what
+becomes of the requests: regions, chunks, and how much of them is ever touched. The order of the
+nodes comes from ``execution_plan``; weights, inputs and outputs are counted in
 ``execute.sizing``.
 """
 

@@ -3,7 +3,8 @@
 For inference parameters are half from the start; for training they stay fp32, the masters, and are
 cast once in each step. Inputs and outputs keep their types, as a user would feed and read them,
 with a Cast behind and before them; everything else that is fp32 becomes fp16 or bf16, but for what
-``autocast`` keeps in fp32. What a provider has kernels for is left to ``measure``.
+two tables by operator keep in fp32, one for inference and one for training. What a provider has
+kernels for is left to ``measure``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tensors in a model: all of them, wherever they stand, and whether their declarations are sane."""
+"""Tensors in a model: their types and shapes, wherever they stand, and whether they are sane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""One spelling for all models before they are differentiated: domain, opset, no local functions."""
+"""One form for all models before they are differentiated, and every shape static.
+
+Local functions are inlined, the default domain is called "", the opset is 13 or newer. Sequences
+that are taken apart at once become a Split: PyTorch's exporter writes ``chunk`` and ``split`` as
+SplitToSequence and SequenceAt when it does not optimise. Operators that ONNX itself defines by
+others, and that have neither a rule nor a refusal, become their body.
+"""
 
 from __future__ import annotations
 

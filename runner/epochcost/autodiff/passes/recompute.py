@@ -1,9 +1,9 @@
-"""Keeping less of a forward pass: segments are computed again in the backward pass.
+"""Activation checkpointing: segments of the forward pass are computed again in the backward pass.
 
-A pass over a graph whose backward nodes are there already. Of each segment but the last, only what
-crosses into the next is kept; the rest is computed again from that, just before its first gradient.
-Random numbers are never drawn again, and no running statistic moves twice. Where the cuts are is
-decided in ``segments``.
+Runs once the backward nodes are there. Of each segment but the last, only what crosses into the
+next is kept; the rest is computed again from that, just before its first gradient. Random numbers
+are never drawn again, and no running statistic moves twice. Where the cuts are is decided on
+positions and bytes alone (``cheapest_cuts``).
 """
 
 from __future__ import annotations

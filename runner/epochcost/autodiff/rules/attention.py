@@ -34,7 +34,7 @@ def attention(
     d_values: Value | None = None,
     d_scores: Value | None = None,
 ) -> Cotangents:
-    """Attention over the past and present keys; see ``attending`` for the formula.
+    """Attention over the past and present keys; see ``attention_math`` for the formula.
 
     The present keys and values are outputs too, whose cotangents come on top.
     """
@@ -132,7 +132,7 @@ def _as_given(node: Node, place: int, cotangent: Value) -> Value:
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Pairs (a, b) of x turn by an angle: (a cos - b sin, a sin + b cos); dy turns back.
 
-    See ``turning`` for the cotangents of the angles.
+    See ``RotaryLayout`` for the cotangents of the angles.
     """
     cos, sin = node.input(1), node.input(2)
     attributes = node_attributes(node.proto)

@@ -1,4 +1,4 @@
-"""Convolution."""
+"""Convolution and transposed convolution, each the adjoint of the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Products of matrices, and Einsum with its equation: one letter for each axis, none implied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Arithmetic and elementary functions, element by element. Broadcasting is undone by the caller."""
+"""Arithmetic, elementary functions, comparisons and choices, element by element.
+
+Broadcasting is undone by the caller.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Operators that make values: constants, ranges, random numbers. None depends on an input's value.
+"""Operators that no gradient passes: values out of nothing, control flow, sequences, optionals.
 
-Random draws count as constants of the step, as in PyTorch: Bernoulli passes no gradient to its
-probabilities.
+Constants, ranges and random numbers do not depend on an input's value. Random draws count as
+constants of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The others
+are refused, with what to do instead.
 """
 
 from __future__ import annotations

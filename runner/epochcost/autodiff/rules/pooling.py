@@ -1,4 +1,4 @@
-"""Pooling."""
+"""Pooling: maxima, means and norms over windows, and MaxUnpool."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Resize: linear, and separable into its axes, in every mode.
+"""Resampling: Resize, affine grids, and images that are read at points between their elements.
 
-Instead of writing down each combination of modes, the operator is asked what it makes of unit
-vectors: the answer is its matrix, which a runtime computes once as it folds constants.
+Resize is linear, and separable into its axes, in every mode. Instead of writing down each
+combination of modes, the operator is asked what it makes of unit vectors: the answer is its matrix,
+which a runtime computes once as it folds constants.
 """
 
 from __future__ import annotations

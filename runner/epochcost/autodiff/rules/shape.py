@@ -1,4 +1,7 @@
-"""Operators that rearrange or repeat elements: reshaping, transposing, casting, blocks."""
+"""Operators that rearrange, repeat, cut or join elements, and that change their type.
+
+Reshape, Transpose and their like; Concat, Split, Slice, Pad; Cast and DequantizeLinear.
+"""
 
 from __future__ import annotations
 
