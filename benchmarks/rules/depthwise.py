@@ -22,7 +22,7 @@ from interleaved import median_seconds
 from onnx import TensorProto, helper
 
 from epochcost.autodiff import blocked_convolution as blocked
-from epochcost.autodiff.axes import padded
+from epochcost.autodiff.axes import pad
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.forward import Forward, close_model
 from epochcost.autodiff.rules import convolution
@@ -61,7 +61,7 @@ CASES = [
 def by_slices(x: Value, dy: Value, view: Window) -> Value:
     """For each tap a slice of the images times the cotangents, summed."""
     op, (height, width) = x.op, dy.shape[2:]
-    images = padded(x, (0, 0, *view.begins), (0, 0, *view.ends))
+    images = pad(x, (0, 0, *view.begins), (0, 0, *view.ends))
     sums = []
     for row, column in np.ndindex(view.kernel):
         begins, ends = op.integers(row, column), op.integers(row + height, column + width)
@@ -74,15 +74,13 @@ def by_slices(x: Value, dy: Value, view: Window) -> Value:
 def by_rows_and_columns(x: Value, dy: Value, view: Window) -> Value:
     """A product [rows of the kernel, positions] by [positions, columns] for each channel."""
     op, (batch, channels, height, width) = x.op, dy.shape
-    images = padded(x, (0, 0, *view.begins), (0, 0, *view.ends))
+    images = pad(x, (0, 0, *view.begins), (0, 0, *view.ends))
     tall = images.shape[2]
     columns = [
         op.Slice(images, op.integers(at), op.integers(at + width), op.integers(3))
         for at in range(view.kernel[1])
     ]
-    rows = [
-        padded(dy, (0, 0, at, 0), (0, 0, tall - height - at, 0)) for at in range(view.kernel[0])
-    ]
+    rows = [pad(dy, (0, 0, at, 0), (0, 0, tall - height - at, 0)) for at in range(view.kernel[0])]
     shape = op.integers(batch, channels, 1, tall * width)
     right = op.Concat(*(op.Reshape(part, shape) for part in columns), axis=2)
     left = op.Concat(*(op.Reshape(part, shape) for part in rows), axis=2)

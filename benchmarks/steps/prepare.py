@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 
 from epochcost import __version__
-from epochcost.autodiff.choices import matching
+from epochcost.autodiff.choices import match_names
 from epochcost.execute.arrays import save_arrays
 from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
@@ -105,7 +105,7 @@ def _work(model: Model, forward: onnx.ModelProto, job: Job, *, dropout: bool) ->
         optimizer=_settings(training),
         clip_norm=None if training.clip_norm is None else float(training.clip_norm),
         trained=tuple(trained),
-        undecayed=tuple(sorted(matching("no_weight_decay", training.no_weight_decay, trained))),
+        undecayed=tuple(sorted(match_names("no_weight_decay", training.no_weight_decay, trained))),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from epochcost.autodiff.builder import Value
 
 
-def padded(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
+def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
     """Zeros before and after each axis of x; negative numbers of them cut off instead."""
     stops = [length + min(end, 0) for length, end in zip(x.shape, ends, strict=True)]
     inner = cut(x, [max(-begin, 0) for begin in begins], stops)
@@ -37,7 +37,7 @@ def cut_along(x: Value, axis: int, start: int, stop: int) -> Value:
     return cut(x, starts, stops)
 
 
-def flipped(x: Value, axes: Sequence[int]) -> Value:
+def flip(x: Value, axes: Sequence[int]) -> Value:
     """The order along ``axes`` reversed."""
     if not axes:
         return x
@@ -64,14 +64,14 @@ def materialized_transpose(x: Value) -> Value:
     return op.Reshape(op.Transpose(wide, perm=order), op.integers(*leading, columns, rows))
 
 
-def dilated(x: Value, steps: Sequence[int]) -> Value:
+def dilate(x: Value, steps: Sequence[int]) -> Value:
     """Each element followed by step - 1 zeros, along each axis with a step above one."""
     op = x.op
     split = [n for length, step in zip(x.shape, steps, strict=True) for n in _pair(length, step, 1)]
     zeros = [n for step in steps for n in _pair(0, step, step - 1)]
     if not any(zeros):
         return x
-    wide = padded(op.Reshape(x, op.integers(*split)), [0] * len(split), zeros)
+    wide = pad(op.Reshape(x, op.integers(*split)), [0] * len(split), zeros)
     return op.Reshape(wide, op.integers(*(n * s for n, s in zip(x.shape, steps, strict=True))))
 
 

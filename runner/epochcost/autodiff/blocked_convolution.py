@@ -17,7 +17,7 @@ from typing import Any
 
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.axes import cut_along, flipped, padded
+from epochcost.autodiff.axes import cut_along, flip, pad
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.registry import Node
 from epochcost.autodiff.windows import Window, window
@@ -69,7 +69,7 @@ def adjoint(
     ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
     turned = Window(view.kernel, view.strides, view.dilations, begins, ends)
     across = w if group > 1 else w.op.Transpose(w, perm=[1, 0, 2, 3])
-    return convolve(dy, flipped(across, [2, 3]), turned, group)
+    return convolve(dy, flip(across, [2, 3]), turned, group)
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
@@ -88,7 +88,7 @@ def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
         return None
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
-    images = padded(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends))
+    images = pad(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends))
     images = op.Reshape(images, op.integers(1, batch * channels, *images.shape[2:]))
     kernels = op.Reshape(dy, op.integers(batch * channels, 1, *dy.shape[2:]))
     exchanged = Window(dy.shape[2:], view.dilations, view.strides, (0, 0), (0, 0))
@@ -110,11 +110,9 @@ def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
         return None
     op, height = x.op, -(-dy.shape[2] // bands)
     fitted = view.fitted(x.shape[2:], (height * bands, dy.shape[3]))
-    images = op.Transpose(
-        padded(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends)), perm=[1, 0, 2, 3]
-    )
+    images = op.Transpose(pad(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends)), perm=[1, 0, 2, 3])
     kernels = op.Transpose(dy, perm=[1, 0, 2, 3])
-    kernels = padded(kernels, (0, 0, 0, 0), (0, 0, height * bands - dy.shape[2], 0))
+    kernels = pad(kernels, (0, 0, 0, 0), (0, 0, height * bands - dy.shape[2], 0))
     rows = (height - 1) * view.strides[0] + view.extent(0)
     x_bands = [(height * band * view.strides[0], rows) for band in range(bands)]
     dy_bands = [(height * band, height) for band in range(bands)]

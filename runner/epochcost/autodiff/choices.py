@@ -13,14 +13,14 @@ T = TypeVar("T")
 _MOST_LISTED, _NEAREST = 16, 6
 
 
-def chosen(kind: str, table: Mapping[str, T], name: str) -> T:
+def choose(kind: str, table: Mapping[str, T], name: str) -> T:
     """``table[name]``; raises ModelError with the choices and the nearest otherwise."""
     if name not in table:
-        raise unknown(kind, name, table)
+        raise unknown_name(kind, name, table)
     return table[name]
 
 
-def matching(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
+def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
     """The choices that are named, or match a shell pattern such as ``encoder.*``.
 
     Raises ModelError for a pattern that matches none, with the nearest choice.
@@ -30,12 +30,12 @@ def matching(kind: str, patterns: Iterable[str], choices: Collection[str]) -> fr
         # A name may itself look like a pattern: "w[0]".
         matched = {name for name in choices if name == pattern or fnmatchcase(name, pattern)}
         if not matched:
-            raise unknown(kind, pattern, choices)
+            raise unknown_name(kind, pattern, choices)
         found |= matched
     return frozenset(found)
 
 
-def unknown(kind: str, name: str, choices: Iterable[str]) -> ModelError:
+def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
     """The error for a name that is none of the choices."""
     known = list(choices)
     near = get_close_matches(name, known, n=1)

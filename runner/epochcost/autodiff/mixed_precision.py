@@ -109,7 +109,7 @@ class LossScaling:
     growth_interval: int = 2000
 
 
-def scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
+def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
     """The scale of a step's loss; None where none is needed: fp32 and bf16 have range enough.
 
     ``scaling`` None is PyTorch's for fp16.

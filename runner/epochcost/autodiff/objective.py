@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.autodiff.builder import Value
-from epochcost.autodiff.choices import chosen, unknown
+from epochcost.autodiff.choices import choose, unknown_name
 from epochcost.autodiff.forward import Forward, keep_outputs, names
 from epochcost.autodiff.losses import LOSSES, Loss, LossFunction
 from epochcost.errors import ModelError
@@ -61,7 +61,7 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
     return (Term(loss, output),)
 
 
-def without_unused_outputs(
+def keep_term_outputs(
     model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
 ) -> onnx.ModelProto:
     """The model without what serves neither a term nor a ``carried`` output.
@@ -93,7 +93,7 @@ def objective(forward: Forward, terms: Sequence[Term]) -> Objective:
 
 def _built(forward: Forward, term: Term, index: int) -> tuple[Value, Value | None, Loss]:
     output = _output(forward, term.output)
-    rule = chosen("loss", LOSSES, term.loss) if isinstance(term.loss, str) else term.loss
+    rule = choose("loss", LOSSES, term.loss) if isinstance(term.loss, str) else term.loss
     wanted = rule.target_of(output)
     target = None
     if wanted is not None:
@@ -126,5 +126,5 @@ def _named_output(forward: Forward, name: str | None) -> Value:
             )
         return floats[0]
     if name not in names(floats):
-        raise unknown("output", name, names(floats))
+        raise unknown_name("output", name, names(floats))
     return forward.value(name)

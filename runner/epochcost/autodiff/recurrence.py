@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.axes import flipped
+from epochcost.autodiff.axes import flip
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.registry import Cotangents, Node
 from epochcost.errors import ModelError
@@ -97,7 +97,7 @@ class Direction:
 
     def over_steps(self, values: Sequence[Value]) -> Value:
         """T values of [B, n], the last step first, as [T·B, n] in the order of the steps."""
-        return joined(values[::-1], axis=0)
+        return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
         """What the hidden state after a step receives from outside, zeros for nothing."""
@@ -147,7 +147,7 @@ def through_time(
         dx[0] if len(dx) == 1 else dx[0] + dx[1],
         view.stacked([s.w for s in swept]),
         view.stacked([s.r for s in swept]),
-        view.stacked([joined(s.biases, axis=0) for s in swept if s.biases]),
+        view.stacked([concat(s.biases, axis=0) for s in swept if s.biases]),
         None,
         view.states([s.h0 for s in swept]),
         view.states([s.c0 for s in swept if s.c0 is not None]),
@@ -163,7 +163,7 @@ def split(x: Value, count: int, axis: int) -> list[Value]:
     return list(x.op.emit("Split", [x], attributes, outputs=count))
 
 
-def joined(values: Sequence[Value], axis: int) -> Value:
+def concat(values: Sequence[Value], axis: int) -> Value:
     """The values one after the other along an axis."""
     return values[0] if len(values) == 1 else values[0].op.Concat(*values, axis=axis)
 
@@ -182,7 +182,7 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
     if bias is not None:
         weights = [*weights, op.Unsqueeze(bias, op.integers(1))]
     rows = _with_ones(columns, present=bias is not None)
-    return op.Gemm(rows, joined(weights, axis=1), transB=1)
+    return op.Gemm(rows, concat(weights, axis=1), transB=1)
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
@@ -200,10 +200,10 @@ def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> l
 
 def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
     if not present:
-        return joined(columns, axis=1)
+        return concat(columns, axis=1)
     op, rows = columns[0].op, columns[0].shape[0]
     one = op.constant(np.ones((1, 1), helper.tensor_dtype_to_np_dtype(columns[0].elem_type)))
-    return joined([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
+    return concat([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
 
 
 class Directions:
@@ -241,7 +241,7 @@ class Directions:
             r=r,
             biases=[] if bias is None else split(bias, 2, axis=0),
             h=h,
-            h_before=h0 if self.steps == 1 else joined([h0, earlier], axis=0),
+            h_before=h0 if self.steps == 1 else concat([h0, earlier], axis=0),
             c0=self.state(index, node.optional_input(6)),
             peepholes=[] if peepholes is None else split(peepholes, 3, axis=0),
             dh=self._received(index, dy, dy_h),
@@ -271,7 +271,7 @@ class Directions:
     def stacked(self, values: Sequence[Value]) -> Value | None:
         """Weights of each direction along a new first axis; None where there are none."""
         op = self._op
-        return joined([op.Unsqueeze(v, op.integers(0)) for v in values], axis=0) if values else None
+        return concat([op.Unsqueeze(v, op.integers(0)) for v in values], axis=0) if values else None
 
     def states(self, values: Sequence[Value]) -> Value | None:
         """States [B, H] of each direction as initial_h and initial_c have them."""
@@ -349,7 +349,7 @@ class Directions:
         if index == 0 and self._node.attribute("direction") != "reverse":
             return value
         if self._lengths is None:
-            return flipped(value, [0])
+            return flip(value, [0])
         return self._op.ReverseSequence(value, self._lengths, time_axis=0, batch_axis=1)
 
     def _demanded(self, index: int, place: int) -> Value:

@@ -14,7 +14,7 @@ import onnx
 
 from epochcost.autodiff.backward import pull_back
 from epochcost.autodiff.builder import Builder, Provider, Value
-from epochcost.autodiff.choices import chosen, matching, unknown
+from epochcost.autodiff.choices import choose, match_names, unknown_name
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
 from epochcost.autodiff.losses import LossFunction
 from epochcost.autodiff.mixed_precision import (
@@ -24,24 +24,24 @@ from epochcost.autodiff.mixed_precision import (
     Precision,
     Scale,
     all_finite,
-    scale_of,
+    loss_scale_of,
 )
 from epochcost.autodiff.objective import (
     Objective,
     Term,
+    keep_term_outputs,
     objective,
     terms_of,
-    without_unused_outputs,
 )
 from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
-from epochcost.autodiff.passes import lowered, prepared
+from epochcost.autodiff.passes import lower, prepare
 from epochcost.autodiff.passes.recompute import Checkpoint, recompute_segments
 from epochcost.autodiff.passes.training_mode import in_inference_mode, in_training_mode
 from epochcost.autodiff.update import (
     Carried,
     Transition,
-    accumulated,
-    clipped,
+    accumulate,
+    clip_by_global_norm,
     reset_to_zero,
     updates,
 )
@@ -122,8 +122,8 @@ def _tensors(
     return _Tensors(
         trainable,
         statistics,
-        frozen=matching("freeze", freeze, [*trainable, *statistics, *untrained(model)]),
-        undecayed=matching("no_weight_decay", no_weight_decay, trainable),
+        frozen=match_names("freeze", freeze, [*trainable, *statistics, *untrained(model)]),
+        undecayed=match_names("no_weight_decay", no_weight_decay, trainable),
     )
 
 
@@ -192,22 +192,22 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     terms, rule = terms_of(loss, output), _optimizer(optimizer)
     tensors, half = _tensors(model, freeze, no_weight_decay), TYPE_OF_PRECISION.get(precision)
     masters = frozenset([*tensors.parameters, *tensors.statistics])
-    ready = prepared(
-        without_unused_outputs(model, terms, (carry or {}).values()),
+    ready = prepare(
+        keep_term_outputs(model, terms, (carry or {}).values()),
         mode=partial(in_training_mode, seed=seed),
         dimensions=dimensions,
         varying=tensors.parameters,
         rounded=partial(in_mixed_precision, elem_type=half, masters=masters) if half else None,
     )
     opened = open_model(ready, provider, MixedBuilder if half else Builder)
-    forward = _carrying(lowered(opened, tensors.statistics, tensors.frozen), carry or {})
-    op, scale = forward.op, scale_of(forward.op, precision, loss_scaling)
+    forward = _carrying(lower(opened, tensors.statistics, tensors.frozen), carry or {})
+    op, scale = forward.op, loss_scale_of(forward.op, precision, loss_scaling)
     built = objective(forward, terms)
     forward_nodes = len(op.nodes)
     pulled = _pull(forward, built, tensors.trained, micro_batches, scale)
     if checkpoint == "sqrt":
         recompute_segments(op, forward_nodes)
-    sums = accumulated(op, pulled.gradients) if micro_batches > 1 else {}
+    sums = accumulate(op, pulled.gradients) if micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
     moves = _transitions(
         pulled, sums, partial(updates, op, rule, rate, tensors.undecayed), clip_norm
@@ -241,10 +241,10 @@ def evaluation_graph(
     With ``batch_statistics`` BatchNormalization goes by the batch that it is given, except where
     ``freeze`` names its running statistics: these need some hundred steps to be worth anything.
     """
-    forward = open_model(prepared(model, mode=in_inference_mode, dimensions=dimensions))
+    forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
     if batch_statistics:
         tensors = _tensors(model, freeze)
-        forward = lowered(forward, tensors.statistics, tensors.frozen)
+        forward = lower(forward, tensors.statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
     held = [entry.name for entry in (*parameters(model), *state(model))]
@@ -295,7 +295,7 @@ def _transitions(
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None
-    moves = list(updated(clipped(op, gradients, clip_norm), finite))
+    moves = list(updated(clip_by_global_norm(op, gradients, clip_norm), finite))
     moves += scale.moves(finite) if scale and finite else ()
     return [*moves, *(reset_to_zero(op, total) for total in sums.values()), *pulled.forward.moves]
 
@@ -308,9 +308,9 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transitio
     """Inputs that are an output in the next step; raises ModelError where the two do not fit."""
     for before, after in carry.items():
         if before not in names(forward.inputs):
-            raise unknown("carried input", before, names(forward.inputs))
+            raise unknown_name("carried input", before, names(forward.inputs))
         if after not in names(forward.outputs):
-            raise unknown("carried output", after, names(forward.outputs))
+            raise unknown_name("carried output", after, names(forward.outputs))
         old, new = forward.value(before), forward.value(after)
         if (old.shape, old.elem_type) != (new.shape, new.elem_type):
             raise ModelError(
@@ -340,4 +340,4 @@ def _accumulation(pulled: _Pulled, sums: Mapping[str, Transition]) -> Accumulati
 
 
 def _optimizer(optimizer: str | Optimizer) -> Optimizer:
-    return chosen("optimizer", OPTIMIZERS, optimizer) if isinstance(optimizer, str) else optimizer
+    return choose("optimizer", OPTIMIZERS, optimizer) if isinstance(optimizer, str) else optimizer

@@ -17,7 +17,7 @@ from onnx import helper
 
 from epochcost.autodiff.axes import materialized_transpose
 from epochcost.autodiff.builder import Builder, Saved, Value
-from epochcost.autodiff.recurrence import DirectionInputs, Directions, joined, split
+from epochcost.autodiff.recurrence import DirectionInputs, Directions, concat, split
 from epochcost.autodiff.registry import Cotangents, Node
 
 _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
@@ -74,7 +74,7 @@ def unroll(node: Node) -> None:
     rows = (op.Transpose(run, perm=[1, 0]) for run in layout.rows(h))
     ordered = [op.Unsqueeze(view.sequence(*run), op.integers(1)) for run in enumerate(rows)]
     last = [view.states(layout.as_states(state)) for state in (h[-1], last_cell)]
-    for name, value in zip(node.proto.output, [joined(ordered, axis=1), *last], strict=False):
+    for name, value in zip(node.proto.output, [concat(ordered, axis=1), *last], strict=False):
         if name and value is not None:
             op.append(helper.make_node("Identity", [value.name], [name]))
 
@@ -149,7 +149,7 @@ class TimeLayout:
         """T values of a step, joined into [n, T·B] for each direction."""
         rows, batch = values[0].shape[-2:]
         shape = self.op.integers(self.directions * rows, len(values) * batch)
-        return split(self.op.Reshape(joined(values, axis=-1), shape), self.directions, axis=0)
+        return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
 
     def product(self, weights: Value, value: Value, added: Value | None = None) -> Value:
         """Weights [m, n] or [2, m, n] by the value of a step, plus that of another."""
@@ -176,7 +176,7 @@ class TimeLayout:
         op = self.op
         if len(values) == 1:
             return values[0]
-        return joined([op.Unsqueeze(value, op.integers(0)) for value in values], axis=0)
+        return concat([op.Unsqueeze(value, op.integers(0)) for value in values], axis=0)
 
 
 def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -> Cotangents:
@@ -193,7 +193,7 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
         dx[0] if len(dx) == 1 else dx[0] + dx[1],
         view.stacked([op.Gemm(d, run.x) for d, run in both]),
         view.stacked([op.Gemm(d, h, transB=1) for d, h in zip(by_direction, before, strict=True)]),
-        view.stacked([joined([_summed(d)] * 2, axis=0) for d, run in both if run.bias]),
+        view.stacked([concat([_summed(d)] * 2, axis=0) for d, run in both if run.bias]),
         None,
         view.states(layout.as_states(dh0)),
         view.states(layout.as_states(dc0)),
@@ -239,7 +239,7 @@ def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, 
         forgotten - forgotten * f,
         d_candidate - gained * c,
     ]
-    return joined(slopes, axis=UNITS), d_before
+    return concat(slopes, axis=UNITS), d_before
 
 
 def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequence[Value | None]:

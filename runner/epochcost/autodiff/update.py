@@ -98,7 +98,7 @@ def _if_finite(finite: Value | None, after: Value, before: Value) -> Value:
     return after if finite is None else after.op.Where(finite, after, before)
 
 
-def clipped(
+def clip_by_global_norm(
     op: Builder, gradients: Mapping[str, Value], max_norm: float | None
 ) -> Mapping[str, Value]:
     """Gradients scaled down together where their global 2-norm exceeds ``max_norm``."""
@@ -112,7 +112,7 @@ def clipped(
     return {name: gradient * factor for name, gradient in gradients.items()}
 
 
-def accumulated(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
+def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
     """By parameter, the sum of gradients before and after this micro-batch."""
     return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
 

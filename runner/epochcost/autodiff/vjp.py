@@ -9,7 +9,7 @@ import onnx
 from epochcost.autodiff.backward import pull_back
 from epochcost.autodiff.builder import Value
 from epochcost.autodiff.forward import Forward, close_model, open_model
-from epochcost.autodiff.passes import prepared
+from epochcost.autodiff.passes import prepare
 from epochcost.errors import ModelError
 
 
@@ -24,7 +24,7 @@ def vjp_graph(
     binds symbolic dimensions. Raises ModelError for unknown names, unbound dimensions and
     operators that cannot be differentiated (naming node, operator, version and path).
     """
-    forward = open_model(prepared(model, dimensions=dimensions, varying=wrt))
+    forward = open_model(prepare(model, dimensions=dimensions, varying=wrt))
     op = forward.op
     sources = [_source(forward, name) for name in wrt]
     cotangents = {

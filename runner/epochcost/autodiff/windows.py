@@ -65,11 +65,11 @@ def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int)
     """Convolve x [N, C, ...] with kernels w [M, C/group, ...]: [N, M, *out]."""
     fitted = view.fitted(x.shape[2:], out)
     if any(-end >= stride for end, stride in zip(fitted.ends, view.strides, strict=True)):
-        x = without_uncovered(x, fitted)
+        x = crop_uncovered(x, fitted)
     return x.op.Conv(x, w, group=group, **fitted.attributes)
 
 
-def without_uncovered(x: Value, fitted: Window) -> Value:
+def crop_uncovered(x: Value, fitted: Window) -> Value:
     """X without the last elements, which are in no window."""
     for axis, end in enumerate(fitted.ends, start=2):
         if end < 0:

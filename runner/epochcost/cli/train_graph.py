@@ -14,8 +14,8 @@ import typer
 from onnx import ModelProto
 
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
-from epochcost.autodiff.choices import unknown
-from epochcost.autodiff.objective import terms_of, without_unused_outputs
+from epochcost.autodiff.choices import unknown_name
+from epochcost.autodiff.objective import keep_term_outputs, terms_of
 from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.graphs.constants import as_parameters
@@ -97,7 +97,7 @@ def train_graph(
         precision=precision,
         checkpoint=checkpoint,
     )
-    asked = without_unused_outputs(loaded, terms_of(loss, output))
+    asked = keep_term_outputs(loaded, terms_of(loss, output))
     forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
     left = _untrained(loaded, step)
@@ -147,7 +147,7 @@ def _frozen(model: ModelProto, freeze: list[str], wrt: list[str]) -> list[str]:
     names = [parameter.name for parameter in parameters(model)]
     for name in wrt:
         if name not in names:
-            raise unknown("--wrt", name, names)
+            raise unknown_name("--wrt", name, names)
     return [*freeze, *(name for name in names if wrt and name not in wrt)]
 
 
@@ -156,7 +156,7 @@ def _with_parameters(model: ModelProto, train: list[str], wrt: list[str]) -> Mod
     others = untrained(model)
     for name in train:
         if name not in others:
-            raise unknown("--train", name, others)
+            raise unknown_name("--train", name, others)
     named = [*train, *(name for name in wrt if name in others)]
     return as_parameters(model, named) if named else model
 

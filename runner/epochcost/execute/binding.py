@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from epochcost.autodiff.choices import unknown
+from epochcost.autodiff.choices import unknown_name
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.parameters import data_inputs
@@ -24,7 +24,9 @@ def bound(graph: onnx.ModelProto, model: Model, batch_size: int) -> onnx.ModelPr
     names = symbolic_dimensions(graph)
     for name in model.dimensions:
         if name not in names:
-            raise ModelError(f"model {model.id}: [dimensions]: {unknown('dimension', name, names)}")
+            raise ModelError(
+                f"model {model.id}: [dimensions]: {unknown_name('dimension', name, names)}"
+            )
     left = [name for name in names if name not in model.dimensions]
     batch = left[0] if len(left) == 1 else _BATCH
     for name in left:
@@ -47,9 +49,9 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
     for state in model.carried:
         where = f"model {model.id}: [[carried]]"
         if state.input not in inputs:
-            raise ModelError(f"{where}: {unknown('input', state.input, inputs)}")
+            raise ModelError(f"{where}: {unknown_name('input', state.input, inputs)}")
         if state.output not in outputs:
-            raise ModelError(f"{where}: {unknown('output', state.output, outputs)}")
+            raise ModelError(f"{where}: {unknown_name('output', state.output, outputs)}")
         kind = outputs[state.output]
         after = (tuple(dim.dim_value for dim in kind.shape.dim), kind.elem_type)
         if inputs[state.input] != after:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.autodiff import Carried
-from epochcost.autodiff.choices import matching
+from epochcost.autodiff.choices import match_names
 from epochcost.autodiff.passes.canonicalize import without_split_sequences
 from epochcost.errors import ModelError
 from epochcost.execute.binding import bound, carried_state
@@ -178,7 +178,7 @@ def _trainable(model: Model, graph: onnx.ModelProto) -> tuple[Parameter, ...]:
     """What training changes of the parameters; all of them where the model is not trained."""
     every = parameters(graph)
     names = [held.name for held in (*every, *state(graph))]
-    frozen = matching("freeze", model.training.freeze if model.training else (), names)
+    frozen = match_names("freeze", model.training.freeze if model.training else (), names)
     return tuple(held for held in every if held.name not in frozen)
 
 

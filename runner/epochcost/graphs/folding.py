@@ -19,7 +19,7 @@ from onnx import defs, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 from epochcost.graphs import contrib
-from epochcost.graphs.misinferred import is_misinferred, rewritten
+from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
 from epochcost.graphs.nodes import DEFAULT_DOMAINS, RANDOM, copied, subgraphs
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
@@ -119,7 +119,7 @@ class _Known:
         if not is_misinferred(node, self._opset):
             return [node]
         shape = static_shape(self.types.get(node.input[0]))
-        parts = [node] if shape is None else rewritten(node, shape)
+        parts = [node] if shape is None else rewrite_misinferred(node, shape)
         self.recounted |= parts != [node]
         return parts
 

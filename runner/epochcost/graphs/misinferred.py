@@ -88,7 +88,7 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
     return bool(given.get("ceil_mode")) and opset < _COUNTED_RIGHT
 
 
-def rewritten(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
+def rewrite_misinferred(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     """What takes the place of a miscounted node whose input has this shape."""
     if node.op_type in _POOLS:
         return _pooled(node, shape)

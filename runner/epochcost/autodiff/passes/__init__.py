@@ -1,7 +1,7 @@
 """The passes over a graph, in the one order in which they run.
 
-Before a model is opened ``prepared`` brings it to the form that rules and builder read. Then
-``lowered`` lets other operators run in place of some of its nodes, which stay in ``Forward.nodes``
+Before a model is opened ``prepare`` brings it to the form that rules and builder read. Then
+``lower`` lets other operators run in place of some of its nodes, which stay in ``Forward.nodes``
 as they are differentiated. Once the backward pass is there, ``recompute`` takes memory out of it;
 what no output needs goes when the graph is closed.
 """
@@ -21,7 +21,7 @@ from epochcost.autodiff.passes.training_mode import train_on_batches
 ModelPass = Callable[[onnx.ModelProto], onnx.ModelProto]
 
 
-def prepared(
+def prepare(
     model: onnx.ModelProto,
     *,
     mode: ModelPass | None = None,
@@ -42,7 +42,7 @@ def prepared(
     return model
 
 
-def lowered(forward: Forward, carried: Collection[str], kept: Collection[str]) -> Forward:
+def lower(forward: Forward, carried: Collection[str], kept: Collection[str]) -> Forward:
     """The forward pass as a step runs it.
 
     ``carried`` names the tensors that can be running statistics, ``kept`` those that stay as they

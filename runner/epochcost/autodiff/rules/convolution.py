@@ -16,9 +16,9 @@ from epochcost.autodiff.windows import (
     Window,
     convolve,
     convolve_transposed,
+    crop_uncovered,
     transposed_window,
     window,
-    without_uncovered,
 )
 from epochcost.errors import ModelError
 
@@ -136,7 +136,7 @@ def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group:
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
-    x = without_uncovered(x, fitted)
+    x = crop_uncovered(x, fitted)
     batch, channels, *into = x.shape
     space = list(range(2, x.rank))
     split = op.Reshape(x, op.integers(batch, group, channels // group, *into))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
-from epochcost.autodiff.axes import padded
+from epochcost.autodiff.axes import pad
 from epochcost.autodiff.builder import Builder, Value, ascending
 from epochcost.autodiff.cotangent_sums import scatter_rows
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused, zero
@@ -49,7 +49,7 @@ def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
     received = hot * op.Unsqueeze(dy, op.integers(axis))
     summed = op.reduce("ReduceSum", received, [axis + 1], keepdims=False)
     rest = [length - read for length, read in zip(x.shape, summed.shape, strict=True)]
-    return padded(summed, [0] * x.rank, rest)
+    return pad(summed, [0] * x.rank, rest)
 
 
 @gradient("GatherND", versions=(11, 12, 13))
@@ -157,7 +157,7 @@ def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
     place %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
-    return padded(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
+    return pad(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
 
 
 def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value) -> Value:

@@ -19,7 +19,7 @@ from epochcost.autodiff.recurrence import (
     Direction,
     DirectionCotangents,
     affine,
-    joined,
+    concat,
     split,
     sum_rows,
     through_time,
@@ -51,10 +51,10 @@ def _sweep_rnn(run: Direction) -> DirectionCotangents:
 def lstm(
     op: Builder, node: Node, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
 ) -> Cotangents:
-    """C' = k c + i n, h' = o h(c') with gates i, o, k = f(z + p c) and n = g(z):
+    """C' = f C + i c, h' = o ψ(C') with gates i, o, f = σ(z + p C) and the candidate c = φ(z):
 
-    dc' = dh' o h'(c') (+ dzₒ pₒ) from h', dc = dc' k (+ dzᵢ pᵢ + dzₖ pₖ), dh = dz R, and
-    dz = (dc' n f'(i), dh' h(c') f'(o), dc' c f'(k), dc' i g'(n)). The peephole of o looks at c'.
+    dC' = dh' o ψ'(C') (+ dzₒ pₒ) from h', dC = dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and
+    dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)). The peephole of o looks at C'.
     """  # noqa: D400, D415 - a formula
     if node.attribute("input_forget"):
         raise ModelError(f"{node.label}: coupled gates (input_forget) are not differentiated")
@@ -65,16 +65,16 @@ def lstm(
 
 
 def _sweep_lstm(run: Direction) -> DirectionCotangents:
-    f, g, h = run.activations
+    sigma, phi, psi = run.activations
     cell, out = _seen(run)
-    into_i, into_n = f.slope(cell.n, cell.i, cell.gain), g.slope(cell.i, cell.n, cell.gain)
-    into_o, from_h = f.slope(out, cell.o, run.h), h.slope(cell.o, out, run.h)
-    into_k, from_c = f.slope(cell.c_before, cell.k, cell.kept), cell.k
+    into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
+    into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
+    into_f, from_c = sigma.slope(cell.before, cell.f, cell.kept), cell.f
     if run.peepholes:
-        p_i, p_o, p_k = run.peepholes
+        p_i, p_o, p_f = run.peepholes
         from_h = from_h + into_o * p_o
-        from_c = from_c + into_i * p_i + into_k * p_k
-    factors = joined([into_i, into_o, into_k, into_n], axis=1)
+        from_c = from_c + into_i * p_i + into_f * p_f
+    factors = concat([into_i, into_o, into_f, into_c], axis=1)
     dz, dh, dc = _lstm_steps(run, *map(run.per_step, (factors, from_h, from_c)))
     return replace(_joint(run, dz, dh), c0=dc, peepholes=_peepholes(run, dz, cell))
 
@@ -83,7 +83,7 @@ def _seen(run: Direction) -> tuple[_Cell, Value]:
     """All gates and states again, and h(c'), from the hidden states."""
     z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
     cell = _cells(run, split(z, 4, axis=1))
-    return cell, run.activations[2](cell.c)
+    return cell, run.activations[2](cell.after)
 
 
 def _lstm_steps(
@@ -94,7 +94,7 @@ def _lstm_steps(
     for step in reversed(range(run.steps)):
         dc = dh * from_h[step]
         dc = dc if carried is None else dc + carried
-        swept.append(joined([dc, dh, dc, dc], axis=1) * factors[step])
+        swept.append(concat([dc, dh, dc, dc], axis=1) * factors[step])
         dh, carried = _before(run, step, swept[-1], run.r), dc * from_c[step]
         received = run.dc[step - 1] if step else None
         carried = carried if received is None else carried + received
@@ -104,54 +104,54 @@ def _lstm_steps(
 
 @dataclass(frozen=True)
 class _Cell:
-    """The gates of all steps, gain = i n, kept = k c, and the cell states: all [T·B, H]."""
+    """The gates and candidates of all steps, gain = i c, kept = f C, cell states: all [T·B, H]."""
 
     i: Value
     o: Value
-    k: Value
-    n: Value
+    f: Value
+    c: Value
     gain: Value
     kept: Value
-    c_before: Value
-    c: Value
+    before: Value
+    after: Value
 
 
 def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
-    """The gates from their arguments (i, o, k, n), and the recurrence of the cell state."""
-    f, g, _ = run.activations
-    n = g(z[3])
+    """The gates from their arguments (i, o, f, c), and the recurrence of the cell state."""
+    sigma, phi, _ = run.activations
+    c = phi(z[3])
     if run.peepholes:
-        return _cells_by_peepholes(run, z, n)
-    i, o, k = map(f, z[:3])
-    gain, kept, states = i * n, [], [run.c0]
-    for keep, new in zip(run.per_step(k), run.per_step(gain), strict=True):
+        return _cells_by_peepholes(run, z, c)
+    i, o, f = map(sigma, z[:3])
+    gain, kept, states = i * c, [], [run.c0]
+    for keep, new in zip(run.per_step(f), run.per_step(gain), strict=True):
         kept.append(keep * states[-1])
         states.append(kept[-1] + new)
-    before, after = joined(states[:-1], axis=0), joined(states[1:], axis=0)
-    return _Cell(i, o, k, n, gain, joined(kept, axis=0), before, after)
+    before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
+    return _Cell(i, o, f, c, gain, concat(kept, axis=0), before, after)
 
 
-def _cells_by_peepholes(run: Direction, z: Sequence[Value], n: Value) -> _Cell:
-    """The gates i and k of a step look at the cell state before it, o at that after it."""
-    f = run.activations[0]
-    p_i, p_o, p_k = run.peepholes
+def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
+    """The gates i and f of a step look at the cell state before it, o at that after it."""
+    sigma = run.activations[0]
+    p_i, p_o, p_f = run.peepholes
     states, inputs, keeps = [run.c0], [], []
-    for z_i, z_k, new in zip(*map(run.per_step, (z[0], z[2], n)), strict=True):
-        inputs.append(f(z_i + p_i * states[-1]))
-        keeps.append(f(z_k + p_k * states[-1]))
+    for z_i, z_f, new in zip(*map(run.per_step, (z[0], z[2], c)), strict=True):
+        inputs.append(sigma(z_i + p_i * states[-1]))
+        keeps.append(sigma(z_f + p_f * states[-1]))
         states.append(keeps[-1] * states[-1] + inputs[-1] * new)
-    i, k = joined(inputs, axis=0), joined(keeps, axis=0)
-    before, after = joined(states[:-1], axis=0), joined(states[1:], axis=0)
-    o = f(z[1] + p_o * after)
-    return _Cell(i, o, k, n, i * n, k * before, before, after)
+    i, f = concat(inputs, axis=0), concat(keeps, axis=0)
+    before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
+    o = sigma(z[1] + p_o * after)
+    return _Cell(i, o, f, c, i * c, f * before, before, after)
 
 
 def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:
     """D(p) = Σ dz c for each gate with a peephole, [3·H]."""
     if not run.peepholes:
         return None
-    d_i, d_o, d_k, _ = split(dz, 4, axis=1)
-    seen = joined([d_i * cell.c_before, d_o * cell.c, d_k * cell.c_before], axis=1)
+    d_i, d_o, d_f, _ = split(dz, 4, axis=1)
+    seen = concat([d_i * cell.before, d_o * cell.after, d_f * cell.before], axis=1)
     return sum_rows(seen)
 
 
@@ -176,11 +176,11 @@ def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
     n = g(affine([run.x], [parts.w_new], parts.new_bias(0)) + r * q)
     into_n = g.slope(1.0 - z, n)
     into_z, into_r = f.slope(run.h_before - n, z), f.slope(into_n * q, r)
-    factors = run.per_step(joined([into_z, into_r, into_n * r], axis=1))
+    factors = run.per_step(concat([into_z, into_r, into_n * r], axis=1))
     keep, dh, received, swept = run.per_step(z), run.received(-1), [], []
     for step in reversed(range(run.steps)):
         received.append(dh)
-        swept.append(joined([dh, dh, dh], axis=1) * factors[step])
+        swept.append(concat([dh, dh, dh], axis=1) * factors[step])
         dh = _before(run, step, swept[-1], run.r, dh * keep[step])
     d_gates, dq = _gates_and_new(run.over_steps(swept), axis=1)
     return parts.swept(d_gates, run.over_steps(received) * into_n, dh, (dq, run.h_before))
@@ -196,13 +196,13 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
     n = g(affine([run.x, s], [parts.w_new, parts.r_new], parts.new_bias(0, 1)))
     into_n = run.per_step(g.slope(1.0 - z, n))
     into_gates = [f.slope(run.h_before - n, z), f.slope(run.h_before, r, s)]
-    factors = run.per_step(joined(into_gates, axis=1))
+    factors = run.per_step(concat(into_gates, axis=1))
     keep, reset, dh = run.per_step(z), run.per_step(r), run.received(-1)
     d_new, d_gates = [], []
     for step in reversed(range(run.steps)):
         d_new.append(dh * into_n[step])
         ds = run.op.MatMul(d_new[-1], parts.r_new)
-        d_gates.append(joined([dh, ds], axis=1) * factors[step])
+        d_gates.append(concat([dh, ds], axis=1) * factors[step])
         direct = dh * keep[step] + ds * reset[step]
         dh = _before(run, step, d_gates[-1], parts.r_gates, direct)
     dn = run.over_steps(d_new)
@@ -241,10 +241,10 @@ class _Parts:
         w_new, *w_bias = weight_cotangents(dn, [run.x], biased=biased)
         r_new, *r_bias = weight_cotangents(from_h[0], [from_h[1]], biased=biased)
         return DirectionCotangents(
-            z=joined([d_gates, dn], axis=1),
-            w=joined([w_gates, w_new], axis=0),
-            r=joined([r_gates, r_new], axis=0),
-            biases=[joined([*b_gates, b], axis=0) for b in [*w_bias, *r_bias]],
+            z=concat([d_gates, dn], axis=1),
+            w=concat([w_gates, w_new], axis=0),
+            r=concat([r_gates, r_new], axis=0),
+            biases=[concat([*b_gates, b], axis=0) for b in [*w_bias, *r_bias]],
             h0=dh0,
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import helper
 
-from epochcost.autodiff.axes import cut_along, dilated, flipped, matmul_along_axis, padded
+from epochcost.autodiff.axes import cut_along, dilate, flip, matmul_along_axis, pad
 from epochcost.autodiff.builder import Builder, Value, ascending, require_room
 from epochcost.autodiff.registry import Cotangents, Node, gradient, zero
 from epochcost.errors import ModelError
@@ -135,14 +135,14 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
         start + min(step, 0) * (taken - 1)
         for start, step, taken in zip(starts, steps, dy.shape, strict=True)
     ]
-    upwards = flipped(dy, [axis for axis, step in enumerate(steps) if step < 0])
-    placed = dilated(upwards, [abs(step) for step in steps])
+    upwards = flip(dy, [axis for axis, step in enumerate(steps) if step < 0])
+    placed = dilate(upwards, [abs(step) for step in steps])
     ends = zip(node.x.shape, lowest, placed.shape, strict=True)
-    return padded(placed, lowest, [length - first - width for length, first, width in ends])
+    return pad(placed, lowest, [length - first - width for length, first, width in ends])
 
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
-def pad(op: Builder, node: Node, dy: Value) -> Cotangents:
+def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Cut the pads off; copies of elements in them return to the elements.
 
     The constant that fills pads receives what they received.
@@ -151,7 +151,7 @@ def pad(op: Builder, node: Node, dy: Value) -> Cotangents:
     mode = node.attribute("mode")
     if mode != "constant":
         return _unfolded(node, dy, begins, ends, mode)
-    dx = padded(dy, [-begin for begin in begins], [-end for end in ends])
+    dx = pad(dy, [-begin for begin in begins], [-end for end in ends])
     if not node.wants(2):
         return dx
     everything = range(dy.rank)
@@ -164,7 +164,7 @@ def center_crop_pad(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Pad what was cropped and crop what was padded; the odd element is the last one."""
     missing = [into - out for into, out in zip(node.x.shape, dy.shape, strict=True)]
     begins = [n // 2 if n > 0 else -(-n // 2) for n in missing]
-    return padded(dy, begins, [n - begin for n, begin in zip(missing, begins, strict=True)])
+    return pad(dy, begins, [n - begin for n, begin in zip(missing, begins, strict=True)])
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
@@ -249,7 +249,7 @@ def _summed(terms: Value, scale: Value, node: Node) -> Value:
     blocks, size = scale.shape[axis], int(node.attribute("block_size"))
     ends = [0] * terms.rank
     ends[axis] = blocks * size - terms.shape[axis]
-    whole = padded(terms, [0] * terms.rank, ends)
+    whole = pad(terms, [0] * terms.rank, ends)
     split = [*terms.shape[:axis], blocks, size, *terms.shape[axis + 1 :]]
     parts = op.Reshape(whole, op.integers(*split))
     return op.reduce("ReduceSum", parts, [axis + 1], keepdims=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from epochcost.autodiff.axes import padded
+from epochcost.autodiff.axes import pad
 from epochcost.autodiff.builder import Builder, Value, require_room
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused, zero
 from epochcost.autodiff.windows import Window, convolve
@@ -57,7 +57,7 @@ def _from_half(op: Builder, node: Node, dy: Value, axis: int) -> Value:
 def _fitted(dx: Value, shape: tuple[int, ...]) -> Value:
     """Cut or padded with zeros at the ends, where the transform did the opposite to x."""
     ends = [into - out for into, out in zip(shape, dx.shape, strict=True)]
-    return padded(dx, [0] * dx.rank, ends)
+    return pad(dx, [0] * dx.rank, ends)
 
 
 def _axis(op: Builder, node: Node) -> int:
