@@ -51,6 +51,15 @@ class Value:
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type as numpy's."""
+        return helper.tensor_dtype_to_np_dtype(self.elem_type)
+
+    def cast(self, elem_type: int) -> Value:
+        """The value in another element type; itself where it has that type already."""
+        return self if self.elem_type == elem_type else self.op.Cast(self, to=elem_type)
+
+    @property
     def is_float(self) -> bool:
         """Whether a derivative with respect to this value can exist."""
         return self.elem_type in FLOAT_TYPES
@@ -93,8 +102,7 @@ class Value:
             return value
         if isinstance(other, Value):
             return self.op.Reshape(other, self.op.integers(*[1] * self.rank))
-        dtype = helper.tensor_dtype_to_np_dtype(self.elem_type)
-        return self.op.constant(np.full([1] * self.rank, other, dtype))
+        return self.op.constant(np.full([1] * self.rank, other, self.dtype))
 
 
 class Saved:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from epochcost.autodiff.axes import flip
 from epochcost.autodiff.builder import Builder, Value
@@ -202,7 +202,7 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
     if not present:
         return concat(columns, axis=1)
     op, rows = columns[0].op, columns[0].shape[0]
-    one = op.constant(np.ones((1, 1), helper.tensor_dtype_to_np_dtype(columns[0].elem_type)))
+    one = op.constant(np.ones((1, 1), columns[0].dtype))
     return concat([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
 
 

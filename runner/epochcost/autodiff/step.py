@@ -6,7 +6,7 @@ device and never copy them. Nothing is executed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -209,9 +209,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
         recompute_segments(op, forward_nodes)
     sums = accumulate(op, pulled.gradients) if micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
-    moves = _transitions(
-        pulled, sums, partial(updates, op, rule, rate, tensors.undecayed), clip_norm
-    )
+    moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, clip_norm)
     data = {data.name for data in data_inputs(model)}
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
@@ -288,14 +286,17 @@ def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
 def _transitions(
     pulled: _Pulled,
     sums: Mapping[str, Transition],
-    updated: Callable[..., Iterator[Transition]],
+    rule: Optimizer,
+    rate: Value,
+    undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
     """The carried values of a whole step: parameters and states, scale, sums, what passes carry."""
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None
-    moves = list(updated(clip_by_global_norm(op, gradients, clip_norm), finite))
+    gradients = clip_by_global_norm(op, gradients, clip_norm)
+    moves = list(updates(op, rule, gradients, rate, undecayed, finite))
     moves += scale.moves(finite) if scale and finite else ()
     return [*moves, *(reset_to_zero(op, total) for total in sums.values()), *pulled.forward.moves]
 

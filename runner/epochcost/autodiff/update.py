@@ -58,9 +58,9 @@ class Transition:
 def updates(
     op: Builder,
     optimizer: Optimizer,
-    rate: Value,
-    undecayed: Collection[str],
     gradients: Mapping[str, Value],
+    rate: Value,
+    undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
     """The moves of each parameter and its states, and of the step count where it is asked for.
@@ -76,7 +76,7 @@ def updates(
         yield Transition(before, op.rename(counted, "step_count.next"), "state")
     for name, gradient in gradients.items():
         w = op.values[name]
-        typed = rate if w.elem_type == rate.elem_type else op.Cast(rate, to=w.elem_type)
+        typed = rate.cast(w.elem_type)
         rule = optimizer.undecayed() if name in undecayed else optimizer
         for before, after, role, first in _changes(op, rule, w, gradient, Pace(typed, count)):
             kept = op.rename(_if_finite(finite, after, before), f"{before.name}.next")

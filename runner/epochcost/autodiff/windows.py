@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from epochcost.autodiff.builder import Value
+import numpy as np
+
+from epochcost.autodiff.builder import Value, require_room
 from epochcost.autodiff.registry import Node
 from epochcost.errors import ModelError
 
@@ -67,6 +69,14 @@ def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int)
     if any(-end >= stride for end, stride in zip(fitted.ends, view.strides, strict=True)):
         x = crop_uncovered(x, fitted)
     return x.op.Conv(x, w, group=group, **fitted.attributes)
+
+
+def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
+    """Kernels [channels · taps, 1, *kernel] that cut out each element of a window by itself."""
+    taps = math.prod(kernel)
+    require_room(taps, taps, channels)
+    one = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
+    return like.op.constant(np.tile(one, (channels, 1, *[1] * len(kernel))))
 
 
 def crop_uncovered(x: Value, fitted: Window) -> Value:

@@ -79,7 +79,7 @@ class _Forward:
         value = self.op.values.get(name)
         if value is None:
             return 0
-        return value.size * helper.tensor_dtype_to_np_dtype(value.elem_type).itemsize
+        return value.size * value.dtype.itemsize
 
     def _views(self) -> Iterator[tuple[str, str]]:
         root: dict[str, str] = {}

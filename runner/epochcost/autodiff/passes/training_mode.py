@@ -190,11 +190,9 @@ def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
 
 def _moved(old: Value, seen: Value, momentum: Value | float) -> Value:
     """Momentum · running + (1 - momentum) · batch."""
-    op, kind = old.op, old.elem_type
-    if isinstance(momentum, Value) and momentum.elem_type != kind:
-        momentum = op.Cast(momentum, to=kind)
-    same = seen.elem_type == kind
-    return old * momentum + (seen if same else op.Cast(seen, to=kind)) * (1 - momentum)
+    if isinstance(momentum, Value):
+        momentum = momentum.cast(old.elem_type)
+    return old * momentum + seen.cast(old.elem_type) * (1 - momentum)
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from onnx import helper
 
 from epochcost.autodiff import blocked_convolution as blocked
-from epochcost.autodiff.builder import Builder, Value, require_room
+from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
 from epochcost.autodiff.windows import (
     Window,
     convolve,
     convolve_transposed,
     crop_uncovered,
+    one_hot_kernels,
     transposed_window,
     window,
 )
@@ -122,7 +118,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
-    one_hot = op.constant(_one_hot_kernels(channels, view.kernel, x.elem_type))
+    one_hot = one_hot_kernels(x, channels, view.kernel)
     patches = convolve(x, one_hot, view, dy.shape[2:], channels)
     rows = op.Reshape(dy, op.integers(batch, group, dy.shape[1] // group, positions))
     columns = op.Reshape(patches, op.integers(batch, group, channels // group * taps, positions))
@@ -150,13 +146,6 @@ def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group:
         pads=[max(pad, 0) for pad in fitted.pads],
     )
     return op.Transpose(dw, perm=[1, 0, *space])
-
-
-def _one_hot_kernels(channels: int, kernel: tuple[int, ...], elem_type: int) -> NDArray[Any]:
-    taps = math.prod(kernel)
-    require_room(taps, taps, channels)
-    one = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(elem_type))
-    return np.tile(one.reshape(taps, 1, *kernel), (channels, 1, *[1] * len(kernel)))
 
 
 refused(

@@ -33,7 +33,7 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
     others = [other for other in range(dy.rank) if other not in first]
     rows = op.Transpose(dy, perm=[*first, *others]) if axis else dy
     table = (x.shape[axis], *x.shape[:axis], *x.shape[axis + 1 :])
-    summed = _added_rows(op, table, _int64(op, places), rows)
+    summed = _added_rows(op, table, places.cast(TensorProto.INT64), rows)
     back = [*range(1, axis + 1), 0, *range(axis + 1, x.rank)]
     return op.Transpose(summed, perm=back) if axis else summed
 
@@ -172,7 +172,9 @@ def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value)
 def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) -> Value:
     """One at each place along a new axis, by way of float32, which every runtime has."""
     zero_one = op.constant(np.array([0, 1], np.float32))
-    hot = op.OneHot(_int64(op, places), op.constant(np.array(depth)), zero_one, axis=axis)
+    hot = op.OneHot(
+        places.cast(TensorProto.INT64), op.constant(np.array(depth)), zero_one, axis=axis
+    )
     return op.Cast(hot, to=elem_type)
 
 
@@ -243,11 +245,6 @@ def _product(
     others_have_none = op.Cast(op.Equal(read(zeros), is_zero), to=dy.elem_type)
     du = read(dy) * others_have_none * read(without_zeros) / filled
     return write(dy, updates, reduction="mul"), None, du
-
-
-def _int64(op: Builder, places: Value) -> Value:
-    is_int64 = places.elem_type == TensorProto.INT64
-    return places if is_int64 else op.Cast(places, to=TensorProto.INT64)
 
 
 zero("NonZero", versions=(9, 13))

@@ -77,7 +77,7 @@ def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
     if not node.wants(1):
         return da, None
     db = dy * _slope_of_exponential(op, a, b, node.y)
-    return da, db if b.elem_type == db.elem_type else op.Cast(db, to=b.elem_type)
+    return da, db.cast(b.elem_type)
 
 
 def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
@@ -85,7 +85,7 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
     known = op.known(b)
     if known is not None and known.size == 1:
         return _slope_of_known_power(op, a, float(known.item()), y)
-    exponent = b if b.elem_type == a.elem_type else op.Cast(b, to=a.elem_type)
+    exponent = b.cast(a.elem_type)
     none = op.scalar(0.0, a.elem_type)
     return op.Where(op.Equal(exponent, none), none, exponent * op.Pow(a, exponent - 1.0))
 

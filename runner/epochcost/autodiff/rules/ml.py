@@ -1,12 +1,12 @@
 """Classical models (the domain ai.onnx.ml): what is affine is differentiated, the rest is refused.
 
-Their numbers are attributes, not tensors: they are held, and gradients pass through.
+Their numbers are attributes, not tensors: they are held, and gradients pass through. Results are
+float32 whatever goes in.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
 
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
@@ -35,7 +35,7 @@ _STEPS = (
 def scaler(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Y = (X - offset) · scale, with one number or one for each feature."""
     scale = np.array(node.attribute("scale"), np.float32)
-    return _as_input(op, node, dy * op.constant(scale))
+    return (dy * op.constant(scale)).cast(node.x.elem_type)
 
 
 @gradient("LinearRegressor", versions=(1,), domain=ML_DOMAIN)
@@ -83,13 +83,7 @@ def _through_coefficients(op: Builder, node: Node, dy: Value) -> Value:
             f"got {coefficients.size}"
         )
     matrix = op.constant(coefficients.reshape(dy.shape[1], node.x.shape[1]))
-    return _as_input(op, node, op.MatMul(dy, matrix))
-
-
-def _as_input(op: Builder, node: Node, dx: Value) -> Value:
-    """Results are float32 whatever goes in."""
-    same = node.x.elem_type == TensorProto.FLOAT
-    return dx if same else op.Cast(dx, to=node.x.elem_type)
+    return op.MatMul(dy, matrix).cast(node.x.elem_type)
 
 
 def _not_affine(node: Node, transform: str) -> ModelError:

@@ -41,7 +41,7 @@ def per_channel(x: Value, channels: Value) -> Value:
     """A value for each channel [C] shaped to broadcast against x [N, C, ...], in x's type."""
     op = x.op
     shaped = op.Reshape(channels, op.integers(-1, *[1] * (x.rank - 2)))
-    return shaped if shaped.elem_type == x.elem_type else op.Cast(shaped, to=x.elem_type)
+    return shaped.cast(x.elem_type)
 
 
 def wide(x: Value) -> Value:
@@ -139,9 +139,7 @@ def _flat(like: Value, cotangent: Value) -> Value:
 
 
 def _as(like: Value, cotangent: Value) -> Value:
-    if cotangent.elem_type == like.elem_type:
-        return cotangent
-    return cotangent.op.Cast(cotangent, to=like.elem_type)
+    return cotangent.cast(like.elem_type)
 
 
 def _mean(op: Builder, value: Value, axes: list[int]) -> Value:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from epochcost.autodiff.builder import Builder, Value, ascending, require_room
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused
-from epochcost.autodiff.windows import Window, convolve_transposed, window
+from epochcost.autodiff.windows import Window, convolve_transposed, one_hot_kernels, window
 from epochcost.errors import ModelError
 
 # Since when ScatterElements adds up what falls on the same element.
@@ -67,9 +67,7 @@ def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
     )
     sorted_out = op.Cast(chosen, to=dy.elem_type) * op.Unsqueeze(dy, op.integers(2))
     planes = op.Reshape(sorted_out, op.integers(-1, taps, *dy.shape[2:]))
-    require_room(taps, taps)
-    one_hot = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(dy.elem_type))
-    kernels = op.constant(one_hot.reshape(taps, 1, *view.kernel))
+    kernels = one_hot_kernels(dy, 1, view.kernel)
     return op.Reshape(
         convolve_transposed(planes, kernels, view, x.shape[2:], 1), op.integers(*x.shape)
     )
@@ -104,7 +102,7 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
         alike = bool(np.all(counts == counts[0]))
         factors = 1.0 / (counts[:1] if alike else counts)
         shape = () if alike else (-1, *[1] * (len(view.kernel) - 1 - axis))
-        typed = factors.astype(helper.tensor_dtype_to_np_dtype(node.y.elem_type)).reshape(shape)
+        typed = factors.astype(node.y.dtype).reshape(shape)
         total = op.constant(typed) if total.rank == 0 and axis == 0 else total * op.constant(typed)
     return total
 

@@ -177,8 +177,7 @@ def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
     theta, rank = node.x, dy.shape[-1]
     size = node.constant(1, "size")
     assert size is not None
-    dtype = helper.tensor_dtype_to_np_dtype(theta.elem_type)
-    identity = op.constant(np.eye(rank, rank + 1, dtype=dtype)[np.newaxis])
+    identity = op.constant(np.eye(rank, rank + 1, dtype=theta.dtype)[np.newaxis])
     one = op.integers(1, *(int(length) for length in size[1:]))
     places = op.AffineGrid(identity, one, align_corners=node.attribute("align_corners"))
     count = math.prod(dy.shape[1:-1])
@@ -256,7 +255,7 @@ def grid_sample(op: Builder, node: Node, dy: Value) -> Cotangents:
     batch, channels, *space = x.shape
     count = math.prod(grid.shape[1:-1])
     flat = op.Reshape(grid, op.integers(batch, count, len(space)))
-    flat = flat if grid.elem_type == x.elem_type else op.Cast(flat, to=x.elem_type)
+    flat = flat.cast(x.elem_type)
     rows = op.Transpose(op.Reshape(dy, op.integers(batch, channels, count)), perm=[0, 2, 1])
     taps = []
     for number, length in enumerate(space):
@@ -344,4 +343,4 @@ def _moved(node: Node, corners: Sequence[Corner], rows: Value) -> Value:
         parts = [m * _product(corner, axis) for m, (_, corner) in zip(met, corners, strict=True)]
         columns.append(op.Unsqueeze(functools.reduce(operator.add, parts), op.integers(2)))
     moved = op.Reshape(op.Concat(*columns[::-1], axis=2), op.integers(*grid.shape))
-    return moved if grid.elem_type == x.elem_type else op.Cast(moved, to=grid.elem_type)
+    return moved.cast(grid.elem_type)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import helper
 
 from epochcost.autodiff.axes import cut_along, dilate, flip, matmul_along_axis, pad
 from epochcost.autodiff.builder import Builder, Value, ascending, require_room
@@ -216,8 +215,7 @@ def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Va
     require_room(length, max(1, begin + end))
     sources = np.pad(ascending(length), (begin, end), mode=mode)  # type: ignore[call-overload]
     in_pads = np.r_[sources[:begin], sources[stop:]]
-    dtype = helper.tensor_dtype_to_np_dtype(dy.elem_type)
-    copies = (np.arange(length)[:, None] == in_pads).astype(dtype)
+    copies = (np.arange(length)[:, None] == in_pads).astype(dy.dtype)
     borders = [cut_along(dy, axis, 0, begin)] if begin else []
     borders += [cut_along(dy, axis, stop, padded_length)] if end else []
     received = op.Concat(*borders, axis=axis)
@@ -233,8 +231,7 @@ def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
     given = {name: value for name, value in attributes.items() if value}
     inputs = [node.x, ones, node.optional_input(2)]
     [steps] = op.emit("DequantizeLinear", inputs, given)
-    typed = dy if dy.elem_type == scale.elem_type else op.Cast(dy, to=scale.elem_type)
-    return None, _summed(typed * steps, scale, node)
+    return None, _summed(dy.cast(scale.elem_type) * steps, scale, node)
 
 
 def _summed(terms: Value, scale: Value, node: Node) -> Value:

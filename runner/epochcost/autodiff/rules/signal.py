@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
 from epochcost.autodiff.axes import pad
-from epochcost.autodiff.builder import Builder, Value, require_room
+from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.registry import Cotangents, Node, gradient, refused, zero
-from epochcost.autodiff.windows import Window, convolve
+from epochcost.autodiff.windows import Window, convolve, one_hot_kernels
 
 # The axis became an input, and may be negative, from this version on.
 _AXIS_IS_INPUT = 20
@@ -47,11 +46,10 @@ def _from_half(op: Builder, node: Node, dy: Value, axis: int) -> Value:
     weights[0] = 1 / length
     if length % 2 == 0:
         weights[-1] = 1 / length
-    dtype = helper.tensor_dtype_to_np_dtype(dy.elem_type)
     shape = [1] * dy.rank
     shape[axis] = weights.size
     half = _transform(op, dy, length, axis, onesided=1)
-    return half * op.constant(weights.astype(dtype).reshape(shape))
+    return half * op.constant(weights.astype(dy.dtype).reshape(shape))
 
 
 def _fitted(dx: Value, shape: tuple[int, ...]) -> Value:
@@ -85,11 +83,8 @@ def col2im(op: Builder, node: Node, dy: Value) -> Cotangents:
     block = node.constant(2, "block_shape")
     assert block is not None
     view = _blocks(node, tuple(int(size) for size in block))
-    channels, taps = dy.shape[1], int(np.prod(view.kernel))
-    require_room(taps, taps, channels)
-    one = np.eye(taps, dtype=helper.tensor_dtype_to_np_dtype(dy.elem_type))
-    kernels = np.tile(one.reshape(taps, 1, *view.kernel), (channels, 1, *[1] * len(view.kernel)))
-    patches = convolve(dy, op.constant(kernels), view, _positions(view, dy.shape[2:]), channels)
+    kernels = one_hot_kernels(dy, dy.shape[1], view.kernel)
+    patches = convolve(dy, kernels, view, _positions(view, dy.shape[2:]), dy.shape[1])
     return op.Reshape(patches, op.integers(*node.x.shape))
 
 
