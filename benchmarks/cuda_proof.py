@@ -38,6 +38,7 @@ from epochcost.graphs.loading import load_model
 from epochcost.measure.environment import runtime_name, shown_gpus
 from epochcost.measure.job import Job, Sampling
 from epochcost.measure.memory import tells_of_memory
+from epochcost.measure.providers import require_provider
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.trial import run_trial
@@ -80,7 +81,8 @@ class Proof:
         """A training step of a model of the catalogue; ``plain``: its update is its gradient."""
         plan = plan_here(self.catalogue, Request(models=(name,), providers=("cpu",), quick=True))
         drawn = next(trial for trial in plan.trials if trial.mode == "training")
-        session = SessionSettings(device=self.device, tf32=precision == "tf32")
+        fields = {"device": self.device, "tf32": precision == "tf32"}
+        session = drawn.session.model_copy(update=fields)
         changes = {"batch_size": batch_size, "provider": self.provider, "session": session}
         trial = drawn.model_copy(update={**changes, "precision": precision})
         model = self.catalogue.model(name)
@@ -226,6 +228,7 @@ def main() -> int:
     begun = time.monotonic()
     try:
         if asked.provider == "cuda":
+            require_provider("cuda")
             require_device(asked.device)
         proof = Proof(load_catalogue(ROOT), asked.provider, asked.device, asked.seconds)
         where = gpu_lines(shown_gpus())[asked.device :][:1] or ["no GPU: a rehearsal on the CPU"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from epochcost.specs.base import SMALLEST
 from epochcost.specs.price import Owned, Price
 from epochcost.specs.terms import (
     BILLING_RULES,
@@ -79,8 +80,10 @@ def owned(
 
 
 def decimals(low: str, high: str) -> st.SearchStrategy[Decimal]:
-    """Finite decimals with every exponent in between."""
-    return st.decimals(Decimal(low), Decimal(high), allow_nan=False, allow_infinity=False)
+    """Decimals with every exponent in between that a spec takes, and 0 where that is the lowest."""
+    least = max(Decimal(low), SMALLEST)
+    drawn = st.decimals(least, Decimal(high), allow_nan=False, allow_infinity=False)
+    return drawn if Decimal(low) else st.one_of(st.just(Decimal(0)), drawn)
 
 
 durations = decimals("1e-18", "3e9")

@@ -144,7 +144,11 @@ def test_no_thread_of_a_pinned_worker_runs_elsewhere(
     def look(progress: Progress) -> None:
         if progress.phase != "sampling":
             return
-        (worker,) = psutil.Process().children()
+        (worker,) = (
+            child
+            for child in psutil.Process().children()
+            if "epochcost.measure.worker" in child.cmdline()
+        )
         for task in Path(f"/proc/{worker.pid}/task").iterdir():
             status = (task / "status").read_text()
             seen.append(set(_field(status, "Cpus_allowed_list").split(",")))

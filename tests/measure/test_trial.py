@@ -84,9 +84,12 @@ def test_an_inference_trial_comes_home(
 
 
 def left_behind() -> list[psutil.Process]:
-    """Children of this process, without the one that multiprocessing keeps for its own ends."""
-    children = psutil.Process().children()
-    return [child for child in children if "resource_tracker" not in " ".join(child.cmdline())]
+    """Workers that this process has started and not ended."""
+    return [
+        child
+        for child in psutil.Process().children()
+        if "epochcost.measure.worker" in child.cmdline()
+    ]
 
 
 @pytest.mark.parametrize(

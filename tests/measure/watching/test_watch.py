@@ -86,7 +86,7 @@ def test_a_gpu_is_watched_through_the_phase(tmp_path: Path) -> None:
     """Its memory, its throttling and its energy, each with the meter named."""
     device = Device(
         {
-            "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700)]],
+            "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700 * 2**20)]],
             "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4,
             "nvmlDeviceGetClockInfo": 1410,
             "nvmlDeviceGetTotalEnergyConsumption": [0, 10_000, 60_000],
@@ -100,7 +100,7 @@ def test_a_gpu_is_watched_through_the_phase(tmp_path: Path) -> None:
     done = watch.completed(MEASUREMENT)
     assert done.conditions is not None
     assert done.energy is not None
-    assert done.conditions.device_memory_bytes == 700
+    assert done.conditions.device_memory_bytes == 700 * 2**20
     assert done.conditions.device_memory_meter == "NVML, of the worker"
     assert done.conditions.throttles is not None
     assert "gpu-power-cap" in done.conditions.throttles
@@ -138,7 +138,7 @@ def working(address: str, millijoules: list[int]) -> Device:
         {
             "nvmlDeviceGetUUID": f"GPU-{address}",
             "nvmlDeviceGetPciInfo": place(address),
-            "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700)]],
+            "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700 * 2**20)]],
             "nvmlDeviceGetTotalEnergyConsumption": millijoules,
         }
     )
@@ -194,6 +194,6 @@ def test_a_part_of_a_gpu_has_no_energy_of_its_own(
     done = watched(FakeNvml(board), tmp_path, 0)
     assert done.conditions is not None
     assert done.energy is not None
-    assert done.conditions.device_memory_bytes == 700
+    assert done.conditions.device_memory_bytes == 700 * 2**20
     assert done.energy.readings == ()
     assert "MIG" in done.energy.unknown["NVML"]
