@@ -6,18 +6,20 @@ versions of the packages that draw. So are the pictures of cards, and the chart 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import version
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,24 @@ _PACKAGES = ("altair", "vl-convert-python")
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
 # Each process holds some 200 MB.
 _MOST_PROCESSES = 3
+
+
+@contextlib.contextmanager
+def _unheard_by_children() -> Iterator[None]:
+    """What is started meanwhile never hears Ctrl-C, not even while its interpreter begins.
+
+    It is meant for the build, with which the processes end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Begun first: it unblocks the signal once it runs.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +115,8 @@ class Drawer:
     def _begin(self, path: Path, work: Callable[..., None], *given: object) -> None:
         self._used.add(path)
         if path not in self._begun and not path.is_file():
-            self._begun[path] = self._pool.submit(work, path, *given)
+            with _unheard_by_children():
+                self._begun[path] = self._pool.submit(work, path, *given)
 
     def _wait(self, path: Path, work: Callable[..., None], *given: object) -> None:
         self._begin(path, work, *given)
