@@ -12,12 +12,13 @@ from epochcost.cost.break_even import (
     MonthlyCost,
     Rent,
     break_even,
+    buying_words,
     crossing,
     monthly_owned,
     monthly_rented,
     payback,
+    payback_words,
 )
-from epochcost.cost.buying_words import buying_words, payback_words
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError
 from epochcost.specs.price import Price

@@ -6,9 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.cost.checkpoints import daly_interval_seconds
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.spot import SpotJob, expected_time
+from epochcost.cost.spot import SpotJob, daly_interval_seconds, expected_time
 
 HOUR = Decimal(3600)
 

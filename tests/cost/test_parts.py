@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Quote, Usage, quote
-from epochcost.cost.parts import HOURS_PER_BILLED_MONTH
+from epochcost.cost.rented import HOURS_PER_BILLED_MONTH
 from epochcost.errors import InputError
 from price_plans import figures, plan
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.cost import Candidate, Estimate
-from epochcost.cost.questions import Accuracy, cheapest_batch, cheapest_within, fastest_within
+from epochcost.cost.compare import Accuracy, cheapest_batch, cheapest_within, fastest_within
 from epochcost.errors import InputError
 
 small = st.integers(1, 9)

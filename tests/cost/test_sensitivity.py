@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from epochcost.cost import Time
-from epochcost.cost.priced_job import SPEED, PricedJob
-from epochcost.cost.sensitivity import effects, switching_value
+from epochcost.cost.sensitivity import SPEED, PricedJob, effects, switching_value
 from epochcost.errors import InputError
 from price_plans import figures, owned, plan, rented
 

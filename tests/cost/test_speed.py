@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from epochcost.cost.speed import measured_speed
+from epochcost.cost.break_even import measured_speed
 from report_project import make_result
 
 SLOW, FAST = (0.2, 0.2), (0.1, 0.1)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from epochcost.cost import Quote, Usage, quote, quote_at
 from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.rounding import rounding_seconds
 from epochcost.cost.simulation import PlayedOut, play_out
 from epochcost.cost.spot import SpotJob, expected_time, spot_job
-from epochcost.cost.spot_rounding import rounding_seconds
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName

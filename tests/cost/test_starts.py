@@ -10,7 +10,7 @@ from hypothesis import given
 
 from epochcost.cost import Usage, billed_seconds, quote
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.starts import Schedule, uninterrupted
+from epochcost.cost.schedule import Schedule, uninterrupted
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES
 from price_plans import job_seconds, plan, rented_plans

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cost.substitutes import Substitutes
+from epochcost.cost.break_even import Substitutes
 from epochcost.errors import InputError
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bill_programs import run
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.program import Program
-from epochcost.cost.starts import Schedule
+from epochcost.cost.schedule import Schedule
 from epochcost.cost.tracing import (
     branch,
     ceiling,

@@ -11,8 +11,7 @@ from hypothesis import given
 
 from epochcost.cost import Time, quote_at
 from epochcost.cost.lines import Usage
-from epochcost.cost.priced_job import PricedJob
-from epochcost.cost.uncertainty import INTERRUPTIONS, TIME, cost_interval
+from epochcost.cost.sensitivity import INTERRUPTIONS, TIME, PricedJob, cost_interval
 from epochcost.specs.price import Price
 from price_plans import job_seconds, owned, plan, rented_plans
 

@@ -30,10 +30,9 @@ from epochcost.cost import (
     rivals,
     training_costs,
 )
+from epochcost.cost.compare import Accuracy
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.priced_job import PricedJob
-from epochcost.cost.questions import Accuracy
-from epochcost.cost.uncertainty import CostInterval, cost_interval
+from epochcost.cost.sensitivity import CostInterval, PricedJob, cost_interval
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price

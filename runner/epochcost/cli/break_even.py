@@ -13,10 +13,16 @@ import typer
 
 from epochcost.cli.terminal import RESULTS, ExactFigures, ids, print_json, print_table
 from epochcost.cost import break_even as cost
-from epochcost.cost.break_even import BreakEven, MonthlyCost, Payback, Rent
-from epochcost.cost.buying_words import buying_words, payback_words
+from epochcost.cost.break_even import (
+    BreakEven,
+    MonthlyCost,
+    Payback,
+    Rent,
+    Substitutes,
+    buying_words,
+    payback_words,
+)
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
-from epochcost.cost.substitutes import Substitutes
 from epochcost.errors import InputError, UsageError
 from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue

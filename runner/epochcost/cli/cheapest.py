@@ -37,7 +37,7 @@ from epochcost.cli.terminal import (
     print_table,
 )
 from epochcost.cost import Candidate, frontier
-from epochcost.cost.questions import cheapest_batch, cheapest_within, fastest_within
+from epochcost.cost.compare import cheapest_batch, cheapest_within, fastest_within
 from epochcost.cost.sensitivity import Effect
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue

@@ -14,9 +14,8 @@ from typing import Literal
 
 from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate, rivals
-from epochcost.cost.priced_job import SPEED
-from epochcost.cost.questions import BatchChoice
-from epochcost.cost.sensitivity import Effect, Switch, effects, switching_value
+from epochcost.cost.compare import BatchChoice
+from epochcost.cost.sensitivity import SPEED, Effect, Switch, effects, switching_value
 from epochcost.units import money, plain, seconds
 
 Mode = Literal["training", "inference", "epoch"]

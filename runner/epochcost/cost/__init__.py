@@ -6,10 +6,20 @@ Everything is Decimal and pure. A missing price is a state (`Unpriced`), never z
 from epochcost.cost.bill import quote, quote_at, quote_at_rate, quotes_in_a_row, share
 from epochcost.cost.claims import Agreement, CheckedRow, ClaimCheck, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
-from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced, billed_cost, prorated_cost
+from epochcost.cost.estimate import (
+    Cost,
+    Estimate,
+    Time,
+    TrainingCosts,
+    TrainingTime,
+    Unpriced,
+    billed_cost,
+    million_inferences,
+    prorated_cost,
+    training_costs,
+)
 from epochcost.cost.lines import Line, Quote, Usage
-from epochcost.cost.starts import billed_seconds
-from epochcost.cost.workload import TrainingCosts, TrainingTime, million_inferences, training_costs
+from epochcost.cost.rounding import billed_seconds
 
 __all__ = [
     "Agreement",

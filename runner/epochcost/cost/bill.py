@@ -10,14 +10,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from epochcost.cost.credit import paid_from
-from epochcost.cost.interrupted import schedule_at, schedule_of
-from epochcost.cost.lines import Line, Quote, Usage
+from epochcost.cost.lines import Line, Quote, Usage, paid_from
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines, owned_units
-from epochcost.cost.parts import compute_part
-from epochcost.cost.rented import hourly_lines, job_lines, job_total, share_lines, share_total
-from epochcost.cost.starts import Schedule, share_of_a_start, single_start
+from epochcost.cost.rented import (
+    compute_part,
+    hourly_lines,
+    job_lines,
+    job_total,
+    share_lines,
+    share_total,
+)
+from epochcost.cost.schedule import (
+    Schedule,
+    schedule_at,
+    schedule_of,
+    share_of_a_start,
+    single_start,
+)
 from epochcost.errors import InputError
 from epochcost.specs.currency import ISO_4217
 from epochcost.specs.price import Price

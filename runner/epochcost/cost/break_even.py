@@ -1,14 +1,16 @@
 """Rent or buy: after how many hours of use a month an owned machine is the cheaper one.
 
 Both are straight lines over the hours: an owned machine costs most of its money unused, a rented
-one none, and one under a commitment all of it. Work is counted in hours of the owned machine.
+one none, and one under a commitment all of it. Work is counted in hours of the owned machine. Also
+which rented plans could do its work, how fast their machines are, and the answers in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from statistics import fmean, geometric_mean
 from typing import Literal
 
 from epochcost.cost.bill import share
@@ -20,8 +22,11 @@ from epochcost.cost.owned import (
     Ownership,
     running_per_month,
 )
-from epochcost.cost.parts import HOURS_PER_BILLED_MONTH
+from epochcost.cost.rented import HOURS_PER_BILLED_MONTH
 from epochcost.errors import InputError
+from epochcost.results.records import Result
+from epochcost.results.store import newest
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR, plain
@@ -190,3 +195,107 @@ def _demand_one_currency(own: Price, rented: Price) -> None:
             f"{rented.id}: demanded a plan in {own.currency}, the currency of {own.id}; got "
             f"{rented.currency}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """``ratio`` above 1: the other machine is the faster; of ``trials`` that both measured."""
+
+    ratio: Decimal
+    trials: int
+
+
+def measured_speed(results: Iterable[Result], machine: str, other: str) -> Speed | None:
+    """The geometric mean of the times' ratios over equal trials; None where there is none.
+
+    Of hosts of one kind only the one that measured last speaks: figures of hosts are never pooled.
+    """
+    latest = newest(results)
+    own, others = _means(latest, machine), _means(latest, other)
+    ratios = [own[trial] / others[trial] for trial in own if trial in others]
+    if machine == other or not ratios:
+        return None
+    return Speed(Decimal(repr(geometric_mean(ratios))), len(ratios))
+
+
+def _means(results: Iterable[Result], hardware: str) -> Mapping[str, float]:
+    """Mean seconds of a step by plain trial, of the host that measured last.
+
+    Variants, such as those on some of the CPUs, do not tell how fast the whole machine is.
+    """
+    found = [
+        result for result in results if result.hardware == hardware and not result.trial.variant
+    ]
+    last = max(found, key=lambda result: result.measurement.started_at, default=None)
+    return {
+        result.trial_id: fmean(result.measurement.samples_seconds)
+        for result in found
+        if last
+        and result.measurement.served is None
+        and result.environment.fingerprint == last.environment.fingerprint
+    }
+
+
+@dataclass(frozen=True)
+class Substitutes:
+    """What may take the place of the owned machine of a plan."""
+
+    catalogue: Catalogue
+    own: Price
+    results: Sequence[Result] = ()
+
+    def named(self, identifier: str, speed: Decimal | None = None) -> Rent:
+        """A plan by its id, at a declared speed or at what is known of its machine.
+
+        Raises InputError where nothing is known and none is declared.
+        """
+        price = self.catalogue.price(identifier)
+        if speed is not None:
+            return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
+        rent = self._known(price)
+        if rent is None:
+            raise InputError(
+                f"{identifier}: demanded the speed of its machine beside that of {self.own.id}: "
+                "the same accelerators, results of the same trial on both, or --speed; got none"
+            )
+        return rent
+
+    def every(self) -> Iterator[Rent]:
+        """The current rented plans of machines whose speed is known, in the owned plan's currency.
+
+        Of one kind with the owned machine, or measured on the same work.
+        """
+        plans = [price for price in self.catalogue.prices.values() if price.owned is None]
+        for price in current_prices(plans):
+            if price.currency == self.own.currency and (rent := self._known(price)):
+                yield rent
+
+    def _known(self, price: Price) -> Rent | None:
+        speed = measured_speed(self.results, self.own.hardware, price.hardware)
+        if speed is not None:
+            trials = "1 equal trial" if speed.trials == 1 else f"{speed.trials} equal trials"
+            words = f"measured {float(speed.ratio):.3g} times as fast on {trials}"
+            return Rent(price, speed.ratio, words)
+        own, other = self._accelerators(self.own), self._accelerators(price)
+        if price.hardware == self.own.hardware or same_kind(own, other):
+            return Rent(price)
+        return None
+
+    def _accelerators(self, price: Price) -> tuple[tuple[str, int], ...]:
+        machine = self.catalogue.machine(price.hardware)
+        return tuple((one.name, one.count) for one in machine.accelerators)
+
+
+def buying_words(found: BreakEven) -> str:
+    """When buying is cheaper, as the end of a sentence."""
+    if found.hours is None:
+        return "at any use" if found.outcome == "always" else "at no use of a month"
+    hours = f"{found.hours:,.1f}" if found.hours < 10 else f"{found.hours:,.0f}"
+    return f"{found.outcome} {hours} hours a month"
+
+
+def payback_words(found: Payback) -> str:
+    """After which time the purchase has paid."""
+    if found.years is None:
+        return "with its resale only" if found.by_resale else "not in its life"
+    return f"after {found.years:.1f} years"

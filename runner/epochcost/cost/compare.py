@@ -1,8 +1,12 @@
-"""Which machine is cheapest, how sure that is, and which trade time for money well."""
+"""The questions that people decide by: what is cheapest, fastest, within a deadline or a budget.
+
+How sure the answer is (rivals), what trades time for money well (the frontier), and the best batch
+size for an accuracy. Where candidates come from is left to `analysis`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, TypeVar
@@ -69,3 +73,85 @@ def _comparable(candidates: Iterable[Candidate[KeyT]]) -> list[Candidate[KeyT]]:
     if len(currencies) > 1:
         raise InputError(f"comparison: demanded costs in one currency; got {', '.join(currencies)}")
     return listed
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[KeyT]):
+    """The choice, or None and the candidate that comes ``nearest`` to the demand."""
+
+    choice: Candidate[KeyT] | None
+    nearest: Candidate[KeyT] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The accuracy that a training reaches, in percent, with its spread over runs."""
+
+    percent: Decimal
+    spread: Decimal = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchChoice(Generic[KeyT]):
+    """The cheapest batch size that is as accurate; ``demanded`` is the accuracy asked for.
+
+    ``unknown`` are batch sizes whose accuracy nobody gives, ``less_accurate`` those that miss it.
+    Without any known accuracy ``choice`` and ``demanded`` are None.
+    """
+
+    choice: Candidate[KeyT] | None
+    batch_size: int | None
+    demanded: Decimal | None
+    less_accurate: tuple[int, ...]
+    unknown: tuple[int, ...]
+
+
+def cheapest_within(
+    candidates: Iterable[Candidate[KeyT]], deadline_seconds: Decimal
+) -> Decision[KeyT]:
+    """The cheapest that is done by a deadline; nearest to it is the fastest.
+
+    Raises InputError where currencies are mixed, as does ``fastest_within``.
+    """
+    listed = list(candidates)
+    best = cheapest(one for one in listed if one.seconds <= deadline_seconds)
+    return Decision(best, None if best else fastest(listed))
+
+
+def fastest_within(candidates: Iterable[Candidate[KeyT]], budget: Decimal) -> Decision[KeyT]:
+    """The fastest whose mean cost is within a budget; nearest to it is the cheapest."""
+    listed = list(candidates)
+    nearest = cheapest(listed)
+    best = fastest(one for one in listed if one.cost.mean <= budget)
+    return Decision(best, None if best else nearest)
+
+
+def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
+    """The lowest mean time; of equals the cheapest, then the first; None of none."""
+    return min(candidates, key=lambda one: (one.seconds, one.cost.mean), default=None)
+
+
+def cheapest_batch(
+    candidates: Iterable[tuple[int, Candidate[KeyT]]],
+    accuracies: Mapping[int, Accuracy],
+    demanded_percent: Decimal | None = None,
+) -> BatchChoice[KeyT]:
+    """The cheapest of (batch size, candidate) whose batch size is known to be as accurate.
+
+    Accuracy belongs to a batch size and not to a machine. As accurate is what reaches the demand
+    within its own spread. Without a demand it is the best known accuracy less its spread. Raises
+    InputError where currencies are mixed.
+    """
+    listed = list(candidates)
+    sizes = sorted({size for size, _ in listed})
+    unknown = tuple(size for size in sizes if size not in accuracies)
+    known = {size: accuracies[size] for size in sizes if size in accuracies}
+    if not known:
+        return BatchChoice(None, None, demanded_percent, (), unknown)
+    best = max(known.values(), key=lambda one: one.percent)
+    demanded = best.percent - best.spread if demanded_percent is None else demanded_percent
+    less = tuple(size for size, one in known.items() if one.percent + one.spread < demanded)
+    equal = [(size, one) for size, one in listed if size in known and size not in less]
+    choice = cheapest(one for _, one in equal)
+    size = next((size for size, one in equal if one is choice), None)
+    return BatchChoice(choice, size, demanded, less, unknown)

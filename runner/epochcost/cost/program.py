@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from epochcost.cost.interrupted import schedule_of
 from epochcost.cost.lines import Line
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
 from epochcost.cost.rented import job_lines, share_lines
-from epochcost.cost.starts import share_of_a_start
+from epochcost.cost.schedule import schedule_of, share_of_a_start
 from epochcost.cost.tracing import Condition, Expression, symbol
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned

@@ -11,8 +11,7 @@ from decimal import ROUND_CEILING, Decimal
 from types import MappingProxyType
 
 from epochcost.cost.bill import quote
-from epochcost.cost.credit import paid_from
-from epochcost.cost.lines import Line, Quote, Usage
+from epochcost.cost.lines import Line, Quote, Usage, paid_from
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
 from epochcost.specs.price import Price

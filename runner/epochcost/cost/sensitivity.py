@@ -1,17 +1,92 @@
-"""What moves an answer: the effect of each input on a cost, and where another choice is as cheap.
+"""What moves a cost: the effect of each input, its interval, and where another choice is as cheap.
 
-Both bill the job anew at each value; nothing is derived from a formula of the bill.
+Each changed cost is a bill of the engine for a job with one input changed, never a formula of its
+own. Inputs are the figures of a price by key path, and the machine's speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.priced_job import PricedJob
+from epochcost.cost.bill import quote, quote_at, share
+from epochcost.cost.estimate import Estimate, Time
+from epochcost.cost.lines import Quote, Usage
+from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
+from epochcost.specs.price import Price
+from epochcost.specs.price_fields import value_at, with_value
+
+# The input that is no figure of a price: how many times as fast as it is.
+SPEED = "speed"
+
+
+@dataclass(frozen=True, slots=True)
+class PricedJob:
+    """A job of a time under a price, billed by itself or as a ``shared`` part of a longer one.
+
+    ``vcpus`` and ``accelerated`` are as in ``Usage``.
+    """
+
+    price: Price
+    time: Time
+    vcpus: int | None = None
+    accelerated: bool = False
+    shared: bool = False
+
+    def bill(self, seconds: Decimal | None = None) -> Quote:
+        """The bill at the mean time or another, without credit; raises InputError as ``quote``."""
+        usage = self._usage(self.time.mean if seconds is None else seconds)
+        return (
+            share(self.price, usage) if self.shared else quote(self.price, usage, credit=Decimal(0))
+        )
+
+    def bill_at(self, probability: float) -> Quote:
+        """The bill that so large a share of all runs does not exceed, by interruptions alone."""
+        return (
+            self.bill()
+            if self.shared
+            else quote_at(self.price, self._usage(self.time.mean), probability)
+        )
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether interruptions make the bill uncertain."""
+        terms = self.price.interruptions
+        return not self.shared and terms is not None and terms.rate_per_hour > 0
+
+    def value(self, name: str) -> Decimal:
+        """An input as it is; raises InputError where the price has no such figure."""
+        return Decimal(1) if name == SPEED else value_at(self.price, name)
+
+    def changed(self, name: str, value: Decimal) -> PricedJob:
+        """The job with an input changed; raises InputError where no plan may have that figure."""
+        if name != SPEED:
+            return replace(self, price=with_value(self.price, name, value))
+        if not value.is_finite() or value <= 0:
+            raise InputError(f"speed: demanded a finite factor above 0; got {value}")
+        with exact_arithmetic():
+            return replace(self, time=self.time.scaled(1 / value))
+
+    def inputs(self) -> Iterator[str]:
+        """What a reader may ask about: prices, utilisation, electricity, interruptions, speed."""
+        price = self.price
+        if price.amount is not None:
+            yield "amount"
+        for position, part in enumerate(price.components):
+            yield f"components[{position}].{'amount' if part.amount is not None else 'percent'}"
+        if price.commitment is not None:
+            yield "commitment.utilisation"
+        if price.owned is not None:
+            yield from ("owned.purchase", "owned.utilisation", "owned.electricity_per_kwh")
+        if self.interrupted:
+            yield "interruptions.rate_per_hour"
+        yield SPEED
+
+    def _usage(self, seconds: Decimal) -> Usage:
+        return Usage(seconds, vcpus=self.vcpus, accelerated=self.accelerated)
+
 
 TENTH = Decimal("0.1")
 # How far from its value an input is searched: a factor of a million either way.
@@ -113,3 +188,81 @@ def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
         return job.changed(name, value).bill().total
     except InputError:
         return None
+
+
+TIME, INTERRUPTIONS = "time", "interruptions"
+# The ends of what interruptions do: one run in twenty lies beyond each.
+_LOW, _HIGH = 0.05, 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The bill with one input at the ends of its interval and all others as they are.
+
+    ``name`` is TIME, INTERRUPTIONS or the key path of a figure with a declared range.
+    """
+
+    name: str
+    low: Decimal
+    high: Decimal
+
+    @property
+    def width(self) -> Decimal:
+        """How far apart its ends are."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True, slots=True)
+class CostInterval:
+    """A cost and the ends between which it lies, with the parts that make them; widest first."""
+
+    cost: Estimate
+    parts: tuple[Part, ...]
+
+    @property
+    def largest(self) -> Part | None:
+        """The part that contributes most; None where nothing is uncertain."""
+        return self.parts[0] if self.parts and self.parts[0].width > 0 else None
+
+
+def cost_interval(job: PricedJob) -> CostInterval:
+    """The cost of a job with all that is uncertain about it.
+
+    Parts are the interval of the measured mean time, 5 to 95 % of what interruptions do, and each
+    of the price's ``ranges``. The distances of their ends from the bill add up as the root of the
+    sum of squares, each side by itself: so independent deviations add where the bill is nearly
+    linear in each (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3), and billing
+    is, but for its steps. Sampling would demand distributions that no source gives for declared
+    ranges. Raises InputError where a range's end makes no plan, or no bill can be made.
+    """
+    bill = job.bill()
+    parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))
+    with exact_arithmetic():
+        below = _together(bill.total - part.low for part in parts)
+        above = _together(part.high - bill.total for part in parts)
+        low, high = max(Decimal(0), bill.total - below), bill.total + above
+    return CostInterval(
+        Estimate(low, bill.total, high, bill.currency, job.price.id, job.price.assumed), parts
+    )
+
+
+def _parts(job: PricedJob, total: Decimal) -> Iterator[Part]:
+    if job.time.low < job.time.high:
+        yield _part(TIME, total, job.bill(job.time.low).total, job.bill(job.time.high).total)
+    if job.interrupted:
+        yield _part(INTERRUPTIONS, total, job.bill_at(_LOW).total, job.bill_at(_HIGH).total)
+    for path, declared in job.price.ranges.items():
+        ends = tuple(
+            job.changed(path, value).bill().total for value in (declared.low, declared.high)
+        )
+        yield _part(path, total, *ends)
+
+
+def _part(name: str, total: Decimal, *ends: Decimal) -> Part:
+    """The ends in order; a utilisation's low end makes the high cost."""
+    return Part(name, min(total, *ends), max(total, *ends))
+
+
+def _together(distances: Iterable[Decimal]) -> Decimal:
+    squares = sum((distance * distance for distance in distances), Decimal(0))
+    return kept(squares.sqrt())

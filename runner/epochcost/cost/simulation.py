@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from epochcost.cost.rounding import billed_seconds
 from epochcost.cost.spot import SpotJob
-from epochcost.cost.starts import billed_seconds
 from epochcost.specs.terms import Billing
 
 

@@ -1,9 +1,9 @@
 """Jobs on machines that the provider takes back: expected time, saves, rework and restarts.
 
 Interruptions come at random at a constant rate while a machine runs, so the time to the next one
-is exponential. Work since the last save is lost and done again. What the time costs is left to
-`cost.bill`, how starts are rounded up to `cost.spot_rounding`; `cost.simulation` plays the same
-jobs out at random, as the second way to every figure here.
+is exponential. Work since the last save is lost and done again; how often to save is Daly's
+optimum. What the time costs is left to `cost.bill`, how starts are rounded up to `cost.rounding`;
+`cost.simulation` plays the same jobs out at random, as the second way to every figure here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.cost.checkpoints import daly_interval_seconds
-from epochcost.cost.money import kept
+from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.cost.tracing import (
     branch,
     ceiling,
@@ -26,12 +25,29 @@ from epochcost.cost.tracing import (
     lost,
     nearest,
     smallest,
+    square_root,
     where,
 )
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Interruptions
 from epochcost.units import SECONDS_PER_HOUR
+
+
+def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
+    """The work between saves by the higher-order optimum, good where saves are long, too.
+
+    J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
+    Future Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37: with s the time of
+    a save and M the mean time between interruptions,
+    sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M from s = 2 M on.
+    """
+    with exact_arithmetic():
+        share = save_seconds / (2 * seconds_between)
+        first = square_root(2 * save_seconds * seconds_between)
+        higher = first * (1 + square_root(share) / 3 + share / 9) - save_seconds
+        return where(2 * seconds_between <= save_seconds, seconds_between, higher)
+
 
 _ZERO, _ONE = Decimal(0), Decimal(1)
 

@@ -7,10 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.cost.break_even import break_even, monthly_owned, monthly_rented, payback
-from epochcost.cost.buying_words import buying_words, payback_words
+from epochcost.cost.break_even import (
+    Substitutes,
+    break_even,
+    buying_words,
+    monthly_owned,
+    monthly_rented,
+    payback,
+    payback_words,
+)
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
-from epochcost.cost.substitutes import Substitutes
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.rent_or_buy import Substitute, rent_or_buy
 from epochcost.report.escape import one_line

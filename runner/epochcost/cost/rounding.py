@@ -1,15 +1,14 @@
-"""What billing adds to the starts of an interrupted job: steps, minimums, interrupted periods free.
+"""What billing rounds up: one start to steps and a minimum, and the starts of an interrupted job.
 
-To be called inside `exact_arithmetic`.
+To be called inside `exact_arithmetic`, but for `billed_seconds`.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
 
-from epochcost.cost.money import kept
+from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.cost.spot import SpotJob, SpotTime
-from epochcost.cost.starts import rounded
 from epochcost.cost.tracing import (
     branch,
     exponential,
@@ -19,12 +18,31 @@ from epochcost.cost.tracing import (
     is_zero,
     lost,
     smallest,
+    steps_begun,
+    where,
 )
 from epochcost.specs.terms import Billing
 
 # Where the last start begins further from the end, its end is anywhere in a step.
 _LAST_STRETCHES = Decimal(200)
 _ZERO = Decimal(0)
+
+
+def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
+    """Round the seconds of one start up to those that are billed.
+
+    Use up to the minimum is billed as the minimum, longer use in whole steps (a step of 0: as
+    used). Billing billed seconds again changes nothing.
+    """
+    with exact_arithmetic():
+        return rounded(used_seconds, rule)
+
+
+def rounded(used_seconds: Decimal, rule: Billing) -> Decimal:
+    """As ``billed_seconds``, inside `exact_arithmetic`."""
+    step, least = rule.increment_seconds, rule.minimum_seconds
+    whole = steps_begun(used_seconds, step) * step if step else used_seconds
+    return where(used_seconds <= least, least, whole) if least else whole
 
 
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool) -> Decimal:
