@@ -34,7 +34,6 @@ from epochcost import __version__
 from epochcost.autodiff.passes.recompute import Checkpoint
 from epochcost.errors import EpochcostError
 from epochcost.execute.arrays import save_graph
-from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
 from epochcost.execute.sizing import size_of
 from epochcost.execute.step import step_of
@@ -46,6 +45,7 @@ from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.plan.binding import bound
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.size import Footprint
 from epochcost.plan.trial import SessionSettings, Trial

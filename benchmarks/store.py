@@ -30,9 +30,9 @@ from made_trials import made_trial
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.rows import join
-from epochcost.execute.plausibility import contradictions
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import FORMAT_VERSION, dump_result
+from epochcost.results.plausibility import contradictions
 from epochcost.results.records import (
     Conditions,
     Energy,

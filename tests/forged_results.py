@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epochcost.execute.plausibility import contradictions
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import ceilings_path
@@ -26,6 +25,7 @@ from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import dump_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, limit_path
 from epochcost.results.pinning import Pinning
+from epochcost.results.plausibility import contradictions
 from epochcost.results.records import (
     Agreement,
     Conditions,

@@ -26,10 +26,10 @@ from pathlib import Path
 from epochcost.analysis.history import histories
 from epochcost.analysis.inputs import Inputs, Stored, read_inputs
 from epochcost.errors import Fault
-from epochcost.execute.submissions import check_results
 from epochcost.report.dataset.lines import dataset
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import as_json
+from epochcost.results.submissions import check_results
 from epochcost.specs.loader import load_catalogue
 from forged_results import Kept, corpus, damaged
 from report_project import write_project

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from epochcost.execute.binding import bound
 from epochcost.execute.step import update_rule
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters
+from epochcost.plan.binding import bound
 from epochcost.specs.catalogue import Catalogue
 from steps.cases import Subject
 from steps.prepare import declared, training_of

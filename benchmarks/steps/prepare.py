@@ -14,14 +14,14 @@ from typing import Any
 import onnx
 
 from epochcost import __version__
-from epochcost.autodiff.choices import match_names
 from epochcost.execute.arrays import save_arrays
-from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
+from epochcost.graphs.choices import match_names
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, materialise, parameters
 from epochcost.measure.environment import runtime_name
 from epochcost.measure.job import Job
+from epochcost.plan.binding import bound
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training

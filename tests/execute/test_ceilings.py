@@ -12,11 +12,10 @@ import pytest
 from epochcost.errors import CapabilityError
 from epochcost.execute import ceilings as measuring
 from epochcost.execute.ceilings import ceilings_here
-from epochcost.execute.submissions import check_results
-from epochcost.execute.submitted_ceilings import ceiling_faults
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
 from epochcost.results.lock import exclusive
 from epochcost.results.records import Processor
+from epochcost.results.submissions import ceiling_faults, check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from kept_ceilings import ceiling, make_ceilings, with_own_fingerprint

@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from epochcost import __version__
-from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
 from epochcost.execute.step import in_place, step_of
 from epochcost.graphs.loading import load_model
@@ -21,6 +20,7 @@ from epochcost.measure.job import Job
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.plan.binding import bound
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue

@@ -10,11 +10,11 @@ import onnxruntime
 import pytest
 
 from epochcost.autodiff import TrainingStep
-from epochcost.execute.binding import bound
 from epochcost.execute.step import step_of
 from epochcost.graphs.in_place import in_place_updates
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.nodes import reads
+from epochcost.plan.binding import bound
 from epochcost.specs.loader import load_catalogue
 from graph_text import model_of_text
 

@@ -18,10 +18,10 @@ import pytest
 
 from epochcost.autodiff import Precision, vjp_graph
 from epochcost.errors import EpochcostError
-from epochcost.execute.binding import bound
 from epochcost.execute.step import step_of
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters
+from epochcost.plan.binding import bound
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Provider

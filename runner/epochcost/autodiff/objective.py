@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.autodiff.builder import Value
-from epochcost.autodiff.choices import choose, unknown_name
 from epochcost.autodiff.forward import Forward, keep_outputs, names
 from epochcost.autodiff.losses import LOSSES, Loss, LossFunction
 from epochcost.errors import ModelError
+from epochcost.graphs.choices import choose, unknown_name
 from epochcost.graphs.tensors import FLOAT_TYPES
 
 

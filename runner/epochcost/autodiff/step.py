@@ -14,7 +14,6 @@ import onnx
 
 from epochcost.autodiff.backward import pull_back
 from epochcost.autodiff.builder import Builder, Provider, Value
-from epochcost.autodiff.choices import choose, match_names, unknown_name
 from epochcost.autodiff.forward import Forward, close_model, names, open_model
 from epochcost.autodiff.losses import LossFunction
 from epochcost.autodiff.mixed_precision import (
@@ -46,6 +45,7 @@ from epochcost.autodiff.update import (
     updates,
 )
 from epochcost.errors import ModelError
+from epochcost.graphs.choices import choose, match_names, unknown_name
 from epochcost.graphs.contrib import ML_DOMAIN
 from epochcost.graphs.parameters import data_inputs, parameters, state, untrained
 from epochcost.graphs.precision import in_mixed_precision

@@ -11,9 +11,9 @@ from epochcost.cli import terminal
 from epochcost.cli.terminal import RESULTS, print_json, print_table
 from epochcost.errors import EpochcostError
 from epochcost.execute.ceilings import ceilings_here
-from epochcost.execute.plausibility import require_plausible
 from epochcost.measure.environment import detect
 from epochcost.results.ceilings import Ceilings, Rate
+from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.loader import load_catalogue
 from epochcost.units import scientific

@@ -20,7 +20,7 @@ from epochcost.units import seconds
 # An editor checks specs often, and does not wait for what reads results and their budgets.
 if TYPE_CHECKING:
     from epochcost.analysis.budgets import Verdict
-    from epochcost.execute.submissions import CheckedResults, Submission
+    from epochcost.results.submissions import CheckedResults, Submission
     from epochcost.statistics import Summary
 
 # A reason that many files share is read once.
@@ -80,7 +80,7 @@ def _graph_fault(path: Path) -> str | None:
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
-    from epochcost.execute.submissions import check_results, remarks_of  # noqa: PLC0415
+    from epochcost.results.submissions import check_results, remarks_of  # noqa: PLC0415
 
     checked = check_results(load_catalogue(Path.cwd()), root, paths)
     if as_json:

@@ -14,10 +14,10 @@ import typer
 from onnx import ModelProto
 
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
-from epochcost.autodiff.choices import unknown_name
 from epochcost.autodiff.objective import keep_term_outputs, terms_of
 from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, UsageError
+from epochcost.graphs.choices import unknown_name
 from epochcost.graphs.constants import as_parameters
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model

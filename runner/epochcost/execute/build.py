@@ -26,7 +26,6 @@ from epochcost.execute.arrays import (
     save_graph,
     save_stored_weights,
 )
-from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.precision import (
     graph_in_precision,
     reference_of,
@@ -39,6 +38,7 @@ from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.measure.job import Carried, Evaluation, Job, Reference, Sampling, Serving
 from epochcost.measure.pinning import pinning_to
+from epochcost.plan.binding import bound, carried_state
 from epochcost.plan.load import Load
 from epochcost.plan.trial import Trial
 from epochcost.results.pinning import Pinning

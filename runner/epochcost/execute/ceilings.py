@@ -1,7 +1,7 @@
 """The ceilings of this machine: measured where none are kept of it, and kept beside its results.
 
 Timing is left to ``measure.ceilings``, the record to ``results.ceilings``, and whether what
-somebody hands in can be true to ``execute.submitted_ceilings``.
+somebody hands in can be true to ``results.submissions``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from epochcost.execute.plausibility import contradictions
 from epochcost.measure.ceilings import MOST_COPIED_BYTES, measured_apart
 from epochcost.measure.environment import detect
 from epochcost.measure.memory import memory_limit_bytes
@@ -22,6 +21,7 @@ from epochcost.results.ceilings import (
     write_ceilings,
 )
 from epochcost.results.lock import exclusive
+from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Environment
 from epochcost.specs.hardware import Hardware
 

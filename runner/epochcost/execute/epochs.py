@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.binding import bound
 from epochcost.execute.build import build_job
 from epochcost.execute.step import step_of
 from epochcost.graphs.loading import load_model
 from epochcost.measure.job import EpochFiles, Job, Progress, Sampling, WarmUp
 from epochcost.measure.trial import run_trial
+from epochcost.plan.binding import bound
 from epochcost.plan.trial import Trial
 from epochcost.results.epochs import MOST_EPOCH_SECONDS, WholeEpochs
 from epochcost.results.records import Measurement

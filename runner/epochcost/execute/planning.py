@@ -16,7 +16,6 @@ from typing import Any, Literal
 from epochcost import __version__
 from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelError
 from epochcost.execute.gpus import on_device, require_device, unusable_cuda
-from epochcost.execute.plausibility import require_plausible
 from epochcost.execute.runtimes import missing
 from epochcost.execute.size_cache import Question, size_once
 from epochcost.graphs.loading import external_files
@@ -36,6 +35,7 @@ from epochcost.plan.make import (
 )
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import knows_cuda
+from epochcost.results.plausibility import require_plausible
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Mode, Precision, Provider, Study

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.autodiff import Carried
-from epochcost.autodiff.choices import match_names
 from epochcost.autodiff.passes.canonicalize import without_split_sequences
 from epochcost.errors import ModelError
-from epochcost.execute.binding import bound, carried_state
 from epochcost.execute.step import in_place, step_of, update_rule
 from epochcost.graphs.binding import bind_dimensions
+from epochcost.graphs.choices import match_names
 from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state
 from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 from epochcost.graphs.tensors import item_bytes
+from epochcost.plan.binding import bound, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model, Training
 from epochcost.specs.study import Mode, Provider

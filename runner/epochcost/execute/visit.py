@@ -15,7 +15,6 @@ from epochcost.execute.build import build_job, pinning
 from epochcost.execute.epochs import whole_epochs
 from epochcost.execute.events import Advanced, Failed, Finished, Outcome, RoundKept, Skipped
 from epochcost.execute.folders import scratch_folder
-from epochcost.execute.plausibility import contradictions
 from epochcost.execute.runtimes import interpreter
 from epochcost.measure.environment import detect
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed
@@ -24,6 +23,7 @@ from epochcost.measure.watching.watch import Watch
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
+from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Environment, Measurement, Result
 from epochcost.results.rounds import rounds_in, with_round
 from epochcost.specs.study import MOST_SAMPLES

@@ -1,7 +1,7 @@
 """Whether the figures of one result can be true, and what of them a reviewer should look at. Pure.
 
 What can be told from the result alone is told here; what needs the spec of the machine or of the
-model is left to ``execute.submissions``.
+model is left to ``results.submissions``.
 """
 
 from __future__ import annotations

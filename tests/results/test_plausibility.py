@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.execute.plausibility import contradictions, require_plausible, same_chip
+from epochcost.results.plausibility import contradictions, require_plausible, same_chip
 from epochcost.results.records import Environment, Gpu, Instance
 from epochcost.specs.hardware import Hardware
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import onnx
 
-from epochcost.autodiff.choices import unknown_name
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
+from epochcost.graphs.choices import unknown_name
 from epochcost.graphs.parameters import data_inputs
 from epochcost.specs.model import CarriedState, Model
 

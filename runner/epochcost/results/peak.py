@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from epochcost.errors import ModelError
-from epochcost.execute.binding import bound
-from epochcost.execute.plausibility import same_chip
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
+from epochcost.plan.binding import bound
+from epochcost.results.plausibility import same_chip
 from epochcost.results.records import Environment, Result
 from epochcost.results.submission_figures import MOST_CPUS
 from epochcost.specs.catalogue import Catalogue

@@ -1,7 +1,8 @@
-"""Result files against the project: whose model, whose machine, how much arithmetic a second.
+"""Result files and ceilings against the project: whose model, whose machine, how much arithmetic.
 
 What a file by itself must be is said in ``results.submission``, what its figures must be in
-``results.submission_figures``. Nothing is run, and no package that measures is needed.
+``results.submission_figures``. A ceiling that is too high makes every figure below it look poor.
+Nothing is run, and no package that measures is needed.
 """
 
 from __future__ import annotations
@@ -15,28 +16,38 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from epochcost.errors import Fault, InputError, ModelError
-from epochcost.execute.peak import Counted, implausible_rate
-from epochcost.execute.plausibility import contradictions
-from epochcost.execute.submitted_ceilings import ceiling_faults
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.ceilings import FOLDER as CEILINGS
+from epochcost.results.ceilings import Ceiling, Ceilings, load_ceilings
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
-from epochcost.results.records import Result
+from epochcost.results.peak import Counted, cpu_cycles, cpu_flops, implausible_rate
+from epochcost.results.plausibility import contradictions
+from epochcost.results.records import Environment, Result
 from epochcost.results.store import load_each
 from epochcost.results.submission import read_plain, read_submission
-from epochcost.results.submission_figures import implausible, remarkable, unwatched
+from epochcost.results.submission_figures import (
+    implausible,
+    implausible_dates,
+    implausible_environment,
+    remarkable,
+    unwatched,
+)
 from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import displayed
+from epochcost.specs.hardware import Hardware
 from epochcost.statistics import Summary
+from epochcost.units import scientific
 
 # A machine, and the fingerprint of a host of it; and the trial that ran there.
 _Host = tuple[str, str]
 _Identity = tuple[str, str, str]
 # Fewer times may agree by chance where the timer is coarse.
 _FEWEST_TO_COPY = 3
+# A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
+_COPY_BYTES_A_CYCLE = 192
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,3 +272,47 @@ def remarks_of(submissions: Iterable[Submission]) -> Mapping[str, tuple[Path, ..
         for remark in one.remarks:
             found[remark] = (*found.get(remark, ()), one.path)
     return found
+
+
+def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
+    """A fault for each file below ``root`` that is damaged or cannot be true."""
+    loaded = load_ceilings(root)
+    yield from loaded.faults
+    for path, ceilings in loaded.kept.items():
+        words = next(_implausible(catalogue, ceilings, now), None)
+        if words is not None:
+            yield Fault(path, 1, 1, words)
+
+
+def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> Iterator[str]:
+    hardware, environment = catalogue.hardware.get(ceilings.hardware), ceilings.environment
+    if hardware is None:
+        yield f"hardware: demanded a machine with a spec; got {ceilings.hardware!r:.80}"
+        return
+    yield from implausible_dates("measured_at", ceilings.measured_at, ceilings.measured_at, now)
+    yield from implausible_environment(environment)
+    found = contradictions(hardware, environment)
+    unsaid = [words for words in found if words not in ceilings.contradictions]
+    if unsaid:
+        yield f"environment: demanded {hardware.name}; got {'; '.join(unsaid)}"
+    if ceilings.provider != "cpu":
+        yield f"provider: demanded cpu, of which ceilings are measured; got {ceilings.provider}"
+    for one in ceilings.ceilings:
+        yield from _beyond_the_cpu(one, hardware, environment)
+
+
+def _beyond_the_cpu(
+    ceiling: Ceiling, hardware: Hardware, environment: Environment
+) -> Iterator[str]:
+    logical, threads = environment.logical_cpus, ceiling.threads
+    if threads > logical:
+        yield f"threads: demanded at most the {logical} CPUs of the machine; got {threads}"
+    flops = cpu_flops(hardware, environment, threads)
+    copied = cpu_cycles(hardware, environment, threads) * _COPY_BYTES_A_CYCLE
+    for key, rate, most, unit in (
+        ("product_seconds", ceiling.flops.high, flops, "FLOP/s"),
+        ("copy_seconds", ceiling.copy_bytes.high, copied, "bytes/s"),
+    ):
+        if rate > most:
+            demanded = f"demanded at most {scientific(most)} {unit}, what {threads} CPUs can do"
+            yield f"{key}: {demanded}; got {scientific(rate)}"

@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.execute.binding import bound, carried_state
 from epochcost.graphs.binding import symbolic_dimensions
+from epochcost.plan.binding import bound, carried_state
 from epochcost.specs.model import Input, Model
 from graph_text import model_of_text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochcost.execute.peak import implausible_rate, peak_flops
+from epochcost.results.peak import implausible_rate, peak_flops
 from epochcost.results.records import Gpu, Processor, Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator

@@ -13,7 +13,6 @@ import pytest
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
-from epochcost.execute.submissions import CheckedResults, check_results, remarks_of
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.fingerprint import fingerprint
 from epochcost.results.format import dump_result, parse_result
@@ -21,6 +20,7 @@ from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, writ
 from epochcost.results.records import Conditions, Placement, Result
 from epochcost.results.store import ResultStore
 from epochcost.results.submission import MOST_BYTES
+from epochcost.results.submissions import CheckedResults, check_results, remarks_of
 from epochcost.specs.loader import load_catalogue
 from report_project import REPOSITORY, make_result
 from revisions import SPECS, STEPS, write_spec
