@@ -45,7 +45,7 @@ from epochcost.measure.trial import run_trial
 from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Measurement
-from epochcost.results.summary import summary_of
+from epochcost.results.rounds import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Precision, Provider

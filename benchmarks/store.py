@@ -30,17 +30,10 @@ from made_trials import made_trial
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.rows import join
-from epochcost.results.fingerprint import fingerprint
+from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.format import FORMAT_VERSION, dump_result
 from epochcost.results.plausibility import contradictions
-from epochcost.results.records import (
-    Conditions,
-    Energy,
-    Environment,
-    Measurement,
-    Placement,
-    Result,
-)
+from epochcost.results.records import Conditions, Energy, Measurement, Placement, Result
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware

@@ -20,23 +20,21 @@ from typing import Any
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import ceilings_path
-from epochcost.results.epochs import Epoch, WholeEpochs
-from epochcost.results.fingerprint import fingerprint
+from epochcost.results.environment import Gpu, Instance, Processor, fingerprint
 from epochcost.results.format import dump_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, limit_path
-from epochcost.results.pinning import Pinning
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import (
     Agreement,
     Conditions,
     Energy,
-    Gpu,
-    Instance,
+    Epoch,
     MeteredEnergy,
     OutputDifference,
+    Pinning,
     Placement,
-    Processor,
     Result,
+    WholeEpochs,
 )
 from epochcost.results.rounds import with_round
 from epochcost.results.store import ResultStore

@@ -6,8 +6,7 @@ import datetime as dt
 from typing import Any
 
 from epochcost.results.ceilings import CEILINGS_VERSION, Ceiling, Ceilings
-from epochcost.results.fingerprint import fingerprint
-from epochcost.results.records import Environment
+from epochcost.results.environment import Environment, fingerprint
 
 _SIDE, _COPIED = 2048, 2**29
 

@@ -53,7 +53,7 @@ def test_a_run_takes_them_once(
     assert call(monkeypatch, *command) == 0
     assert "ceilings" not in capsys.readouterr().err
     assert len(asked) == 1
-    assert len(load_ceilings(RESULTS).kept) == 1
+    assert len(load_ceilings(RESULTS).records) == 1
 
 
 def test_a_run_whose_ceilings_fail_keeps_its_results(
@@ -90,5 +90,5 @@ def test_the_command_refuses_a_machine_that_this_is_not(
     assert "this machine has" in capsys.readouterr().err
     assert not asked
     assert call(monkeypatch, "ceilings", "--hardware", "giant", "--as-is") == 0
-    (kept,) = load_ceilings(RESULTS).kept.values()
+    (kept,) = load_ceilings(RESULTS).records.values()
     assert kept.contradictions

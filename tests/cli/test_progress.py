@@ -25,8 +25,9 @@ from epochcost.execute.events import (
 from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
+from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.records import Environment, Measurement, Placement, Result
+from epochcost.results.records import Measurement, Placement, Result
 
 # What is expected of a trial with this budget before any has been measured: 7 s and 3 s beside it.
 BUDGET_SECONDS = 7

@@ -15,7 +15,7 @@ import pytest
 
 from epochcost.cli.app import main
 from epochcost.measure.providers import usable_providers
-from epochcost.results.lock import exclusive
+from epochcost.results.files import exclusive
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from heeded_signals import heeded_signals

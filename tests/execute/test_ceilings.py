@@ -13,8 +13,8 @@ from epochcost.errors import CapabilityError
 from epochcost.execute import ceilings as measuring
 from epochcost.execute.ceilings import ceilings_here
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
-from epochcost.results.lock import exclusive
-from epochcost.results.records import Processor
+from epochcost.results.environment import Processor
+from epochcost.results.files import exclusive
 from epochcost.results.submissions import ceiling_faults, check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -62,7 +62,7 @@ def test_a_host_is_measured_once(
     assert ceilings_here(local, tmp_path / "results", again=False) == (first, False)
     assert len(asked) == 1
     assert ceilings_here(local, tmp_path / "results", again=True)[1]
-    assert len(load_ceilings(tmp_path / "results").kept) == 1
+    assert len(load_ceilings(tmp_path / "results").records) == 1
 
 
 @pytest.mark.usefixtures("asked")

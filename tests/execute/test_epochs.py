@@ -11,7 +11,7 @@ from epochcost.execute.epochs import EpochsAsked
 from epochcost.execute.events import Advanced, Event, Finished
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
-from epochcost.results.epochs import WholeEpochs
+from epochcost.results.records import WholeEpochs
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project

@@ -15,7 +15,7 @@ from epochcost.measure.providers import usable_providers
 from epochcost.measure.reading import Reads
 from epochcost.plan.kernels import FOR_OLDER_GPUS
 from epochcost.plan.make import Plan
-from epochcost.results.records import Gpu, Software
+from epochcost.results.environment import Gpu, Software
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 

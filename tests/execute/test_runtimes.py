@@ -33,7 +33,7 @@ from epochcost.execute.runtimes import (
 from epochcost.measure.reading import Reads
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.kernels import FOR_OLDER_GPUS
-from epochcost.results.records import Software
+from epochcost.results.environment import Software
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Study
 from tiny_project import write_tiny_project

@@ -68,7 +68,7 @@ def test_memory_ends_in_earnest(mode: Mode, first: int, tmp_path: Path) -> None:
     events: list[Event] = []
     outcomes = run_trials(assignment, events.append)
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
-    (limit,) = load_limits(tmp_path).limits
+    (limit,) = load_limits(tmp_path).records.values()
     assert limit.cause == "memory"
     assert limit.available_bytes == 320 * MIB
     assert "ran out of memory of 320.0 MiB; batch" in limit.reason
@@ -93,7 +93,7 @@ def test_memory_ends_in_earnest(mode: Mode, first: int, tmp_path: Path) -> None:
     resumed = run_trials(replace(assignment, resume=True), again.append)
     assert all(isinstance(outcome, Skipped) for outcome in resumed)
     assert not [event for event in again if isinstance(event, Exhausted | Finished)]
-    (known,) = load_limits(tmp_path).limits
+    (known,) = load_limits(tmp_path).records.values()
     assert (known.sizes, known.failed) == (limit.sizes, limit.failed)
 
 
@@ -117,7 +117,7 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
     assert kept == [2, 4, 8]
     stored = load_all(assignment.store.folder).results
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
-    (limit,) = load_limits(assignment.store.folder).limits
+    (limit,) = load_limits(assignment.store.folder).records.values()
     assert (limit.cause, limit.sizes, limit.failed) == ("maximum", (2, 4, 8), ())
 
 
@@ -143,7 +143,7 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
     assert run_trials(small, events.append) == ()
     first, _ = [event for event in events if isinstance(event, Exhausted)]
     assert "demanded memory for them; got MemoryError" in str(first.error)
-    (limit,) = load_limits(small.store.folder).limits
+    (limit,) = load_limits(small.store.folder).records.values()
     assert (limit.cause, limit.largest_that_ran, limit.smallest_that_failed) == ("memory", None, 1)
 
 
@@ -154,7 +154,7 @@ def test_a_wrong_trial_ends_its_sweep(assignment: Assignment) -> None:
     broken = replace(assignment, sweeps=[replace(sweep, trial=changed)], trials=[])
     (outcome,) = run_trials(broken, lambda _: None)
     assert "changed after the run was planned" in str(getattr(outcome, "error", ""))
-    (limit,) = load_limits(assignment.store.folder).limits
+    (limit,) = load_limits(assignment.store.folder).records.values()
     assert limit.cause == "failure"
     assert limit.reason.startswith("batch 2 failed: ")
     assert not limit.failed[0].of_memory

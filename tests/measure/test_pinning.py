@@ -25,7 +25,7 @@ from epochcost.measure.pinning import (
 )
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import SessionSettings
-from epochcost.results.pinning import Pinning
+from epochcost.results.records import Pinning
 
 # Long enough to be looked at while it lasts, by a test that waits for its CPU too.
 _A_WHILE = Sampling(relative_half_width=0.9, minimum_seconds=1.5, budget_seconds=6)

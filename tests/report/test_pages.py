@@ -14,8 +14,8 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
 from epochcost.report.navigation import navigation
 from epochcost.report.site import Section, Site, build
-from epochcost.results.epochs import Epoch, WholeEpochs
-from epochcost.results.records import Energy, Gpu, Instance, MeteredEnergy
+from epochcost.results.environment import Gpu, Instance
+from epochcost.results.records import Energy, Epoch, MeteredEnergy, WholeEpochs
 from epochcost.results.rounds import with_round
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 from served_results import under_load

@@ -9,8 +9,9 @@ from decimal import Decimal
 import pytest
 
 from epochcost.plan.trial import Trial
+from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.records import Environment, Measurement, Placement, Result
+from epochcost.results.records import Measurement, Placement, Result
 
 MakeResult = Callable[..., Result]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.results.atomic import (
+from epochcost.results.files import (
     remove_leftovers,
     require_writable,
     storage_error,
@@ -22,7 +22,7 @@ _LIMITED = """
 import resource, sys
 from pathlib import Path
 from epochcost.errors import CapabilityError
-from epochcost.results.atomic import write_atomically
+from epochcost.results.files import write_atomically
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     write_atomically(Path(sys.argv[1]), b"new" * 1000)
@@ -32,7 +32,7 @@ except CapabilityError as error:
 _ENDLESS_REWRITES = """
 import sys
 from pathlib import Path
-from epochcost.results.atomic import write_atomically
+from epochcost.results.files import write_atomically
 for turn in range(10**9):
     write_atomically(Path(sys.argv[1]), bytes([turn % 256]) * 200_000)
     print(flush=True)

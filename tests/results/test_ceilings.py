@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from epochcost.results.ceilings import find_ceilings, load_ceilings, write_ceilings
-from epochcost.results.records import Environment, Result
+from epochcost.results.environment import Environment
+from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from kept_ceilings import make_ceilings
 
@@ -40,7 +41,7 @@ def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environme
     path = write_ceilings(tmp_path, kept)
     assert path == tmp_path / "local" / "ceilings" / "cpu-f00d.json"
     assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
-    assert load_ceilings(tmp_path).kept == {path: kept}
+    assert load_ceilings(tmp_path).records == {path: kept}
     assert find_ceilings(tmp_path, "local", "cpu", environment) == kept
     other = environment.model_copy(update={"runtime": "onnxruntime==1.20.1"})
     assert find_ceilings(tmp_path, "local", "cpu", other) is None
@@ -55,7 +56,7 @@ def test_a_new_measurement_replaces_the_one_before(
     write_ceilings(tmp_path, make_ceilings(environment))
     newer = environment.model_copy(update={"runtime": "onnxruntime==1.32.0"})
     write_ceilings(tmp_path, make_ceilings(newer))
-    (kept,) = load_ceilings(tmp_path).kept.values()
+    (kept,) = load_ceilings(tmp_path).records.values()
     assert kept.environment.runtime == "onnxruntime==1.32.0"
 
 
@@ -76,7 +77,7 @@ def test_damaged_ceilings_are_reported(
     path = write_ceilings(tmp_path, make_ceilings(environment))
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     loaded = load_ceilings(tmp_path)
-    assert loaded.kept == {}
+    assert loaded.records == {}
     (fault,) = loaded.faults
     assert fault.path == path
     assert said in fault.message

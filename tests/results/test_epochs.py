@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from epochcost.results.epochs import Epoch, WholeEpochs
+from epochcost.results.records import Epoch, WholeEpochs
 
 TWO = WholeEpochs(
     steps=100,

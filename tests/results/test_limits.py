@@ -50,12 +50,12 @@ def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> No
     assert path == tmp_path / "local" / "limits" / path.name
     assert path.name.startswith("net-training-cpu-")
     assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
-    assert load_limits(tmp_path).limits == (limit,)
+    assert tuple(load_limits(tmp_path).records.values()) == (limit,)
     assert (limit.largest_that_ran, limit.smallest_that_failed) == (120, 128)
     fingerprint = limit.environment.fingerprint
     assert find_limit(tmp_path, limit.sweep_id, "local", fingerprint) == limit
     assert find_limit(tmp_path, limit.sweep_id, "other", fingerprint) is None
-    assert load_limits(tmp_path / "none").limits == ()
+    assert tuple(load_limits(tmp_path / "none").records.values()) == ()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_damaged_limit_is_reported(
     path = write_limit(tmp_path, limit)
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     loaded = load_limits(tmp_path)
-    assert loaded.limits == ()
+    assert loaded.records == {}
     (fault,) = loaded.faults
     assert fault.path == path
     assert said in fault.message

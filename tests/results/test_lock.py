@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.results.lock import exclusive
+from epochcost.results.files import exclusive
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from epochcost.results.lock import exclusive
+from epochcost.results.files import exclusive
 with exclusive(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

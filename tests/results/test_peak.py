@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from epochcost.results.environment import Gpu, Processor
 from epochcost.results.peak import implausible_rate, peak_flops
-from epochcost.results.records import Gpu, Processor, Result
+from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import load_catalogue

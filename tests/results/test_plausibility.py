@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from epochcost.errors import InputError
+from epochcost.results.environment import Environment, Gpu, Instance
 from epochcost.results.plausibility import contradictions, require_plausible, same_chip
-from epochcost.results.records import Environment, Gpu, Instance
 from epochcost.specs.hardware import Hardware
 
 K80 = Gpu(name="Tesla K80", memory_bytes=12 * 2**30, driver="580.1")

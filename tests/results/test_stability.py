@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epochcost.results.pinning import Pinning
-from epochcost.results.records import Conditions, Measurement, Result
+from epochcost.results.records import Conditions, Measurement, Pinning, Result
 from epochcost.results.rounds import with_round
 from epochcost.results.stability import Cause, Instability, instabilities
 

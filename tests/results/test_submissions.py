@@ -14,7 +14,7 @@ import pytest
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.results.fingerprint import fingerprint
+from epochcost.results.environment import fingerprint
 from epochcost.results.format import dump_result, parse_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, write_limit
 from epochcost.results.records import Conditions, Placement, Result

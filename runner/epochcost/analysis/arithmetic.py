@@ -26,7 +26,7 @@ from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
-from epochcost.results.atomic import write_atomically
+from epochcost.results.files import write_atomically
 from epochcost.specs.model import Training
 from epochcost.specs.training import Optimizer
 from epochcost.statistics import Bounded, ratio

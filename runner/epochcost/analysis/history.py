@@ -20,9 +20,8 @@ from epochcost.analysis.rows import grouped
 from epochcost.analysis.subjects import Machine, Subject, measured_machine
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
-from epochcost.results.records import Environment
-from epochcost.results.rounds import rounds_in
-from epochcost.results.summary import summary_of
+from epochcost.results.environment import Environment
+from epochcost.results.rounds import rounds_in, summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio

@@ -190,19 +190,19 @@ def read_inputs(
         ratios,
         graphs,
         tuple(problems),
-        tuple(home(one, catalogue, at) for end in ends for one in end.limits),
+        tuple(home(one, catalogue, at) for end in ends for one in end.records.values()),
         cache,
         tuple(replace(one, ceilings=home(one.ceilings, catalogue, at)) for one in ceilings),
         tuple(results),
         at,
-        tuple(path for end in ends for path in end.files),
+        tuple(path for end in ends for path in end.records),
     )
 
 
 def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredCeilings]:
     loaded = load_ceilings(folder)
     problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
-    for path, one in loaded.kept.items():
+    for path, one in loaded.records.items():
         if one.hardware in catalogue.hardware:
             yield StoredCeilings(one, path, f"{RESULTS_URI}/{one.hardware}/{CEILINGS}/{path.name}")
         else:

@@ -14,10 +14,9 @@ from epochcost.analysis.ratios import StepRatio
 from epochcost.analysis.subjects import Machine, Subject, measured_machine, published_machine
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
-from epochcost.results.epochs import WholeEpochs
-from epochcost.results.records import Energy, Result
+from epochcost.results.records import Energy, Result, WholeEpochs
+from epochcost.results.rounds import summary_of
 from epochcost.results.stability import instabilities
-from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Training
 from epochcost.specs.published import Published, Timing

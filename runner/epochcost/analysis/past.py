@@ -21,13 +21,13 @@ from epochcost.analysis.collection import without_collection
 from epochcost.analysis.repository import blob_contents, git, replaced
 from epochcost.errors import CapabilityError, InputError
 from epochcost.plan.trial import Trial
-from epochcost.results.atomic import write_atomically
+from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, FiniteSeconds, Moment, NotNegative, Positive, Record
+from epochcost.results.files import write_atomically
 from epochcost.results.format import DamagedResultError, parse_result
-from epochcost.results.records import Environment, Result
-from epochcost.results.rounds import rounds_in
+from epochcost.results.records import Result
+from epochcost.results.rounds import rounds_in, summary_of
 from epochcost.results.store import MAX_FILE_BYTES
-from epochcost.results.summary import summary_of
 
 # The newest of so many replaced files; a project that has more shows its latest years.
 MOST_REVISIONS = 2000

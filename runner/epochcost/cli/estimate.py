@@ -22,8 +22,8 @@ from epochcost.cost.flops import (
     training_flops,
 )
 from epochcost.errors import InputError, UsageError
+from epochcost.results.rounds import summary_of
 from epochcost.results.store import load_all, newest
-from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.loader import load_catalogue

@@ -18,7 +18,7 @@ from epochcost.errors import InputError, UsageError
 from epochcost.graphs.binding import symbolic_dimensions
 from epochcost.graphs.loading import external_files, load_model
 from epochcost.graphs.parameters import DataInput, data_inputs
-from epochcost.results.records import Environment, Gpu
+from epochcost.results.environment import Environment, Gpu
 from epochcost.specs.layout import new_spec
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.schema import schema_of

@@ -16,12 +16,11 @@ from epochcost.execute.events import Failed, Outcome, Skipped
 from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
-from epochcost.results.epochs import WholeEpochs
 from epochcost.results.limits import BatchLimit, load_limits
-from epochcost.results.records import Agreement, OutputDifference, Result
+from epochcost.results.records import Agreement, OutputDifference, Result, WholeEpochs
+from epochcost.results.rounds import summary_of
 from epochcost.results.served import Served
 from epochcost.results.stability import instabilities
-from epochcost.results.summary import summary_of
 from epochcost.statistics import outliers
 from epochcost.units import seconds
 
@@ -206,7 +205,7 @@ def bound_words(trial: Trial) -> str:
 def show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
     """A line for each sweep with its largest size and what ended it."""
     latest: dict[str, BatchLimit] = {}
-    for limit in sorted(load_limits(results).limits, key=lambda one: one.ended_at):
+    for limit in sorted(load_limits(results).records.values(), key=lambda one: one.ended_at):
         if limit.hardware == hardware:
             latest[limit.sweep_id] = limit
     for sweep in sweeps:

@@ -31,8 +31,7 @@ from epochcost.execute.events import (
 )
 from epochcost.execute.inventory import Counted
 from epochcost.plan.rounds import Visit
-from epochcost.results.rounds import rounds_in
-from epochcost.results.summary import summary_of
+from epochcost.results.rounds import rounds_in, summary_of
 from epochcost.units import seconds
 
 # Building a graph, starting a worker and evaluating come on top of a trial's budget.

@@ -15,7 +15,7 @@ import typer
 from epochcost import __version__
 from epochcost.errors import CapabilityError, Fault, InputError, SpecError
 from epochcost.report.dataset.dictionary import dictionary_page
-from epochcost.results.atomic import write_atomically
+from epochcost.results.files import write_atomically
 from epochcost.specs.kinds import KINDS
 from epochcost.specs.layout import SCHEMAS, laid_out
 from epochcost.specs.loader import check_paths

@@ -24,7 +24,7 @@ from epochcost.execute.events import Event, Failed, Finished, Outcome, RoundKept
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.plan.make import Plan
-from epochcost.results.epochs import MOST_EPOCH_SECONDS
+from epochcost.results.records import MOST_EPOCH_SECONDS
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import MOST_ROUNDS

@@ -41,7 +41,7 @@ from epochcost.measure.pinning import pinning_to
 from epochcost.plan.binding import bound, carried_state
 from epochcost.plan.load import Load
 from epochcost.plan.trial import Trial
-from epochcost.results.pinning import Pinning
+from epochcost.results.records import Pinning
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES, Provider
 from epochcost.train.batches import (

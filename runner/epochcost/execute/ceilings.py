@@ -12,7 +12,6 @@ from pathlib import Path
 from epochcost.measure.ceilings import MOST_COPIED_BYTES, measured_apart
 from epochcost.measure.environment import detect
 from epochcost.measure.memory import memory_limit_bytes
-from epochcost.results.atomic import require_writable
 from epochcost.results.ceilings import (
     CEILINGS_VERSION,
     FOLDER,
@@ -20,9 +19,9 @@ from epochcost.results.ceilings import (
     find_ceilings,
     write_ceilings,
 )
-from epochcost.results.lock import exclusive
+from epochcost.results.environment import Environment
+from epochcost.results.files import exclusive, require_writable
 from epochcost.results.plausibility import contradictions
-from epochcost.results.records import Environment
 from epochcost.specs.hardware import Hardware
 
 # What is copied and its copy take a quarter of a small machine's memory.

@@ -21,9 +21,8 @@ from epochcost.measure.job import EpochFiles, Job, Progress, Sampling, WarmUp
 from epochcost.measure.trial import run_trial
 from epochcost.plan.binding import bound
 from epochcost.plan.trial import Trial
-from epochcost.results.epochs import MOST_EPOCH_SECONDS, WholeEpochs
-from epochcost.results.records import Measurement
-from epochcost.results.summary import summary_of
+from epochcost.results.records import MOST_EPOCH_SECONDS, Measurement, WholeEpochs
+from epochcost.results.rounds import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_SAMPLES

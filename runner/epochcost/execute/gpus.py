@@ -10,7 +10,7 @@ from epochcost.measure.environment import runtime_name, shown_gpus
 from epochcost.measure.providers import require_provider
 from epochcost.plan.kernels import no_kernels
 from epochcost.plan.variant import knows_cuda
-from epochcost.results.records import Gpu
+from epochcost.results.environment import Gpu
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Study
 from epochcost.units import memory

@@ -40,9 +40,8 @@ from epochcost.measure.memory import available_memory_bytes
 from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.sweep import Sweep, ladder
 from epochcost.plan.trial import Trial
-from epochcost.results.atomic import remove_leftovers, require_writable
+from epochcost.results.files import exclusive, remove_leftovers, require_writable
 from epochcost.results.limits import write_limit
-from epochcost.results.lock import exclusive
 from epochcost.results.records import Result
 
 

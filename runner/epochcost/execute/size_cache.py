@@ -26,7 +26,7 @@ from epochcost.execute.sizing import size_of
 from epochcost.graphs.loading import load_model
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.size import ModelSize
-from epochcost.results.atomic import write_atomically
+from epochcost.results.files import write_atomically
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode, Provider
 

@@ -20,7 +20,7 @@ from epochcost.plan.sweep import Broke, End, Fits, Point, Ran, Sweep, ladder, ne
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.records import Result
-from epochcost.results.summary import summary_of
+from epochcost.results.rounds import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import memory
 

@@ -22,9 +22,10 @@ from epochcost.measure.trial import started_worker
 from epochcost.measure.watching.watch import Watch
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
+from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.plausibility import contradictions
-from epochcost.results.records import Environment, Measurement, Result
+from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import rounds_in, with_round
 from epochcost.specs.study import MOST_SAMPLES
 

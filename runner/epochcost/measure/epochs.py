@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from epochcost.measure.job import EpochFiles, JobError
 from epochcost.measure.sampling import Clock, Report
 from epochcost.measure.stepping import Array, Stepper, TensorType
-from epochcost.results.epochs import Epoch, WholeEpochs
+from epochcost.results.records import Epoch, WholeEpochs
 
 # Batches that are ready at most: enough to bridge a slow read, few enough to stay in memory.
 _READ_AHEAD = 4

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.load import Load
 from epochcost.plan.trial import SessionSettings
-from epochcost.results.pinning import Pinning
+from epochcost.results.records import Pinning
 from epochcost.specs.study import (
     MOST_SAMPLES,
     InputCopy,

@@ -17,7 +17,7 @@ from pathlib import Path
 from epochcost.errors import CapabilityError
 from epochcost.measure.environment.cpu import SYSTEM, cpu_quota, usable_cpus
 from epochcost.measure.kernel_files import cpu_list, read_text
-from epochcost.results.pinning import Pinning
+from epochcost.results.records import Pinning
 
 NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 

@@ -15,8 +15,8 @@ import onnxruntime as ort
 from onnx import TensorProto, helper
 
 from epochcost.measure.runtime import software
+from epochcost.results.environment import Software
 from epochcost.results.fields import Record
-from epochcost.results.records import Software
 
 # Every onnxruntime that Python 3.11 can import reads these.
 _OLD_OPSET, _OLD_IR_VERSION = 13, 7

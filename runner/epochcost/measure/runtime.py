@@ -15,7 +15,7 @@ from types import ModuleType
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError
-from epochcost.results.records import Software
+from epochcost.results.environment import Software
 
 # The distributions that provide the module onnxruntime, most specific first.
 RUNTIMES = ("onnxruntime-gpu", "onnxruntime")

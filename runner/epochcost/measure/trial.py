@@ -23,8 +23,7 @@ from pydantic import ValidationError
 from epochcost.measure.job import Job, Message, OutOfMemory, Progress, TrialFailed, TrialRefused
 from epochcost.measure.memory import killed_for_memory, memory_kills, tells_of_memory
 from epochcost.measure.pinning import children_pinned
-from epochcost.results.pinning import Pinning
-from epochcost.results.records import Measurement
+from epochcost.results.records import Measurement, Pinning
 
 OnProgress = Callable[[Progress], None]
 Lines = queue.SimpleQueue[str | None]

@@ -43,9 +43,8 @@ from epochcost.measure.sampling import Clock, Report, Samples, nothing, sample, 
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper
 from epochcost.measure.values import graph_inputs, initial_parameters
-from epochcost.results.atomic import is_full
-from epochcost.results.epochs import WholeEpochs
-from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
+from epochcost.results.files import is_full
+from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
 
 Emit = Callable[[Message], None]
 

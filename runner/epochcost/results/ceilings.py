@@ -17,9 +17,9 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from epochcost.results.beside import Beside, LoadedBeside, load_beside, write_beside
+from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, FiniteSeconds, Moment, Record
-from epochcost.results.records import Environment
+from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
 from epochcost.specs.study import Provider
 
 CEILINGS_VERSION = 1
@@ -61,7 +61,7 @@ class Ceiling(Record):
         return _rate(2 * self.copied_bytes, self.copy_seconds)
 
 
-class Ceilings(Beside):
+class Ceilings(Sidecar):
     """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
 
     ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
@@ -103,12 +103,12 @@ def ceilings_path(folder: Path, ceilings: Ceilings) -> Path:
 
 def write_ceilings(folder: Path, ceilings: Ceilings) -> Path:
     """Keep them and return their file; raises CapabilityError where the disk refuses."""
-    return write_beside(ceilings_path(folder, ceilings), ceilings)
+    return write_sidecar(ceilings_path(folder, ceilings), ceilings)
 
 
-def load_ceilings(folder: Path) -> LoadedBeside[Ceilings]:
+def load_ceilings(folder: Path) -> LoadedSidecars[Ceilings]:
     """Those of every host under ``folder``, ordered by file name; a missing folder is empty."""
-    return load_beside(folder, FOLDER, Ceilings, "the ceilings of a machine")
+    return load_sidecars(folder, FOLDER, Ceilings, "the ceilings of a machine")
 
 
 def find_ceilings(
@@ -119,7 +119,7 @@ def find_ceilings(
     return next(
         (
             one
-            for one in load_ceilings(folder).kept.values()
+            for one in load_ceilings(folder).records.values()
             if (one.hardware, one.provider, one.environment.fingerprint, one.environment.runtime)
             == wanted
         ),

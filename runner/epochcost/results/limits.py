@@ -1,6 +1,6 @@
 """What ended a sweep of batch sizes: the record, its versioned JSON form, and where it is kept.
 
-The sizes that ran are ordinary results beside it, each with its times and its memory. A limit is
+The sizes that ran are ordinary results, each with its times and its memory. A limit is
 ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``: a folder of its own, into which
 readers of results never look.
 
@@ -10,17 +10,15 @@ History of LIMIT_VERSION:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import model_validator
 
-from epochcost.errors import Fault
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
-from epochcost.results.beside import Beside, load_beside, write_beside
+from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, Digits, Moment, Record
-from epochcost.results.records import Environment
+from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
 
 LIMIT_VERSION = 1
 FOLDER = "limits"
@@ -37,7 +35,7 @@ class FailedSize(Record):
     of_memory: bool
 
 
-class BatchLimit(Beside):
+class BatchLimit(Sidecar):
     """How a sweep ended on one machine; ``trial`` is that of its smallest size.
 
     ``sizes`` ran, in ascending order; ``reason`` is for people. ``available_bytes`` is what a
@@ -81,15 +79,6 @@ class BatchLimit(Beside):
         return self
 
 
-@dataclass(frozen=True)
-class LoadedLimits:
-    """What a folder holds of limits with their files, and a fault for each that is damaged."""
-
-    limits: tuple[BatchLimit, ...]
-    faults: tuple[Fault, ...]
-    files: tuple[Path, ...]
-
-
 def limit_path(folder: Path, limit: BatchLimit) -> Path:
     """Where a limit is kept: one file for a sweep on a host."""
     work = f"{limit.trial.model}-{limit.trial.mode}-{limit.trial.provider}"
@@ -100,13 +89,12 @@ def limit_path(folder: Path, limit: BatchLimit) -> Path:
 
 def write_limit(folder: Path, limit: BatchLimit) -> Path:
     """Keep a limit and return its file; raises CapabilityError where the disk refuses."""
-    return write_beside(limit_path(folder, limit), limit)
+    return write_sidecar(limit_path(folder, limit), limit)
 
 
-def load_limits(folder: Path) -> LoadedLimits:
+def load_limits(folder: Path) -> LoadedSidecars[BatchLimit]:
     """Every limit under ``folder``, ordered by file name; a missing folder is empty."""
-    loaded = load_beside(folder, FOLDER, BatchLimit, "the end of a sweep")
-    return LoadedLimits(tuple(loaded.kept.values()), loaded.faults, tuple(loaded.kept))
+    return load_sidecars(folder, FOLDER, BatchLimit, "the end of a sweep")
 
 
 def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> BatchLimit | None:
@@ -115,7 +103,7 @@ def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> 
     return next(
         (
             one
-            for one in load_limits(folder).limits
+            for one in load_limits(folder).records.values()
             if (one.sweep_id, one.hardware, one.environment.fingerprint) == wanted
         ),
         None,

@@ -15,8 +15,9 @@ from epochcost.errors import ModelError
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.plan.binding import bound
+from epochcost.results.environment import Environment
 from epochcost.results.plausibility import same_chip
-from epochcost.results.records import Environment, Result
+from epochcost.results.records import Result
 from epochcost.results.submission_figures import MOST_CPUS
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware

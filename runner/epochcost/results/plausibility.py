@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from epochcost.errors import InputError
-from epochcost.results.records import CloudProvider, Environment, Gpu
+from epochcost.results.environment import CloudProvider, Environment, Gpu
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.units import plain
 

@@ -1,11 +1,13 @@
-"""What a measurement leaves behind: raw samples, why it stopped, and where it ran. Frozen.
+"""What a measurement leaves behind: raw samples, why it stopped, what happened meanwhile. Frozen.
 
-Statistics are derived from the samples by readers and never stored.
+Statistics are derived from the samples by readers and never stored. The machine is described in
+``environment``, what LoadGen leaves in ``served``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -17,7 +19,7 @@ from pydantic import (
 )
 
 from epochcost.plan.trial import Trial
-from epochcost.results.epochs import WholeEpochs
+from epochcost.results.environment import Environment, Software
 from epochcost.results.fields import (
     Count,
     Digits,
@@ -29,11 +31,9 @@ from epochcost.results.fields import (
     Positive,
     ProcessBytes,
     Record,
-    Revision,
     Share,
     Whole,
 )
-from epochcost.results.pinning import Pinning
 from epochcost.results.served import Served
 from epochcost.specs.study import Provider, Quantization
 
@@ -41,89 +41,15 @@ from epochcost.specs.study import Provider, Quantization
 # together are not (yet).
 StopReason = Literal["precise", "budget", "loadgen", "rounds"]
 Throttle = Literal["cpu-heat", "gpu-heat", "gpu-power-cap", "gpu-power-brake", "gpu-slowdown"]
-CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 # What ONNX Runtime calls the providers.
 EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
     {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 )
 _FEWEST_SAMPLES = 2
-
-
-class Gpu(Record):
-    """An accelerator as its driver describes it; what it does not tell is None.
-
-    Clocks are the highest that it may take; what they were during a trial stands in its
-    ``Conditions``. ``mig``: whether the device is partitioned.
-    ``pci_address`` is where it sits, by which ``Conditions.devices`` names it;
-    ``compute_capability`` is NVIDIA's major.minor.
-    """
-
-    name: str | None
-    memory_bytes: Count | None
-    driver: str | None
-    power_limit_watts: Positive | None = None
-    graphics_clock_hertz: Count | None = None
-    memory_clock_hertz: Count | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
-    pci_address: str | None = None
-    compute_capability: str | None = None
-
-
-class Processor(Record):
-    """How the CPU is built and governed; limits of the frequency are those set, not the chip's."""
-
-    sockets: Count | None = None
-    numa_nodes: Count | None = None
-    governor: str | None = None
-    lowest_frequency_hertz: Count | None = None
-    highest_frequency_hertz: Count | None = None
-    turbo: bool | None = None
-
-
-class Instance(Record):
-    """A machine rented from a cloud, as its metadata service names it."""
-
-    provider: CloudProvider
-    type: str
-    region: str | None = None
-    zone: str | None = None
-    spot: bool | None = None
-
-
-class Environment(Record):
-    """The machine and its software; unknown values are None, never zero.
-
-    ``fingerprint`` is a hash of what makes two hosts alike (CPU, cores, memory, GPUs): figures of
-    different fingerprints are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are
-    what control groups leave of the machine, None where they set no limit. ``container`` is
-    ``none`` where nothing tells of one. ``revision`` is the commit of the measuring code's
-    checkout, ``modified`` whether files of it differ from that commit. ``timer_step_seconds`` is
-    the smallest step that the timer was seen to take. ``unknown`` says by a field's name why it
-    is None.
-    """
-
-    fingerprint: Digits
-    cpu: str | None
-    physical_cores: Count | None
-    logical_cpus: Count
-    memory_bytes: Count | None
-    gpus: tuple[Gpu, ...] = ()
-    operating_system: str
-    python: str
-    runtime: str
-    packages: dict[str, str] = Field(default_factory=dict)
-    virtualisation: str | None = None
-    instance: Instance | None = None
-    load_average_1min: NotNegative | None = None
-    processor: Processor = Processor()
-    container: str | None = None
-    cpu_quota: Positive | None = None
-    memory_limit_bytes: Count | None = None
-    timer_step_seconds: Positive | None = None
-    revision: Revision | None = None
-    modified: bool | None = None
-    unknown: dict[str, str] = Field(default_factory=dict)
+# Longer epochs are left out unless a run allows them: ten minutes are a price that one may pay for
+# knowing, an hour is not.
+MOST_EPOCH_SECONDS = 600.0
+Emulated = Literal["a smaller instance of the same family"]
 
 
 class Conditions(Record):
@@ -188,22 +114,33 @@ class Energy(Record):
         return " + ".join(one.meter for one in self.readings)
 
 
-class Software(Record):
-    """What a worker ran with: the runtime as ``package==version``, Python, and other packages.
-
-    The names are those of ``Environment``, which is where a result keeps them.
-    """
-
-    runtime: str
-    python: str
-    packages: dict[str, str] = Field(default_factory=dict)
-
-
 class Placement(Record):
     """Proof of where the graph ran: nodes executed per execution provider, by operator type."""
 
     provider: str
     nodes_by_provider: dict[Name, dict[Name, Count]]
+
+
+class Pinning(Record):
+    """The logical CPUs, by the kernel's numbers, that all threads of the worker ran on.
+
+    ``siblings`` are other hardware threads of the same cores, which the worker left alone;
+    ``cores`` and ``numa_nodes`` say how many the CPUs spread over. What the kernel does not tell is
+    None, or empty. ``threads`` is how many threads ONNX Runtime computed with. Memory, caches and
+    clock stay those of the whole machine.
+    """
+
+    emulates: Emulated = "a smaller instance of the same family"
+    cpus: Annotated[tuple[Whole, ...], Field(min_length=1)]
+    siblings: tuple[Whole, ...] = ()
+    cores: Count | None = None
+    numa_nodes: Count | None = None
+    threads: Count
+
+    @property
+    def neighbourhood(self) -> frozenset[int]:
+        """The CPUs on which other programs slow the trial: its own and their siblings."""
+        return frozenset((*self.cpus, *self.siblings))
 
 
 class OutputDifference(Record):
@@ -245,6 +182,67 @@ class Agreement(Record):
             f"{self.quantization} quantisation" if self.quantization else "",
         )
         return ", ".join(part for part in parts if part)
+
+
+class Epoch(Record):
+    """One epoch: ``seconds`` from the shuffling of the first batch to the end of the last step.
+
+    ``waiting_seconds`` of them the device had nothing to do, because the next batch was not read
+    and gathered yet. ``parts_seconds`` are of its tenths, between which it paused for samples; none
+    where it had fewer than ten steps.
+    """
+
+    seconds: FiniteSeconds
+    waiting_seconds: NotNegative
+    parts_seconds: tuple[FiniteSeconds, ...] = ()
+
+
+class WholeEpochs(Record):
+    """Epochs of ``steps`` full batches each, run in a process of their own after the trial.
+
+    In pauses of them that process sampled ``sampled_steps`` steps, ``step_seconds`` on average, by
+    which its epochs are foretold: another process, or another minute, would differ for reasons that
+    are no epoch's. None in results from before these were stored; there it is the trial's mean that
+    foretells.
+
+    ``examples_on_disk`` is how many different examples the files held; an epoch of more met some of
+    them again. ``left_out`` says why there are none, or not as many as asked for.
+    """
+
+    steps: Count
+    examples_on_disk: Whole = 0
+    epochs: tuple[Epoch, ...] = ()
+    left_out: str | None = None
+    sampled_steps: Count | None = None
+    step_seconds: FiniteSeconds | None = None
+
+    @model_validator(mode="after")
+    def _something_to_say(self) -> WholeEpochs:
+        if not self.epochs and self.left_out is None:
+            raise ValueError("should have epochs, or the reason why there are none")
+        return self
+
+    @property
+    def mean_seconds(self) -> float:
+        """Of an epoch; there must be one."""
+        return fmean(epoch.seconds for epoch in self.epochs)
+
+    @property
+    def waiting_share(self) -> float:
+        """The part of the epochs' time that was spent waiting for data; there must be one."""
+        return sum(one.waiting_seconds for one in self.epochs) / sum(e.seconds for e in self.epochs)
+
+    def foretold_seconds(self, trial_step_seconds: float) -> float:
+        """Steps times the mean step of the epochs' own process, else that of the trial."""
+        return self.steps * (self.step_seconds or trial_step_seconds)
+
+    def prediction_error(self, trial_step_seconds: float) -> float:
+        """By how much the foretold epoch is above the mean one, relative to it."""
+        return self.foretold_seconds(trial_step_seconds) / self.mean_seconds - 1
+
+    def process_difference(self, trial_step_seconds: float) -> float | None:
+        """By how much this process's mean step is above the trial's, relative to it."""
+        return None if self.step_seconds is None else self.step_seconds / trial_step_seconds - 1
 
 
 class Round(Record):

@@ -1,11 +1,14 @@
-"""The measurement of several rounds as one: samples in their order, and what each round was like.
+"""Rounds of a measurement: joined into one, and summarised with what they tell. Pure.
 
-Pure. What stands flat in a measurement is of all its rounds together, so that readers need not know
-of them; ``Round`` keeps what would be lost in a sum.
+What stands flat in a measurement is of all its rounds together, so that readers need not know
+of them; ``Round`` keeps what would be lost in a sum. Cost, report and command line take mean,
+interval and percentiles from ``summary_of``, so that every interval that is shown knows of the
+rounds in which the samples were taken.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -17,7 +20,7 @@ from epochcost.results.records import (
     Round,
     StopReason,
 )
-from epochcost.results.summary import summary_of
+from epochcost.statistics import Summary, summarise
 
 ValueT = TypeVar("ValueT")
 Joined = Callable[[Sequence[ValueT]], ValueT]
@@ -142,3 +145,18 @@ def _energy(metered: Sequence[Energy]) -> Energy | None:
 def _sum(one: MeteredEnergy, other: MeteredEnergy) -> MeteredEnergy:
     joules, seconds = one.joules + other.joules, one.seconds + other.seconds
     return one.model_copy(update={"joules": joules, "seconds": seconds})
+
+
+# Of the measurements that are alive, by their ids: many pages show one, and each takes
+# milliseconds. A measurement never changes, and a copy of it is another.
+_summaries: dict[int, Summary] = {}
+
+
+def summary_of(measurement: Measurement) -> Summary:
+    """Summarise the samples, of which there must be some: none under LoadGen."""
+    known = _summaries.get(id(measurement))
+    if known is None:
+        known = summarise(measurement.samples_seconds, measurement.samples_by_round)
+        _summaries[id(measurement)] = known
+        weakref.finalize(measurement, _summaries.pop, id(measurement)).atexit = False
+    return known

@@ -13,8 +13,8 @@ from statistics import fmean, median
 from types import MappingProxyType
 from typing import Literal
 
-from epochcost.results.pinning import Pinning
-from epochcost.results.records import Conditions, Environment, Measurement, Throttle
+from epochcost.results.environment import Environment
+from epochcost.results.records import Conditions, Measurement, Pinning, Throttle
 from epochcost.statistics import chance_of_differing, drift, two_modes
 from epochcost.units import seconds
 

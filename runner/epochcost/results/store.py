@@ -2,19 +2,26 @@
 
 ``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint, so a
 repeated measurement replaces its predecessor, in one step when it is complete, and that of
-another host stands beside it. Who writes holds ``results.lock``.
+another host stands beside it. What else is known of a machine is a sidecar: a record in a folder
+beside its results, whose kinds are ``ceilings`` and ``limits``. Who writes holds the lock of
+``files``.
 """
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
 
 from epochcost.errors import Fault, ResultError
 from epochcost.plan.trial import Trial
-from epochcost.results.atomic import write_atomically
+from epochcost.results.fields import Record, first_fault, read_record
+from epochcost.results.files import write_atomically
 from epochcost.results.format import (
     DamagedResultError,
     NewerResultError,
@@ -25,6 +32,7 @@ from epochcost.results.records import Result
 
 # A million samples take about 20 MB; a longer file is not ours, and would fill the memory.
 MAX_FILE_BYTES = 64 * 2**20
+_MOST_SIDECAR_BYTES = 2**20
 _TRIAL_DIGITS = 8
 _HOST_DIGITS = 4
 
@@ -110,23 +118,23 @@ def newest(results: Iterable[Result]) -> tuple[Result, ...]:
 
 
 def _read(path: Path, root: Path) -> Result:
-    try:
-        for message in _refusals(path, root):
-            raise DamagedResultError(Fault(path, 1, 1, message))
-        result = parse_result(path.read_bytes(), path)
-    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
-        reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
-        message = f"demanded a readable file; got {reason}"
-        raise DamagedResultError(Fault(path, 1, 1, message)) from None
-    if result.hardware != path.parent.name:
-        message = (
-            f"demanded hardware {path.parent.name!r} in this folder; got {result.hardware!r:.80}"
-        )
-        raise DamagedResultError(Fault(path, 1, 1, message))
+    result = parse_result(_read_bytes(path, root, MAX_FILE_BYTES), path)
+    _require_hardware(result.hardware, path, path.parent)
     return result
 
 
-def _refusals(path: Path, root: Path) -> Iterator[str]:
+def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
+    """A file's bytes; raises DamagedResultError where it is not to be opened, or cannot be read."""
+    try:
+        for message in _refusals(path, root, most_bytes):
+            raise _damaged(path, message)
+        return path.read_bytes()
+    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
+        reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
+        raise _damaged(path, f"demanded a readable file; got {reason}") from None
+
+
+def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
     """Reasons not to open a file at all."""
     if _leaves(path, root):
         yield "demanded a file inside the results folder; got a link that leaves it"
@@ -134,12 +142,73 @@ def _refusals(path: Path, root: Path) -> Iterator[str]:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             yield "demanded a regular file; got something else"
-        elif status.st_size > MAX_FILE_BYTES:
-            yield f"demanded at most {MAX_FILE_BYTES} bytes; got {status.st_size}"
+        elif status.st_size > most_bytes:
+            yield f"demanded at most {most_bytes} bytes; got {status.st_size}"
 
 
 def _leaves(path: Path, root: Path) -> bool:
-    """Whether links lead out of the folder; a file and a folder that are none need no resolving."""
-    if not (path.is_symlink() or path.parent.is_symlink()):
+    """Whether links lead out of the folder; where nothing is a link nothing is resolved."""
+    if not any(place.is_symlink() for place in (path, *path.parents[:2])):
         return False
     return not path.resolve().is_relative_to(root.resolve())
+
+
+def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
+    if hardware != folder.name:
+        demanded = f"demanded hardware {folder.name!r} in this folder"
+        raise _damaged(path, f"{demanded}; got {hardware!r:.80}")
+
+
+def _damaged(path: Path, message: str) -> DamagedResultError:
+    return DamagedResultError(Fault(path, 1, 1, message))
+
+
+class Sidecar(Record):
+    """A record of a machine beside its results: ``<hardware>/<folder>/<name>.json``.
+
+    Each kind has a folder of its own, into which readers of results never look.
+    """
+
+    hardware: str
+
+
+SidecarT = TypeVar("SidecarT", bound=Sidecar)
+
+
+@dataclass(frozen=True)
+class LoadedSidecars(Generic[SidecarT]):
+    """What a folder of results holds of one kind by file, and a fault for each damaged one."""
+
+    records: dict[Path, SidecarT]
+    faults: tuple[Fault, ...]
+
+
+def write_sidecar(path: Path, record: Sidecar) -> Path:
+    """Store a record and return its file; raises CapabilityError where the disk refuses."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, f"{text}\n".encode())
+    return path
+
+
+def load_sidecars(
+    root: Path, folder: str, kind: type[SidecarT], described: str
+) -> LoadedSidecars[SidecarT]:
+    """Every record of ``kind`` below ``root``, ordered by file name; a missing root is empty."""
+    records: dict[Path, SidecarT] = {}
+    faults: list[Fault] = []
+    for path in sorted(root.glob(f"*/{folder}/*.json")):
+        try:
+            records[path] = _read_sidecar(path, root, kind, described)
+        except DamagedResultError as error:
+            faults.append(error.fault)
+    return LoadedSidecars(records, tuple(faults))
+
+
+def _read_sidecar(path: Path, root: Path, kind: type[SidecarT], described: str) -> SidecarT:
+    try:
+        record = read_record(kind, _read_bytes(path, root, _MOST_SIDECAR_BYTES))
+    except ValidationError as error:
+        raise _damaged(path, f"demanded {described}; got {first_fault(error)}") from None
+    _require_hardware(record.hardware, path, path.parent.parent)
+    return record

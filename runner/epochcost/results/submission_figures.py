@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from epochcost.graphs.contrib import runtime_operator_names
-from epochcost.results.fingerprint import fingerprint
-from epochcost.results.records import Environment, Measurement, Result, Round
+from epochcost.results.environment import Environment, fingerprint
+from epochcost.results.records import Measurement, Result, Round
+from epochcost.results.rounds import summary_of
 from epochcost.results.stability import instabilities
-from epochcost.results.summary import summary_of
 from epochcost.units import seconds
 
 # No earlier version of epochcost stored results: an older date is of a clock that is not set.

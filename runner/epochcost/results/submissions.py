@@ -19,12 +19,14 @@ from epochcost.errors import Fault, InputError, ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceiling, Ceilings, load_ceilings
+from epochcost.results.environment import Environment
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
 from epochcost.results.peak import Counted, cpu_cycles, cpu_flops, implausible_rate
 from epochcost.results.plausibility import contradictions
-from epochcost.results.records import Environment, Result
+from epochcost.results.records import Result
+from epochcost.results.rounds import summary_of
 from epochcost.results.store import load_each
 from epochcost.results.submission import read_plain, read_submission
 from epochcost.results.submission_figures import (
@@ -34,7 +36,6 @@ from epochcost.results.submission_figures import (
     remarkable,
     unwatched,
 )
-from epochcost.results.summary import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import displayed
 from epochcost.specs.hardware import Hardware
@@ -278,7 +279,7 @@ def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
     """A fault for each file below ``root`` that is damaged or cannot be true."""
     loaded = load_ceilings(root)
     yield from loaded.faults
-    for path, ceilings in loaded.kept.items():
+    for path, ceilings in loaded.records.items():
         words = next(_implausible(catalogue, ceilings, now), None)
         if words is not None:
             yield Fault(path, 1, 1, words)

@@ -18,7 +18,7 @@ from epochcost.measure.environment.cloud import (
     instance,
     suspected_cloud,
 )
-from epochcost.results.records import CloudProvider, Instance
+from epochcost.results.environment import CloudProvider, Instance
 
 # By method and path: the header that the service demands, and its answer.
 Answers = dict[tuple[str, str], tuple[tuple[str, str], str]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.measure.environment.cpu import cpu_model, processor, throttle_count
-from epochcost.results.records import Processor
+from epochcost.results.environment import Processor
 
 
 def write(root: Path, files: dict[str, object]) -> Path:

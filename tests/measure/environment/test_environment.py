@@ -6,7 +6,7 @@ import psutil
 
 from epochcost.measure.environment import detect, fingerprint, runtime_name
 from epochcost.measure.memory import peak_memory_bytes
-from epochcost.results.records import Gpu
+from epochcost.results.environment import Gpu
 
 GIB = 2**30
 H200 = Gpu(name="NVIDIA H200", memory_bytes=141 * GIB, driver="580.1")

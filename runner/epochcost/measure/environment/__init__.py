@@ -32,8 +32,7 @@ from epochcost.measure.environment.cpu import (
 from epochcost.measure.environment.gpu import gpus, shown_gpus
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import package_versions, runtime_name
-from epochcost.results.fingerprint import fingerprint
-from epochcost.results.records import Environment
+from epochcost.results.environment import Environment, fingerprint
 
 __all__ = ["detect", "fingerprint", "runtime_name", "shown_gpus", "timer_step_seconds"]
 

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from epochcost.measure.kernel_files import read_text
-from epochcost.results.records import CloudProvider, Instance
+from epochcost.results.environment import CloudProvider, Instance
 
 PATIENCE_SECONDS = 0.5
 # The link-local address that all three answer on; by number, for a name may take long to resolve.

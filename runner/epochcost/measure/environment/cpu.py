@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
-from epochcost.results.records import Processor
+from epochcost.results.environment import Processor
 
 _SECONDS = 5
 

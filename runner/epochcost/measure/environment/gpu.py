@@ -17,7 +17,7 @@ from epochcost.measure.watching.devices import (
     text,
     visible_gpus,
 )
-from epochcost.results.records import Gpu
+from epochcost.results.environment import Gpu
 
 _HERTZ_PER_MEGAHERTZ = 1_000_000
 _WATTS_PER_MILLIWATT = 1e-3

@@ -49,8 +49,7 @@ from epochcost.measure.watching.power import (
     rapl_meters,
     why_no_rapl,
 )
-from epochcost.results.pinning import Pinning
-from epochcost.results.records import Conditions, Energy, Measurement, Throttle
+from epochcost.results.records import Conditions, Energy, Measurement, Pinning, Throttle
 from epochcost.specs.study import Provider
 
 NO_DEVICE = "NVML shows no device in use by the worker"

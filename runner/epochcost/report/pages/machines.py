@@ -15,7 +15,7 @@ from epochcost.report.charts.dots import workloads_compared
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.roofline import roofline
 from epochcost.report.pages.page import Page, Report, machine_uri
-from epochcost.results.records import Environment
+from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 

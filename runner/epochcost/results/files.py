@@ -1,12 +1,17 @@
-"""Writing a file whole or not at all: whoever reads sees the old bytes or the new, never half."""
+"""Files of results: written whole or not at all, by one writer at a time.
+
+Whoever reads sees the old bytes or the new, never half. What stands in them is left to ``store``.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from epochcost.errors import CapabilityError
@@ -95,3 +100,34 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold ``folder``, which must exist, for one process; the kernel releases it at its death.
+
+    The folder itself is locked, so nothing is left behind. Raises CapabilityError where another
+    process holds it or the file system has no locks.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _lock(folder, descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(folder: Path, descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CapabilityError(
+            f"{folder}: demanded to be the only run that writes here; got another one in progress: "
+            "wait for it, or name another folder with --results (two runs at once on one machine "
+            "also spoil each other's times)"
+        ) from None
+    except OSError as error:
+        raise CapabilityError(
+            f"{folder}: demanded a folder that can be locked; got {error.strerror}: "
+            "name a folder on a local disk with --results"
+        ) from None

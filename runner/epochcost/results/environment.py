@@ -1,0 +1,129 @@
+"""The machine and the software on which a trial ran, and the fingerprint of the host. Frozen."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+from pydantic import (
+    Field,
+)
+
+from epochcost.results.fields import (
+    Count,
+    Digits,
+    NotNegative,
+    Positive,
+    Record,
+    Revision,
+)
+
+CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
+
+
+class Gpu(Record):
+    """An accelerator as its driver describes it; what it does not tell is None.
+
+    Clocks are the highest that it may take; what they were during a trial stands in its
+    ``Conditions``. ``mig``: whether the device is partitioned.
+    ``pci_address`` is where it sits, by which ``Conditions.devices`` names it;
+    ``compute_capability`` is NVIDIA's major.minor.
+    """
+
+    name: str | None
+    memory_bytes: Count | None
+    driver: str | None
+    power_limit_watts: Positive | None = None
+    graphics_clock_hertz: Count | None = None
+    memory_clock_hertz: Count | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    pci_address: str | None = None
+    compute_capability: str | None = None
+
+
+class Processor(Record):
+    """How the CPU is built and governed; limits of the frequency are those set, not the chip's."""
+
+    sockets: Count | None = None
+    numa_nodes: Count | None = None
+    governor: str | None = None
+    lowest_frequency_hertz: Count | None = None
+    highest_frequency_hertz: Count | None = None
+    turbo: bool | None = None
+
+
+class Instance(Record):
+    """A machine rented from a cloud, as its metadata service names it."""
+
+    provider: CloudProvider
+    type: str
+    region: str | None = None
+    zone: str | None = None
+    spot: bool | None = None
+
+
+class Environment(Record):
+    """The machine and its software; unknown values are None, never zero.
+
+    ``fingerprint`` is a hash of what makes two hosts alike (CPU, cores, memory, GPUs): figures of
+    different fingerprints are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are
+    what control groups leave of the machine, None where they set no limit. ``container`` is
+    ``none`` where nothing tells of one. ``revision`` is the commit of the measuring code's
+    checkout, ``modified`` whether files of it differ from that commit. ``timer_step_seconds`` is
+    the smallest step that the timer was seen to take. ``unknown`` says by a field's name why it
+    is None.
+    """
+
+    fingerprint: Digits
+    cpu: str | None
+    physical_cores: Count | None
+    logical_cpus: Count
+    memory_bytes: Count | None
+    gpus: tuple[Gpu, ...] = ()
+    operating_system: str
+    python: str
+    runtime: str
+    packages: dict[str, str] = Field(default_factory=dict)
+    virtualisation: str | None = None
+    instance: Instance | None = None
+    load_average_1min: NotNegative | None = None
+    processor: Processor = Processor()
+    container: str | None = None
+    cpu_quota: Positive | None = None
+    memory_limit_bytes: Count | None = None
+    timer_step_seconds: Positive | None = None
+    revision: Revision | None = None
+    modified: bool | None = None
+    unknown: dict[str, str] = Field(default_factory=dict)
+
+
+class Software(Record):
+    """What a worker ran with: the runtime as ``package==version``, Python, and other packages.
+
+    The names are those of ``Environment``, which is where a result keeps them.
+    """
+
+    runtime: str
+    python: str
+    packages: dict[str, str] = Field(default_factory=dict)
+
+
+_GIB = 2**30
+
+
+def fingerprint(
+    cpu: str | None,
+    physical_cores: int | None,
+    logical_cpus: int,
+    memory_bytes: int,
+    gpus: tuple[Gpu, ...],
+) -> str:
+    """Hash what makes two hosts alike: CPU, cores, memory to the GiB, GPUs; 16 hex digits.
+
+    Drivers and kernels may differ: they are versions, not machines. Memory is rounded because
+    what a kernel keeps for itself varies from boot to boot.
+    """
+    parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
+    parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
