@@ -41,11 +41,12 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     static, and for a branch or loop, which runs a number of times that the graph does not say.
     """
     known = static_shapes(model) if shapes is None else shapes
-    moving = _one_hot_kernels(model)
-    return sum(_node_flops(node, known, moving) for node in model.graph.node)
+    moving = one_hot_kernels(model)
+    return sum(node_flops(node, known, moving) for node in model.graph.node)
 
 
-def _node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
+def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
+    """Of one node; ``moving`` names one-hot kernels. Raises ModelError as ``flops`` does."""
     if node.op_type in _NESTED:
         raise ModelError(
             f"node {node.output[0]!r}: demanded a graph without {node.op_type} to count with: how "
@@ -84,7 +85,7 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
+def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
     """Initializers in which every filter has a single non-zero element."""
     return frozenset(
         tensor.name

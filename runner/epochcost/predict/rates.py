@@ -1,0 +1,141 @@
+"""Rates that others published, read from tables of one form, and what a row of them says.
+
+The columns are those of ``COLUMNS``; a row gives how many examples a second, or how long one
+iteration took. Devices are told apart by ``devices``; what is learnt from rows, and which of them
+are doubtful, is left to ``process`` and ``screening``.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from epochcost.errors import InputError
+
+COLUMNS = (
+    "source", "date", "model", "task", "mode", "precision", "batch", "sequence_or_image",
+    "software", "accelerator", "count", "machine", "metric", "value", "unit", "file", "licence",
+)  # fmt: skip
+MODES = {"infer": "inference", "train": "training", "inference": "inference", "training": "training"}
+# Seconds in a unit of time; all other units are rates.
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "s/epoch": 1.0}
+_OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One published figure: ``per_second`` examples (or ``unit``s) on the whole machine.
+
+    ``batch`` and ``size`` (a sequence's length or an image's side) are None where the source does
+    not say; ``line`` is the row's in its file.
+    """
+
+    source: str
+    model: str
+    task: str
+    mode: str
+    precision: str
+    batch: float | None
+    size: str
+    software: str
+    accelerator: str
+    count: int
+    machine: str
+    unit: str
+    per_second: float
+    file: str
+    licence: str
+    path: str
+    line: int
+
+    @property
+    def work(self) -> tuple[str, ...]:
+        """What was done, under which settings: rates of one work differ by machine only."""
+        batch = "" if self.batch is None else f"{self.batch:g}"
+        return (*self.setting, self.task, self.size, batch, self.unit)
+
+    @property
+    def setting(self) -> tuple[str, ...]:
+        """The model and the software that ran it."""
+        return (self.source, self.model, self.mode, self.precision, self.software)
+
+    @property
+    def where(self) -> str:
+        """Its place, as errors name it."""
+        return f"{self.path}:{self.line}"
+
+
+def read_rates(path: Path) -> tuple[Rate, ...]:
+    """The rows of a table, in order.
+
+    Raises InputError with file and line for a missing column, or a value that is no positive number.
+    """
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+        if missing:
+            raise InputError(
+                f"{path}:1: demanded the columns {', '.join(COLUMNS)}; {', '.join(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} missing"
+            )
+        return tuple(_rate(path, line, row) for line, row in enumerate(rows, 2))
+
+
+def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
+    where = f"{path}:{line}"
+    value = _positive(where, "value", row["value"])
+    batch = _positive(where, "batch", row["batch"]) if row["batch"] else None
+    mode = MODES.get(row["mode"])
+    if mode is None:
+        raise InputError(f"{where}: mode: demanded infer or train; got {row['mode']!r}")
+    unit = row["unit"]
+    if unit in _SECONDS:
+        seconds = value * _SECONDS[unit]
+        value = (1 if unit in _OF_AN_EPOCH_OR_RUN else batch or 1) / seconds
+    return Rate(
+        source=row["source"],
+        model=row["model"],
+        task=row["task"],
+        mode=mode,
+        precision=row["precision"],
+        batch=batch,
+        size=row["sequence_or_image"],
+        software=row["software"],
+        accelerator=row["accelerator"],
+        count=int(_positive(where, "count", row["count"] or "1")),
+        machine=row["machine"],
+        unit=unit,
+        per_second=value,
+        file=row["file"],
+        licence=row["licence"],
+        path=str(path),
+        line=line,
+    )
+
+
+def _positive(where: str, name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise InputError(f"{where}: {name}: demanded a number above 0; got {text!r}")
+    return value
+
+
+def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
+    """The median of each work on each kind of device and count, in the order of the first."""
+    repeats: dict[tuple[object, ...], list[Rate]] = defaultdict(list)
+    for one in rates:
+        repeats[(one.work, one.accelerator, one.count)].append(one)
+    return tuple(_medians(repeats.values()))
+
+
+def _medians(groups: Iterable[list[Rate]]) -> Iterator[Rate]:
+    for group in groups:
+        yield replace(group[0], per_second=statistics.median(one.per_second for one in group))
