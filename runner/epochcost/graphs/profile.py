@@ -23,8 +23,8 @@ _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 # What moves no numbers of its own: runtimes compute it where the value before it is written.
 _FREE = VIEWS | frozenset(
     {
-        "BatchNormalization", "Cast", "Clip", "Constant", "ConstantOfShape", "Dropout", "Elu", "Erf",
-        "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Shape", "Sigmoid", "Size",
+        "BatchNormalization", "Cast", "Clip", "Constant", "ConstantOfShape", "Dropout", "Elu",
+        "Erf", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Shape", "Sigmoid", "Size",
         "Sqrt", "Tanh",
     }
 )  # fmt: skip

@@ -21,7 +21,12 @@ COLUMNS = (
     "source", "date", "model", "task", "mode", "precision", "batch", "sequence_or_image",
     "software", "accelerator", "count", "machine", "metric", "value", "unit", "file", "licence",
 )  # fmt: skip
-MODES = {"infer": "inference", "train": "training", "inference": "inference", "training": "training"}
+MODES = {
+    "infer": "inference",
+    "train": "training",
+    "inference": "inference",
+    "training": "training",
+}
 # Seconds in a unit of time; all other units are rates.
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "s/epoch": 1.0}
 _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
@@ -73,7 +78,8 @@ class Rate:
 def read_rates(path: Path) -> tuple[Rate, ...]:
     """The rows of a table, in order.
 
-    Raises InputError with file and line for a missing column, or a value that is no positive number.
+    Raises InputError with file and line for a missing column and for a value that is no positive
+    number.
     """
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)

@@ -14,9 +14,11 @@ from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.currency import ExchangeRate
 from epochcost.specs.dataset import Dataset
+from epochcost.specs.device import Device
 from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
+from epochcost.specs.observation import ObservationTable
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
 from epochcost.specs.study import Study
@@ -41,6 +43,8 @@ class Catalogue:
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     currencies: Mapping[str, ExchangeRate] = field(default_factory=dict)
     grids: Mapping[str, Grid] = field(default_factory=dict)
+    devices: Mapping[str, Device] = field(default_factory=dict)
+    observations: Mapping[str, ObservationTable] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property

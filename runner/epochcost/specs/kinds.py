@@ -9,9 +9,11 @@ from typing import Any, get_args
 from epochcost.specs.base import NamedSpec, Spec
 from epochcost.specs.currency import ExchangeRate
 from epochcost.specs.dataset import Dataset
+from epochcost.specs.device import Device
 from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
+from epochcost.specs.observation import ObservationTable
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
 from epochcost.specs.study import Study
@@ -27,6 +29,8 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "models": Model,
         "studies": Study,
         "published": Published,
+        "devices": Device,
+        "observations": ObservationTable,
     }
 )
 # Folders whose meaning is settled and whose specs this version cannot read yet.

@@ -14,12 +14,14 @@ from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import Catalogue, SpecT
 from epochcost.specs.currency import ExchangeRate
 from epochcost.specs.dataset import Dataset
+from epochcost.specs.device import Device
 from epochcost.specs.document import Document, displayed, presumed_ids, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, judge
 from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.kinds import KINDS
 from epochcost.specs.model import Model
+from epochcost.specs.observation import ObservationTable
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
 from epochcost.specs.references import JudgeGraph, Neighbours, between, neighbours
@@ -68,6 +70,8 @@ def load_catalogue(root: Path) -> Catalogue:
         datasets=_by_id(loaded, Dataset),
         currencies=_by_id(loaded, ExchangeRate),
         grids=_by_id(loaded, Grid),
+        devices=_by_id(loaded, Device),
+        observations=_by_id(loaded, ObservationTable),
         files=MappingProxyType(files),
     )
 

@@ -35,6 +35,8 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
         "models": "model",
         "studies": "study",
         "published": "published",
+        "devices": "device",
+        "observations": "observation",
     }
 )
 Schema = Mapping[str, Any]

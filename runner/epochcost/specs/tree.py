@@ -5,7 +5,7 @@
     └── datasets/  targets/  grids/                           reserved
 
 Files beside the specs are welcome where they cannot be mistaken for one: Markdown, hidden files
-and editors' backups; and in prices/ the .csv files of their histories.
+and editors' backups; and the .csv files of price histories and of observations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from epochcost.specs.kinds import KINDS, RESERVED
 from epochcost.specs.wording import nearest, printable, shown
 
 FOLDER = "specs"
-_HISTORIES = "prices"
+_WITH_TABLES = frozenset({"prices", "observations"})
 
 
 class SpecFile(NamedTuple):
@@ -79,7 +79,7 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
         if isinstance(entry, Fault):
             yield entry
         elif (
-            kind == _HISTORIES
+            kind in _WITH_TABLES
             and entry.name.endswith(".csv")
             and entry.is_file(follow_symlinks=False)
         ):

@@ -1,0 +1,36 @@
+"""Tables of times that others measured: whose, under which licence, and in which file.
+
+The rows stand in a CSV file beside the spec and are read by ``predict.rates``.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from pydantic import Field
+
+from epochcost.specs.base import NamedSpec, Notes, Source, Text, matching
+
+TableName = Annotated[
+    str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file beside the spec")
+]
+
+
+class ObservationTable(NamedSpec):
+    """Where a table comes from, and what its licence asks of those who show its rows."""
+
+    name: Text = Field(description="What people call the source.", examples=["timm results"])
+    table: TableName = Field(
+        description="The file with the rows, beside this one.", examples=["timm.csv"]
+    )
+    licence: Text = Field(
+        description="Under which the rows are published, as an SPDX identifier.",
+        examples=["Apache-2.0"],
+    )
+    notice: Text | None = Field(
+        None, description="What must be shown beside its rows: trademarks, terms."
+    )
+    retrieved: date = Field(description="The day on which the rows were read.")
+    source: Source
+    notes: Notes | None = None
