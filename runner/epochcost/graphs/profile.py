@@ -24,8 +24,8 @@ _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _FREE = VIEWS | frozenset(
     {
         "BatchNormalization", "Cast", "Clip", "Constant", "ConstantOfShape", "Dropout", "Elu",
-        "Erf", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Shape", "Sigmoid", "Size",
-        "Sqrt", "Tanh",
+        "Erf", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Shape", "Sigmoid",
+        "Size", "Sqrt", "Tanh",
     }
 )  # fmt: skip
 
