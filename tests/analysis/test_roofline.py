@@ -59,7 +59,7 @@ def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> 
     on_box = report.observations_on(report.catalogue.hardware["box"])
     (printed,) = (one for one in on_box if one.subject.id == "net")
     assert achieved(report.inputs, GPUS, [printed]) == ()  # the source gives no steps
-    timed = replace(printed, step=Time.exactly(Decimal("0.01")))
+    timed = replace(printed, step=Time.exact(Decimal("0.01")))
     found = achieved(report.inputs, GPUS, [timed])
     assert found[0].of_peak is not None
     assert 0 < found[0].of_peak < 1

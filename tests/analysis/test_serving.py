@@ -8,7 +8,7 @@ from pathlib import Path
 
 from epochcost.analysis.observations import observe
 from epochcost.analysis.serving import ServingRow, serving_rows
-from epochcost.cost import Estimate, Time, Unpriced, prorated_cost
+from epochcost.cost import Estimate, MachineTime, Time, Unpriced
 from epochcost.report.site import build
 from epochcost.results.records import Conditions
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
@@ -29,7 +29,7 @@ def test_a_million_costs_the_time_that_its_rate_takes(tmp_path: Path) -> None:
     assert row.load == "server, 99 % within 15 ms"
     assert row.batching == "up to 32 together, after at most 1 ms"
     assert row.mark == "measured, price assumed"
-    whole = prorated_cost(row.price, Time.exactly(Decimal(2000)), vcpus=2)
+    whole = MachineTime(Time.exact(Decimal(2000)), 2, shared=True).cost(row.price)
     assert row.million == whole
 
 

@@ -7,8 +7,14 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochcost.cost.difference import Basis, amount_of_change, changed, parts, relative_change
-from epochcost.cost.estimate import Time, Unpriced, billed_cost
+from epochcost.cost.difference import (
+    Basis,
+    amount_of_change,
+    changed,
+    contributions,
+    relative_change,
+)
+from epochcost.cost.estimate import MachineTime, Time, Unpriced
 from epochcost.specs.price import Price
 from price_plans import rented
 
@@ -18,10 +24,9 @@ RATES = st.decimals("0.01", "100", places=2)
 
 def basis(step: Decimal, steps: int, price: Price | None) -> Basis:
     """A job of some steps under a plan, billed by itself."""
-    one = Time.exactly(step)
-    time = one.scaled(steps)
-    cost = billed_cost(price, time)
-    return Basis(cost, time, one, price, vcpus=None, accelerated=False, shared=False)
+    one = Time.exact(step)
+    work = MachineTime(one.scaled(steps))
+    return Basis(work.cost(price), work, one, price)
 
 
 @settings(max_examples=30)
@@ -32,17 +37,23 @@ def test_parts_sum_to_the_change(
     """Whatever changes, no cent of the change is without a cause."""
     before, after = (basis(step, steps, rented(amount=rate)) for step, steps, rate in (one, other))
     change = amount_of_change(before.cost, after.cost)
-    assert sum((part.amount for part in parts(before, after)), Decimal(0)) == change
+    assert sum((part.amount for part in contributions(before, after)), Decimal(0)) == change
 
 
 def test_one_cause_is_one_part() -> None:
     """What did not change adds nothing."""
     price = rented(amount=Decimal(1))
     before = basis(Decimal(10), 3600, price)
-    assert [part.cause for part in parts(before, basis(Decimal(11), 3600, price))] == ["time"]
-    assert [part.cause for part in parts(before, basis(Decimal(10), 3700, price))] == ["spec"]
+    assert [part.cause for part in contributions(before, basis(Decimal(11), 3600, price))] == [
+        "time"
+    ]
+    assert [part.cause for part in contributions(before, basis(Decimal(10), 3700, price))] == [
+        "spec"
+    ]
     dearer = rented(amount=Decimal(2))
-    assert [part.cause for part in parts(before, basis(Decimal(10), 3600, dearer))] == ["price"]
+    assert [part.cause for part in contributions(before, basis(Decimal(10), 3600, dearer))] == [
+        "price"
+    ]
 
 
 def test_an_unknown_price_is_no_amount() -> None:
@@ -54,4 +65,4 @@ def test_an_unknown_price_is_no_amount() -> None:
     assert not changed(unknown.cost, Unpriced("another reason"))
     assert amount_of_change(known.cost, unknown.cost) is None
     assert relative_change(unknown.cost, known.cost) is None
-    assert parts(known, unknown) == ()
+    assert contributions(known, unknown) == ()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Estimate, Time, Unpriced, billed_cost, prorated_cost
+from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.errors import InputError
 from price_plans import durations, owned, rented
 
@@ -18,7 +18,7 @@ EPOCH = Time(Decimal(3590), Decimal(3600), Decimal(3610))
 
 def test_the_interval_goes_through_the_billing() -> None:
     """A time around an hour costs one hour at its mean and two at its high end."""
-    alone = billed_cost(rented("0.90", "whole-hour"), EPOCH)
+    alone = MachineTime(EPOCH).cost(rented("0.90", "whole-hour"))
     assert isinstance(alone, Estimate)
     assert (alone.low, alone.mean, alone.high) == (
         Decimal("0.90"),
@@ -29,7 +29,7 @@ def test_the_interval_goes_through_the_billing() -> None:
 
 def test_a_share_is_not_rounded_up() -> None:
     """The same time as a share of a running job costs in proportion."""
-    share = prorated_cost(rented("0.90", "whole-hour"), EPOCH)
+    share = MachineTime(EPOCH, shared=True).cost(rented("0.90", "whole-hour"))
     assert isinstance(share, Estimate)
     assert (share.low, share.mean, share.high) == (
         Decimal("0.8975"),
@@ -41,34 +41,65 @@ def test_a_share_is_not_rounded_up() -> None:
 @given(st.lists(durations, min_size=3, max_size=3).map(sorted))
 def test_the_order_of_the_ends_is_kept(ends: list[Decimal]) -> None:
     """Low, mean and high of the cost are in that order, as those of the time are."""
-    cost = billed_cost(rented(), Time(*ends))
+    cost = MachineTime(Time(*ends)).cost(rented())
     assert isinstance(cost, Estimate)
     assert cost.low <= cost.mean <= cost.high
 
 
 def test_no_price_is_not_zero() -> None:
     """Without a price there is no amount to read, and a reason instead."""
-    assert billed_cost(None, EPOCH) == Unpriced("no price is known")
+    assert MachineTime(EPOCH).cost(None) == Unpriced("no price is known")
 
 
 def test_a_plan_that_cannot_be_applied_says_why() -> None:
     """A plan per vCPU of a machine whose vCPUs are unknown leaves the cost unpriced."""
-    cost = billed_cost(owned(per_vcpu=True), EPOCH)
+    cost = MachineTime(EPOCH).cost(owned(per_vcpu=True))
     assert isinstance(cost, Unpriced)
     assert "per vCPU" in cost.reason
-    assert isinstance(billed_cost(owned(per_vcpu=True), EPOCH, vcpus=2), Estimate)
+    assert isinstance(MachineTime(EPOCH, vcpus=2).cost(owned(per_vcpu=True)), Estimate)
 
 
 def test_longer_than_a_century_is_unpriced() -> None:
     """A job that nobody would wait for has no bill, and does not stop the other rows."""
-    assert isinstance(billed_cost(rented(), EPOCH.scaled(10**7)), Unpriced)
+    assert isinstance(MachineTime(EPOCH.scaled(10**7)).cost(rented()), Unpriced)
 
 
 def test_the_plans_assumptions_travel_with_the_cost() -> None:
     """An assumed plan's cost says so."""
-    cost = billed_cost(owned(), EPOCH)
+    cost = MachineTime(EPOCH).cost(owned())
     assert isinstance(cost, Estimate)
     assert (cost.assumed, cost.price_id) == (True, "bought")
+
+
+def test_a_job_is_billed_whole_and_a_step_is_its_share() -> None:
+    """0.36 s a step, 1000 steps, 25 epochs at $1: a share, an hour alone, and three whole hours."""
+    price, step = rented("1", "whole-hour"), Time.exact(Decimal("0.36"))
+    assert _mean(MachineTime(step, shared=True).cost(price)) == Decimal("0.0001")
+    assert _mean(MachineTime(step.scaled(1000), shared=True).cost(price)) == Decimal("0.1")
+    assert _mean(MachineTime(step.scaled(1000)).cost(price)) == 1
+    assert _mean(MachineTime(step.scaled(25_000)).cost(price)) == 3
+
+
+def test_a_published_training_is_billed_by_the_rule_of_its_plan() -> None:
+    """Kroutikov's 25 epochs on p2.xlarge: 2.97 hours, prorated $2.675, in whole hours $2.70."""
+    work = MachineTime(Time.exact(Decimal(428)).scaled(25))
+    assert _mean(work.cost(rented("0.90", "whole-hour"))) == Decimal("2.70")
+    assert _mean(work.cost(rented("0.90", "prorated"))) == Decimal("2.675")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_accelerated_work_is_unpriced_by_a_plan_of_vcpus(*, shared: bool) -> None:
+    """Where a price knows no GPU, nothing that ran on one has an amount."""
+    price = owned(per_vcpu=True)
+    cost = MachineTime(EPOCH, 8, accelerated=True, shared=shared).cost(price)
+    assert isinstance(cost, Unpriced)
+    assert "no accelerator" in cost.reason
+    assert isinstance(MachineTime(EPOCH, 8, shared=shared).cost(price), Estimate)
+
+
+def _mean(cost: Cost) -> Decimal:
+    assert isinstance(cost, Estimate)
+    return cost.mean
 
 
 @pytest.mark.parametrize(
@@ -77,12 +108,12 @@ def test_the_plans_assumptions_travel_with_the_cost() -> None:
 def test_times_that_are_none(ends: tuple[float, float, float]) -> None:
     """Not finite, zero or negative at the mean: refused in one line."""
     with pytest.raises(InputError, match=r"^time: demanded 0 < low <= mean <= high"):
-        Time.measured(*ends)
+        Time.from_floats(*ends)
 
 
 def test_a_wide_interval_stays_positive() -> None:
     """The interval of few samples may reach below zero; a time does not, its mean is kept."""
-    time = Time.measured(-0.5, 1.0, 2.5)
+    time = Time.from_floats(-0.5, 1.0, 2.5)
     assert 0 < time.low < Decimal("1e-9")
     assert (time.mean, time.high) == (1, Decimal("2.5"))
 
@@ -90,14 +121,14 @@ def test_a_wide_interval_stays_positive() -> None:
 def test_a_rounding_of_equal_samples_is_mended() -> None:
     """Ends that miss the mean by the last bit of a float are put upon it."""
     below, above = math.nextafter(0.1, 0), math.nextafter(0.1, 1)
-    time = Time.measured(above, 0.1, below)
-    assert time == Time.exactly(Decimal("0.1"))
+    time = Time.from_floats(above, 0.1, below)
+    assert time == Time.exact(Decimal("0.1"))
 
 
 @given(st.floats(min_value=1e-12, max_value=1e12))
 def test_floats_become_their_shortest_decimal(seconds: float) -> None:
     """The decimal reads back as the same float, and 0.1 is a tenth."""
-    assert float(Time.measured(seconds, seconds, seconds).mean) == seconds
+    assert float(Time.from_floats(seconds, seconds, seconds).mean) == seconds
 
 
 def test_an_interval_without_a_low_end_has_words_of_its_own() -> None:

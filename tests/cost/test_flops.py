@@ -126,4 +126,4 @@ def test_what_was_achieved() -> None:
 def test_more_than_the_peak() -> None:
     """Work beyond the peak shows that the peak is wrong."""
     with pytest.raises(InputError, match=r"demanded at most the peak of 1000 TFLOP/s; got 2 times"):
-        achieved(2 * PETA, Time.exactly(Decimal(1)), PETA, "a test")
+        achieved(2 * PETA, Time.exact(Decimal(1)), PETA, "a test")

@@ -7,13 +7,13 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 
-from epochcost.cost import Time
+from epochcost.cost import MachineTime, Time
 from epochcost.cost.sensitivity import SPEED, PricedJob, effects, switching_value
 from epochcost.errors import InputError
 from price_plans import figures, owned, plan, rented
 
 HOUR = Decimal(3600)
-JOB = PricedJob(rented("0.90", "prorated"), Time.exactly(10 * HOUR))
+JOB = PricedJob(rented("0.90", "prorated"), MachineTime(Time.exact(10 * HOUR)))
 
 
 def test_price_and_speed_move_a_rented_job() -> None:
@@ -28,7 +28,7 @@ def test_price_and_speed_move_a_rented_job() -> None:
 
 def test_what_moves_an_owned_machine() -> None:
     """All of purchase, utilisation and electricity, each in its direction."""
-    found = {effect.name: effect for effect in effects(PricedJob(owned(), JOB.time))}
+    found = {effect.name: effect for effect in effects(PricedJob(owned(), JOB.work))}
     assert set(found) == {
         "owned.purchase", "owned.utilisation", "owned.electricity_per_kwh", SPEED
     }  # fmt: skip
@@ -44,7 +44,7 @@ def test_what_moves_an_owned_machine() -> None:
 
 def test_a_share_beyond_one_is_no_effect() -> None:
     """A machine in use all its life cannot be used more."""
-    found = {effect.name: effect for effect in effects(PricedJob(owned(utilisation="1"), JOB.time))}
+    found = {effect.name: effect for effect in effects(PricedJob(owned(utilisation="1"), JOB.work))}
     assert found["owned.utilisation"].higher is None
     assert found["owned.utilisation"].size > 0
 
@@ -64,7 +64,7 @@ def test_the_job_costs_as_much_there(cost: Decimal) -> None:
     for name in ("amount", SPEED):
         got = switching_value(JOB, name, cost)
         assert got is not None
-        assert JOB.changed(name, got.value).bill().total == pytest.approx(cost)
+        assert JOB.with_input(name, got.value).bill().total == pytest.approx(cost)
 
 
 def test_the_interruption_rate_at_which_spot_is_no_cheaper() -> None:
@@ -75,20 +75,20 @@ def test_the_interruption_rate_at_which_spot_is_no_cheaper() -> None:
         "restart_seconds": Decimal(300),
     }
     spot = plan(plan="spot", amount=Decimal("0.45"), billing="prorated", interruptions=terms)
-    job = PricedJob(spot, JOB.time)
+    job = PricedJob(spot, JOB.work)
     got = switching_value(job, "interruptions.rate_per_hour", JOB.bill().total)
     assert got is not None
     assert got.value > got.now
     for factor, cheaper in ((Decimal("0.99"), True), (Decimal("1.01"), False)):
-        bill = job.changed("interruptions.rate_per_hour", got.value * factor).bill()
+        bill = job.with_input("interruptions.rate_per_hour", got.value * factor).bill()
         assert (bill.total < 9) is cheaper
 
 
 def test_a_utilisation_that_no_machine_has() -> None:
     """Not even all its life in use makes it that cheap."""
-    job = PricedJob(owned(), JOB.time)
+    job = PricedJob(owned(), JOB.work)
     assert switching_value(job, "owned.utilisation", Decimal("1e-6")) is None
-    whole = job.changed("owned.utilisation", Decimal(1)).bill().total
+    whole = job.with_input("owned.utilisation", Decimal(1)).bill().total
     got = switching_value(job, "owned.utilisation", whole)
     assert got is not None
     assert got.value == pytest.approx(Decimal(1))
@@ -96,7 +96,7 @@ def test_a_utilisation_that_no_machine_has() -> None:
 
 def test_billing_in_steps_has_steps() -> None:
     """In whole hours 61 minutes cost two: a 61/60 of the speed costs one."""
-    job = PricedJob(rented("1", "whole-hour"), Time.exactly(Decimal(3660)))
+    job = PricedJob(rented("1", "whole-hour"), MachineTime(Time.exact(Decimal(3660))))
     got = switching_value(job, SPEED, Decimal(1))
     assert got is not None
     assert got.value == pytest.approx(Decimal(61) / 60)
@@ -107,4 +107,4 @@ def test_an_input_that_is_none() -> None:
     with pytest.raises(InputError, match=r"owned\.utilisation"):
         switching_value(JOB, "owned.utilisation", Decimal(1))
     with pytest.raises(InputError, match="factor above 0; got 0"):
-        JOB.changed(SPEED, Decimal(0))
+        JOB.with_input(SPEED, Decimal(0))

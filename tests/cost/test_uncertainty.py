@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from epochcost.cost import Time, quote_at
+from epochcost.cost import MachineTime, Time, quote_at
 from epochcost.cost.lines import Usage
 from epochcost.cost.sensitivity import INTERRUPTIONS, TIME, PricedJob, cost_interval
 from epochcost.specs.price import Price
 from price_plans import job_seconds, owned, plan, rented_plans
 
 HOUR = Decimal(3600)
-DAYS = Time.exactly(100 * HOUR)
+DAYS = Time.exact(100 * HOUR)
 
 
 def prorated(**fields: Any) -> Price:
@@ -32,7 +32,9 @@ def between(low: str, high: str) -> dict[str, Decimal]:
 def test_three_and_four_make_five() -> None:
     """100 dollars, 3 % by the time and 4 % by the price: 95 to 105, and the price matters most."""
     time = Time(97 * HOUR, 100 * HOUR, 103 * HOUR)
-    got = cost_interval(PricedJob(prorated(ranges={"amount": between("0.96", "1.04")}), time))
+    got = cost_interval(
+        PricedJob(prorated(ranges={"amount": between("0.96", "1.04")}), MachineTime(time))
+    )
     assert (got.cost.low, got.cost.mean, got.cost.high) == (95, 100, 105)
     assert [(part.name, part.low, part.high) for part in got.parts] == [
         ("amount", 96, 104),
@@ -43,7 +45,9 @@ def test_three_and_four_make_five() -> None:
 
 def test_each_side_by_itself() -> None:
     """A range that only rises makes no room below."""
-    got = cost_interval(PricedJob(prorated(ranges={"amount": between("1", "1.5")}), DAYS))
+    got = cost_interval(
+        PricedJob(prorated(ranges={"amount": between("1", "1.5")}), MachineTime(DAYS))
+    )
     assert (got.cost.low, got.cost.mean, got.cost.high) == (100, 100, 150)
 
 
@@ -52,7 +56,7 @@ def test_a_utilisation_that_falls_costs_more() -> None:
     price = owned(residual="0", utilisation="0.25").model_copy(
         update={"ranges": prorated(ranges={"owned.utilisation": between("0.125", "0.25")}).ranges}
     )
-    job = PricedJob(price, DAYS)
+    job = PricedJob(price, MachineTime(DAYS))
     got = cost_interval(job)
     worn = job.bill().lines[0].amount
     assert got.cost.low == got.cost.mean
@@ -64,7 +68,7 @@ def test_interruptions_are_a_part() -> None:
     price = prorated(
         interruptions={"rate_per_hour": Decimal("0.1"), "restart_seconds": Decimal(60)}
     )
-    got = cost_interval(PricedJob(price, DAYS))
+    got = cost_interval(PricedJob(price, MachineTime(DAYS)))
     ends = [quote_at(price, Usage(DAYS.mean), share).total for share in (0.05, 0.95)]
     assert [(part.name, part.low, part.high) for part in got.parts] == [(INTERRUPTIONS, *ends)]
     assert [got.cost.low, got.cost.high] == pytest.approx(ends)
@@ -73,7 +77,7 @@ def test_interruptions_are_a_part() -> None:
 def test_a_share_of_a_job_is_not_interrupted() -> None:
     """What runs anyway costs its share, whatever interrupts the whole."""
     price = prorated(interruptions={"rate_per_hour": Decimal("0.1")})
-    got = cost_interval(PricedJob(price, DAYS, shared=True))
+    got = cost_interval(PricedJob(price, MachineTime(DAYS, shared=True)))
     assert got.parts == ()
     assert got.cost.low == got.cost.mean == got.cost.high == 100
 
@@ -83,7 +87,8 @@ def test_as_covering_as_sampling() -> None:
     ranges = {"amount": between("0.9", "1.1"), "components[0].amount": between("0.3", "0.7")}
     gpu = {"label": "GPU", "amount": Decimal("0.5")}
     job = PricedJob(
-        prorated(components=[gpu], ranges=ranges), Time(90 * HOUR, 100 * HOUR, 110 * HOUR)
+        prorated(components=[gpu], ranges=ranges),
+        MachineTime(Time(90 * HOUR, 100 * HOUR, 110 * HOUR)),
     )
     draw = np.random.default_rng(5)
     hours, amount, part = (
@@ -98,6 +103,6 @@ def test_as_covering_as_sampling() -> None:
 @given(rented_plans(), job_seconds)
 def test_nothing_uncertain_is_an_exact_cost(price: Price, used: Decimal) -> None:
     """A time known exactly under a plan without ranges: one figure, no parts."""
-    got = cost_interval(PricedJob(price, Time.exactly(used)))
+    got = cost_interval(PricedJob(price, MachineTime(Time.exact(used))))
     assert got.cost.low == got.cost.mean == got.cost.high
     assert got.largest is None

@@ -20,7 +20,7 @@ import onnx
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost import graphs
-from epochcost.analysis.observations import Observation
+from epochcost.analysis.observations import Observation, in_floats
 from epochcost.errors import CapabilityError, ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.counting import flops
@@ -195,5 +195,4 @@ def _key(observed: Observation) -> tuple[object, ...]:
 
 def _step(observed: Observation) -> Bounded:
     assert observed.step is not None, "a measured observation has a step"
-    step = observed.step
-    return Bounded(float(step.low), float(step.mean), float(step.high))
+    return in_floats(observed.step)

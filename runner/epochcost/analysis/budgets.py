@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import observe
-from epochcost.analysis.rows import Goal, Row, accuracies, priced
+from epochcost.analysis.observations import Goal, observe
+from epochcost.analysis.rows import Row, accuracies, priced
 from epochcost.cost import Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.analysis.rows import Goal, Row, answer, grouped
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import Row, answer, grouped
 from epochcost.cost.energy import (
     Declared,
     Energy,

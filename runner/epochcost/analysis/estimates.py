@@ -14,7 +14,7 @@ from typing import Literal
 from epochcost.analysis.arithmetic import arithmetic_of
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rows import Row
-from epochcost.cost import Estimate, Time, billed_cost
+from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import OF_LARGE_MODELS, Computation, peak_flops, training_flops
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -57,7 +57,7 @@ def estimated(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[Estim
     A model whose training was timed has none, nor has one whose operations cannot be counted.
     """
     catalogue = inputs.catalogue
-    timed = {row.observed.subject.id for row in rows if row.training}
+    timed = {row.observed.subject.id for row in rows if row.mode == "training"}
     machines = [one for one in catalogue.hardware.values() if trains_large_models(one)]
     found = {}
     for model in catalogue.models.values():
@@ -76,7 +76,7 @@ def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[Es
     except InputError:
         return
     for price in current_prices(catalogue.prices_of(hardware.id)):
-        cost = billed_cost(price, time, vcpus=hardware.vcpus, accelerated=True)
+        cost = MachineTime(time, hardware.vcpus, accelerated=True).cost(price)
         if isinstance(cost, Estimate):
             yield EstimatedRow(hardware, price, work, time, cost)
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from epochcost.analysis.difference.results import changed_keys
 from epochcost.analysis.inputs import Inputs, Stored, home
-from epochcost.analysis.observations import Evidence
+from epochcost.analysis.observations import Evidence, in_floats
 from epochcost.analysis.past import PastResult
 from epochcost.analysis.rows import grouped
 from epochcost.analysis.subjects import Machine, Subject, measured_machine
@@ -130,7 +130,7 @@ def _stored(stored: Stored) -> Taken:
 
 def _replaced(one: PastResult) -> Taken:
     evidence = Evidence(f"git show {one.blob[:_DIGITS]}", "")
-    step = Time.measured(one.low, one.mean, one.high)
+    step = Time.from_floats(one.low, one.mean, one.high)
     return Taken(
         one.hardware,
         one.trial,
@@ -175,9 +175,9 @@ def _points(ordered: Sequence[Taken]) -> Iterator[Measured]:
     yield _measured(ordered[0], steps[0], Bounded(1, 1, 1))
     for (before, after), (one, other) in zip(pairwise(ordered), pairwise(steps), strict=True):
         rounds = min(before.rounds, after.rounds)
-        change = time_change(_bounded(one), _bounded(other), rounds=rounds)
+        change = time_change(in_floats(one), in_floats(other), rounds=rounds)
         method = changed_keys(before.trial, after.trial)
-        relative = ratio(_bounded(other), _bounded(steps[0]))
+        relative = ratio(in_floats(other), in_floats(steps[0]))
         yield _measured(after, other, relative, change, method)
 
 
@@ -201,8 +201,4 @@ def _measured(
 
 def _step(stored: Stored) -> Time:
     summary = summary_of(stored.result.measurement)
-    return Time.measured(summary.interval.low, summary.mean, summary.interval.high)
-
-
-def _bounded(step: Time) -> Bounded:
-    return Bounded(float(step.low), float(step.mean), float(step.high))
+    return Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)

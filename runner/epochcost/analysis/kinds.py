@@ -16,7 +16,8 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
-from epochcost.analysis.rows import Answer, Goal, Row, answer, on_frontier
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import Answer, Row, answer, on_frontier
 from epochcost.analysis.serving import ServingRow
 from epochcost.analysis.subjects import Subject
 from epochcost.cost import Candidate, Estimate, cheapest, frontier
@@ -49,7 +50,7 @@ def in_bulk(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _inferences(rows: Iterable[Row]) -> Iterable[Row]:
-    return (row for row in rows if row.inference is not None)
+    return (row for row in rows if row.mode == "inference")
 
 
 def service(rows: Iterable[ServingRow]) -> Service | None:

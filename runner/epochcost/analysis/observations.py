@@ -12,7 +12,7 @@ from typing import Literal
 from epochcost.analysis.inputs import Inputs, Stored
 from epochcost.analysis.ratios import StepRatio
 from epochcost.analysis.subjects import Machine, Subject, measured_machine, published_machine
-from epochcost.cost import Time
+from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.results.records import Energy, Result, WholeEpochs
 from epochcost.results.rounds import summary_of
@@ -21,9 +21,11 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Training
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode
-from epochcost.statistics import Outliers, Summary, outliers
+from epochcost.statistics import Bounded, Outliers, Summary, outliers
 
 Kind = Literal["measured", "published"]
+Goal = Literal["epoch", "full", "million"]
+MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,6 @@ class Observation:
         return self.epoch.scaled(self.epochs) if self.epoch and self.epochs else None
 
     @property
-    def example_seconds(self) -> Decimal | None:
-        """The mean time of one example in its batch."""
-        return self.step.mean / self.batch_size if self.step else None
-
-    @property
     def step_joules(self) -> Decimal | None:
         """What the metered parts of the machine draw in a mean step; None where no meter read."""
         if self.watts is None or self.step is None:
@@ -101,7 +98,25 @@ class Observation:
         """The time of a million examples, for inference."""
         if self.mode != "inference" or self.step is None:
             return None
-        return self.step.scaled(Decimal(1_000_000) / self.batch_size)
+        return self.step.scaled(Decimal(MILLION) / self.batch_size)
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What people ask the price of, of such work."""
+        return ("epoch", "full") if self.mode == "training" else ("million",)
+
+    def time(self, goal: Goal) -> Time | None:
+        """How long the goal takes; None where this is not about it."""
+        if goal == "million":
+            return self.million
+        return self.epoch if goal == "epoch" else self.full
+
+    def work(self, goal: Goal) -> MachineTime:
+        """The goal on this machine: a full training is a job by itself, others are shares."""
+        time = self.time(goal)
+        assert time is not None, "a goal that the work is about has a time"
+        machine = self.machine
+        return MachineTime(time, machine.vcpus, machine.device == "cuda", shared=goal != "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +204,7 @@ def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool)
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
     summary = seen.summary
-    step = Time.measured(summary.interval.low, summary.mean, summary.interval.high)
+    step = Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
     energy = result.measurement.energy or Energy()
@@ -287,8 +302,8 @@ def _from_timing(
         mode="training",
         batch_size=timing.batch_size,
         software=timing.framework or "framework not stated",
-        step=Time.exactly(timing.total_seconds / steps) if steps else None,
-        epoch=Time.exactly(timing.total_seconds / timing.epochs),
+        step=Time.exact(timing.total_seconds / steps) if steps else None,
+        epoch=Time.exact(timing.total_seconds / timing.epochs),
         epochs=_whole(timing.epochs),
         date=source.as_of,
         evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.page}.md"),
@@ -305,3 +320,8 @@ def subjects(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple
     models = [Subject.of_model(model) for model in catalogue.models.values()]
     others = {one.subject.id: one.subject for one in observations if not one.subject.is_model}
     return (*models, *others.values())
+
+
+def in_floats(value: Time | Estimate) -> Bounded:
+    """The interval in binary numbers, for ratios and charts."""
+    return Bounded(float(value.low), float(value.mean), float(value.high))

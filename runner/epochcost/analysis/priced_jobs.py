@@ -14,11 +14,11 @@ from typing import Literal
 
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.inputs import Inputs, Stored
-from epochcost.analysis.observations import Observation
-from epochcost.analysis.rows import Goal, Row
+from epochcost.analysis.observations import Goal, Observation
+from epochcost.analysis.rows import Row
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.analysis.variants import PROPORTIONAL, job_cost
-from epochcost.cost import Time, prorated_cost
+from epochcost.cost import MachineTime, Time
 from epochcost.cost.difference import Basis
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
@@ -29,11 +29,11 @@ from epochcost.units import SECONDS_PER_HOUR
 JobGoal = Goal | Literal["hour"]
 # The source of a figure that nobody timed.
 ESTIMATED = "estimated from FLOPs"
-_HOUR = Time.exactly(Decimal(SECONDS_PER_HOUR))
+_HOUR = Time.exact(Decimal(SECONDS_PER_HOUR))
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobKey:
     """One piece of work on one machine, to one end.
 
     ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row,
@@ -66,7 +66,7 @@ class PricedWork:
     ``stored`` is the result that was read, None for any other figure.
     """
 
-    job: Job
+    job: JobKey
     basis: Basis
     current: bool
     stored: Stored | None
@@ -98,22 +98,22 @@ def priced_work(
         if row.observed.variant:
             yield _variant_work(catalogue, row, found)
             continue
-        for goal in _goals(row.observed):
+        for goal in row.observed.goals:
             yield work_of(row, goal, found, source)
 
 
 def _variant_work(catalogue: Catalogue, row: Row, stored: Stored | None) -> PricedWork:
     """A variant under a plan of its machine, as `smaller` prices as many vCPUs as it had."""
     observed, machine = row.observed, row.observed.machine
-    goal: Goal = "epoch" if observed.mode == "training" else "million"
+    goal = observed.goals[0]
     basis, found = _basis(row, goal), job_cost(catalogue, observed, row.price)
     if found.basis == PROPORTIONAL and observed.vcpus and machine.vcpus and basis.step:
         share = Decimal(observed.vcpus) / machine.vcpus
-        time, step = basis.time.scaled(share), basis.step.scaled(share)
-        basis = replace(basis, cost=found.cost, time=time, step=step)
+        work = replace(basis.work, time=basis.work.time.scaled(share))
+        basis = replace(basis, cost=found.cost, work=work, step=basis.step.scaled(share))
     else:
-        vcpus = observed.vcpus or machine.vcpus
-        basis = replace(basis, cost=found.cost, price=found.price, vcpus=vcpus)
+        work = replace(basis.work, vcpus=observed.vcpus or machine.vcpus)
+        basis = replace(basis, cost=found.cost, price=found.price, work=work)
     return PricedWork(_job(observed, goal, stored, ""), basis, row.current, stored)
 
 
@@ -125,10 +125,10 @@ def work_of(row: Row, goal: Goal, stored: Stored | None = None, source: str = ""
 
 def estimated_work(model: str, row: EstimatedRow) -> PricedWork:
     """A full training that nobody timed, on one machine under one plan."""
-    vcpus = row.hardware.vcpus
-    basis = Basis(row.cost, row.time, None, row.price, vcpus, accelerated=True, shared=False)
+    work = MachineTime(row.time, row.hardware.vcpus, accelerated=True)
+    basis = Basis(row.cost, work, None, row.price)
     device, hardware = row.hardware.device, row.hardware.id
-    job = Job(model, "training", "full", None, device, hardware, None, 0, "", "", ESTIMATED)
+    job = JobKey(model, "training", "full", None, device, hardware, None, 0, "", "", ESTIMATED)
     return PricedWork(job, basis, current=True, stored=None)
 
 
@@ -140,10 +140,9 @@ def hourly_work(catalogue: Catalogue, hardware: Iterable[str]) -> Iterator[Price
 
 
 def _an_hour(machine: Hardware, price: Price | None) -> PricedWork:
-    accelerated = machine.device == "cuda"
-    cost = prorated_cost(price, _HOUR, vcpus=machine.vcpus, accelerated=accelerated)
-    basis = Basis(cost, _HOUR, None, price, machine.vcpus, accelerated, shared=True)
-    job = Job("", None, "hour", None, machine.device, machine.id, None, 0, "", "", "")
+    work = MachineTime(_HOUR, machine.vcpus, machine.device == "cuda", shared=True)
+    basis = Basis(work.cost(price), work, None, price)
+    job = JobKey("", None, "hour", None, machine.device, machine.id, None, 0, "", "", "")
     return PricedWork(job, basis, current=True, stored=None)
 
 
@@ -163,12 +162,8 @@ def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:
     return sources
 
 
-def _goals(observed: Observation) -> tuple[Goal, ...]:
-    return ("epoch", "full") if observed.mode == "training" else ("million",)
-
-
-def _job(observed: Observation, goal: Goal, stored: Stored | None, source: str) -> Job:
-    return Job(
+def _job(observed: Observation, goal: Goal, stored: Stored | None, source: str) -> JobKey:
+    return JobKey(
         subject=observed.subject.id,
         mode=observed.mode,
         goal=goal,
@@ -184,33 +179,22 @@ def _job(observed: Observation, goal: Goal, stored: Stored | None, source: str) 
 
 
 def _basis(row: Row, goal: Goal) -> Basis:
-    cost, time = row.cost(goal), row.time(goal)
+    cost = row.cost(goal)
     assert cost is not None, "a row has a cost of each goal that it is about"
-    assert time is not None, "a row has a time of each goal that it is about"
-    machine = row.observed.machine
-    return Basis(
-        cost=cost,
-        time=time,
-        step=row.observed.step,
-        price=row.price,
-        vcpus=machine.vcpus,
-        accelerated=machine.device == "cuda",
-        shared=goal != "full",
-    )
+    return Basis(cost, row.observed.work(goal), row.observed.step, row.price)
 
 
 def served_work(inputs: Inputs) -> Iterator[PricedWork]:
     """Every scenario of LoadGen at the rate that it reached, which no interval bounds."""
     stored = {one.uri: one for one in inputs.stored}
     for row in serving_rows(inputs):
-        if row.run is not None:
-            seconds = Decimal(1_000_000) / Decimal(repr(row.run.samples_per_second))
-            yield _served(row, Time.exactly(seconds), stored[row.evidence.uri])
+        if row.work is not None:
+            yield _served(row, row.work, stored[row.evidence.uri])
 
 
-def _served(row: ServingRow, time: Time, stored: Stored) -> PricedWork:
+def _served(row: ServingRow, work: MachineTime, stored: Stored) -> PricedWork:
     trial, machine = stored.result.trial, row.machine
-    job = Job(
+    job = JobKey(
         subject=row.model,
         mode="inference",
         goal="million",
@@ -223,6 +207,4 @@ def _served(row: ServingRow, time: Time, stored: Stored) -> PricedWork:
         load=row.load,
         source="",
     )
-    accelerated = machine.device == "cuda"
-    basis = Basis(row.million, time, None, row.price, machine.vcpus, accelerated, shared=True)
-    return PricedWork(job, basis, row.current, stored)
+    return PricedWork(job, Basis(row.million, work, None, row.price), row.current, stored)

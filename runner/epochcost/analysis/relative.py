@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from epochcost.analysis.rows import Goal, Row, answer, grouped
-from epochcost.cost import Estimate, Time
+from epochcost.analysis.observations import Goal, in_floats
+from epochcost.analysis.rows import Row, answer, grouped
 from epochcost.statistics import Bounded, ratio
 
 
@@ -61,9 +61,7 @@ def _beside(rows: Sequence[Row], gpu: Row, goal: Goal) -> OnCpu | None:
     if not (cost and its_cost and time and its_time) or cost.currency != its_cost.currency:
         return None
     return OnCpu(
-        row, ratio(_bounded(time), _bounded(its_time)), ratio(_bounded(cost), _bounded(its_cost))
+        row,
+        ratio(in_floats(time), in_floats(its_time)),
+        ratio(in_floats(cost), in_floats(its_cost)),
     )
-
-
-def _bounded(value: Time | Estimate) -> Bounded:
-    return Bounded(float(value.low), float(value.mean), float(value.high))

@@ -15,20 +15,16 @@ from typing import Literal, TypeVar
 
 from epochcost.analysis.collection import without_collection
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Observation, observe
+from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.cost import (
     Candidate,
     Cost,
     Estimate,
     Time,
-    TrainingCosts,
-    TrainingTime,
     Unpriced,
     cheapest,
     frontier,
-    million_inferences,
     rivals,
-    training_costs,
 )
 from epochcost.cost.compare import Accuracy
 from epochcost.cost.money import exact_arithmetic
@@ -36,18 +32,18 @@ from epochcost.cost.sensitivity import CostInterval, PricedJob, cost_interval
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
+from epochcost.specs.study import Mode
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
 
-Goal = Literal["epoch", "full", "million"]
 Mark = Literal["measured", "measured, price assumed", "published", "published, price assumed"]
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An observation under one price plan.
+    """An observation under one price plan, with the cost of each goal that it is about.
 
     ``current`` says that no newer price of the same plan is known; a superseded one stays in the
     tables, dated, and ``answers`` nothing. ``price`` None: no price is known.
@@ -56,8 +52,12 @@ class Row:
     observed: Observation
     price: Price | None
     current: bool
-    training: TrainingCosts | None = None
-    inference: Cost | None = None
+    costs: Mapping[Goal, Cost]
+
+    @property
+    def mode(self) -> Mode:
+        """Training or inference."""
+        return self.observed.mode
 
     @property
     def answers(self) -> bool:
@@ -86,17 +86,11 @@ class Row:
 
     def cost(self, goal: Goal) -> Cost | None:
         """What the goal costs; None where this row is not about it."""
-        if goal == "million":
-            return self.inference
-        if self.training is None:
-            return None
-        return self.training.epoch if goal == "epoch" else self.training.full
+        return self.costs.get(goal)
 
     def time(self, goal: Goal) -> Time | None:
         """How long the goal takes; None where this row is not about it."""
-        if goal == "million":
-            return self.observed.million
-        return self.observed.epoch if goal == "epoch" else self.observed.full
+        return self.observed.time(goal)
 
     def estimate(self, goal: Goal) -> Estimate | None:
         """The cost where there is one: neither unpriced nor about something else."""
@@ -151,23 +145,14 @@ def _plans(
 
 
 def _priced(observed: Observation, price: Price | None, *, current: bool) -> Row:
-    vcpus, accelerated = observed.machine.vcpus, observed.machine.device == "cuda"
-    if observed.mode == "training" and observed.epoch and observed.epochs:
-        time = TrainingTime(observed.epoch, observed.epochs, observed.step)
-        costs = training_costs(price, time, vcpus=vcpus, accelerated=accelerated)
-        return Row(observed, price, current, training=costs)
-    assert observed.step is not None, "inference is observed by its step"
-    cost = million_inferences(
-        price, observed.step, observed.batch_size, vcpus=vcpus, accelerated=accelerated
-    )
-    return Row(observed, price, current, inference=cost)
+    costs = {goal: observed.work(goal).cost(price) for goal in observed.goals}
+    return Row(observed, price, current, costs)
 
 
 def _order(row: Row) -> tuple[object, ...]:
-    goal: Goal = "epoch" if row.observed.mode == "training" else "million"
-    estimate = row.estimate(goal)
+    estimate = row.estimate(row.observed.goals[0])
     cost = estimate.mean if estimate else Decimal("Infinity")
-    return row.observed.subject.id, row.observed.mode == "inference", cost, row.plan
+    return row.observed.subject.id, row.mode == "inference", cost, row.plan
 
 
 def grouped(
@@ -247,9 +232,14 @@ def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
         for row in rows
         if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
-    counts = Counter(one.cost.currency for one in found)
-    usual = max(sorted(counts), key=counts.__getitem__, default=None)
+    usual = _usual_currency(found)
     return [one for one in found if one.cost.currency == usual]
+
+
+def _usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
+    """The currency that most of them have; None of none."""
+    counts = Counter(one.cost.currency for one in candidates)
+    return max(sorted(counts), key=counts.__getitem__, default=None)
 
 
 def _choice(candidate: Candidate[Row], goal: Goal) -> Choice:
@@ -292,8 +282,7 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
                 candidates.append(_candidate(row, goal))
             except InputError as error:
                 unpriced.append((row, str(error)))
-    counts = Counter(one.cost.currency for one in candidates)
-    usual = max(sorted(counts), key=counts.__getitem__, default=None)
+    usual = _usual_currency(candidates)
     for one in candidates:
         if one.cost.currency != usual:
             reason = f"its price is in {one.cost.currency}, and others are in {usual}"
@@ -305,11 +294,10 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
 
 def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:
     """The row as an offer; raises InputError, with the reason, where it has no cost."""
-    cost, time = row.cost(goal), row.time(goal)
-    if row.price is None or time is None or isinstance(cost, Unpriced):
+    cost = row.cost(goal)
+    if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")
-    machine = row.observed.machine
-    job = PricedJob(row.price, time, machine.vcpus, machine.device == "cuda", goal != "full")
+    job = PricedJob(row.price, row.observed.work(goal))
     interval = cost_interval(job)
     return Candidate(Offer(row, job, interval), job.bill().elapsed_seconds, interval.cost)
 

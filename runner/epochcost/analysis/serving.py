@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs, Stored
-from epochcost.analysis.observations import Evidence, doubts_of, representatives
+from epochcost.analysis.observations import MILLION, Evidence, doubts_of, representatives
 from epochcost.analysis.rows import Mark
 from epochcost.analysis.subjects import Machine, measured_machine
-from epochcost.cost import Cost, Time, Unpriced, million_inferences
+from epochcost.cost import Cost, MachineTime, Time, Unpriced
+from epochcost.cost.money import exact_arithmetic
 from epochcost.results.served import LoadGenRun
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
@@ -26,8 +27,8 @@ from epochcost.units import plain, seconds
 class ServingRow:
     """One scenario on one machine under one price plan; ``run`` None: no rate kept the bound.
 
-    ``million`` is the cost of a million samples at the rate of the run. ``runs`` are all of the
-    trial, ``bound_seconds`` the latency that a server has to keep.
+    ``work`` is a million samples at the rate of the run, ``million`` its cost. ``runs`` are
+    all of the trial, ``bound_seconds`` the latency that a server has to keep.
     """
 
     model: str
@@ -40,6 +41,7 @@ class ServingRow:
     batch_size: int
     run: LoadGenRun | None
     price: Price | None
+    work: MachineTime | None
     million: Cost
     evidence: Evidence
     doubts: tuple[str, ...] = ()
@@ -90,6 +92,7 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
     machine = measured_machine(
         hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.session.device
     )
+    work = _million(served.run, machine) if served.run else None
     plans = current_prices(inputs.catalogue.prices_of(result.hardware))
     for price in plans or (None,):
         yield ServingRow(
@@ -103,7 +106,8 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
             batch_size=trial.batch_size,
             run=served.run,
             price=price,
-            million=_million(price, served.run, machine),
+            work=work,
+            million=work.cost(price) if work else Unpriced("no rate keeps the bound"),
             evidence=Evidence("result file", stored.uri),
             doubts=doubts_of(result),
             runs=served.runs,
@@ -111,13 +115,11 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
         )
 
 
-def _million(price: Price | None, run: LoadGenRun | None, machine: Machine) -> Cost:
-    if run is None:
-        return Unpriced("no rate keeps the bound")
-    sample = Time.exactly(Decimal(1) / Decimal(repr(run.samples_per_second)))
-    return million_inferences(
-        price, sample, 1, vcpus=machine.vcpus, accelerated=machine.device == "cuda"
-    )
+def _million(run: LoadGenRun, machine: Machine) -> MachineTime:
+    with exact_arithmetic():
+        seconds = MILLION / Decimal(repr(run.samples_per_second))
+    time = Time.exact(seconds)
+    return MachineTime(time, machine.vcpus, machine.device == "cuda", shared=True)
 
 
 def _load(stored: Stored) -> str:

@@ -8,13 +8,13 @@ the same work costs on a smaller instance of a machine's family, and by which pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
 
-from epochcost.analysis.observations import Observation
+from epochcost.analysis.observations import Observation, in_floats
 from epochcost.analysis.subjects import Machine
-from epochcost.cost import Cost, Estimate, Time, Unpriced, million_inferences, prorated_cost
+from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -72,18 +72,11 @@ def _cost(
     price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
 ) -> Cost:
     """What a running machine, or a share of it, charges for an epoch or a million inferences."""
-    accelerated = observed.machine.device == "cuda"
-    if observed.epoch is not None:
-        time = _share(observed.epoch, share)
-        return prorated_cost(price, time, vcpus=vcpus, accelerated=accelerated)
-    assert observed.step is not None, "a measured observation has a step"
-    step, size = _share(observed.step, share), observed.batch_size
-    return million_inferences(price, step, size, vcpus=vcpus, accelerated=accelerated)
-
-
-def _share(time: Time, share: Decimal | None) -> Time:
-    """A share of a machine for a time costs as the whole machine for that share of the time."""
-    return time if share is None else time.scaled(share)
+    work = replace(observed.work("epoch" if observed.epoch else "million"), vcpus=vcpus)
+    if share is not None:
+        # A share of a machine for a time costs as the whole machine for that share of the time.
+        work = replace(work, time=work.time.scaled(share))
+    return work.cost(price)
 
 
 def _family_plans(
@@ -245,7 +238,7 @@ def _compared(catalogue: Catalogue, found: Sequence[Observation]) -> Iterator[Co
     price = cheapest_plan(catalogue, first)
     for one in found:
         beside = first.variant == "" and one is not first
-        faster = ratio(_bounded(_step(first)), _bounded(_step(one))) if beside else None
+        faster = ratio(in_floats(_step(first)), in_floats(_step(one))) if beside else None
         yield Compared(one, job_cost(catalogue, one, price), faster)
 
 
@@ -259,7 +252,7 @@ def _counted(found: Sequence[Observation]) -> list[tuple[int, Observation]]:
 def _scaled(catalogue: Catalogue, counted: Sequence[tuple[int, Observation]]) -> Iterator[Scaled]:
     price = cheapest_plan(catalogue, counted[0][1])
     jobs = [job_cost(catalogue, one, price) for _, one in counted]
-    steps = [_bounded(_step(one)) for _, one in counted]
+    steps = [in_floats(_step(one)) for _, one in counted]
     costs = _comparable(jobs, steps, [vcpus for vcpus, _ in counted])
     for (vcpus, one), job, step, cost in zip(counted, jobs, steps, costs, strict=True):
         fewest = step is steps[0]
@@ -274,17 +267,13 @@ def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
     """The costs, or where one is not known vCPUs times seconds, to which they are proportional."""
-    known = [_bounded(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
+    known = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(known) == len(jobs):
         return known
     return [
         Bounded(count * step.low, count * step.mean, count * step.high)
         for step, count in zip(steps, vcpus, strict=True)
     ]
-
-
-def _bounded(value: Time | Estimate) -> Bounded:
-    return Bounded(float(value.low), float(value.mean), float(value.high))
 
 
 def _step(observed: Observation) -> Time:

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.observations import observe
-from epochcost.analysis.rows import Goal, Offer, Offers, accuracies, offers, priced
+from epochcost.analysis.observations import Goal, observe
+from epochcost.analysis.rows import Offer, Offers, accuracies, offers, priced
 from epochcost.cli.cheapest_answer import (
     MODES,
     Answer,

@@ -149,7 +149,7 @@ def _sureness(answer: Answer) -> Iterator[str]:
     else:
         because = f"most of that because of its {_input(largest.name)}"
         yield f"How sure: it costs {choice.cost.between}, {because}."
-    if not (choice.cost.bounded or choice.key.job.time.bounded):
+    if not (choice.cost.bounded or choice.key.job.work.time.bounded):
         yield f"Its samples are too few to bound it below: {_remedy(answer)}."
     if choice.key.job.price.plan == "spot" and choice.key.job.price.interruptions is None:
         yield "It may be taken back: no source says how often, and its list price leaves that out."
@@ -214,7 +214,7 @@ def switches(answer: Answer) -> tuple[Turn, ...]:
     one_plan = other.key.job.price.id == answer.choice.key.job.price.id
     for changed, beside in ((answer.choice, other), (other, answer.choice)):
         job = changed.key.job
-        for name in [SPEED] if one_plan else job.inputs():
+        for name in [SPEED] if one_plan else job.input_names():
             switch = switching_value(job, name, beside.cost.mean)
             if switch is not None:
                 found.append(Turn(changed, beside, switch))

@@ -108,7 +108,7 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
             "",
         ):
             interval = summary_of(result.measurement)
-            time = Time.measured(interval.interval.low, interval.mean, interval.interval.high)
+            time = Time.from_floats(interval.interval.low, interval.mean, interval.interval.high)
             found.append(achieved(per_example * trial.batch_size, time, peak, name))
     if not found:
         raise InputError(

@@ -6,18 +6,7 @@ Everything is Decimal and pure. A missing price is a state (`Unpriced`), never z
 from epochcost.cost.bill import quote, quote_at, quote_at_rate, quotes_in_a_row, share
 from epochcost.cost.claims import Agreement, CheckedRow, ClaimCheck, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
-from epochcost.cost.estimate import (
-    Cost,
-    Estimate,
-    Time,
-    TrainingCosts,
-    TrainingTime,
-    Unpriced,
-    billed_cost,
-    million_inferences,
-    prorated_cost,
-    training_costs,
-)
+from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.rounding import billed_seconds
 
@@ -29,18 +18,14 @@ __all__ = [
     "Cost",
     "Estimate",
     "Line",
+    "MachineTime",
     "Quote",
     "Time",
-    "TrainingCosts",
-    "TrainingTime",
     "Unpriced",
     "Usage",
-    "billed_cost",
     "billed_seconds",
     "cheapest",
     "frontier",
-    "million_inferences",
-    "prorated_cost",
     "quote",
     "quote_at",
     "quote_at_rate",
@@ -48,5 +33,4 @@ __all__ = [
     "recompute",
     "rivals",
     "share",
-    "training_costs",
 ]

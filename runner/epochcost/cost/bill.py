@@ -17,9 +17,9 @@ from epochcost.cost.rented import (
     compute_part,
     hourly_lines,
     job_lines,
-    job_total,
     share_lines,
-    share_total,
+    total_of_job,
+    total_of_share,
 )
 from epochcost.cost.schedule import (
     Schedule,
@@ -107,21 +107,21 @@ def share(price: Price, usage: Usage) -> Quote:
         return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
 
 
-def quoted_total(price: Price, usage: Usage, *, billing: Billing | None = None) -> Decimal:
+def quote_total(price: Price, usage: Usage, *, billing: Billing | None = None) -> Decimal:
     """The total of ``quote`` without credit, in a fraction of its time; raises as it does."""
     if price.owned is not None or usage.egress_gb:
         return quote(price, usage, billing=billing, credit=Decimal(0)).total
     with exact_arithmetic():
         schedule = schedule_of(price, usage.duration_seconds, billing or price.billing_rule)
-        return job_total(price, schedule, usage.machines, usage.runs)
+        return total_of_job(price, schedule, usage.machines, usage.runs)
 
 
-def shared_total(price: Price, usage: Usage) -> Decimal:
+def share_total(price: Price, usage: Usage) -> Decimal:
     """The total of ``share``, in a fraction of its time; raises as it does."""
     if price.owned is not None or usage.egress_gb:
         return share(price, usage).total
     with exact_arithmetic():
-        return share_total(price, usage.duration_seconds, usage.machines)
+        return total_of_share(price, usage.duration_seconds, usage.machines)
 
 
 def quotes_in_a_row(price: Price, usages: Iterable[Usage]) -> tuple[Quote, ...]:

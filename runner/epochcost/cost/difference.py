@@ -11,9 +11,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
-from epochcost.cost.bill import quote, share
-from epochcost.cost.estimate import Cost, Estimate, Time
-from epochcost.cost.lines import Usage
+from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time
 from epochcost.cost.money import exact_arithmetic
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
@@ -26,21 +24,17 @@ Cause = Literal["time", "method", "spec", "price"]
 class Basis:
     """A cost and what it follows from.
 
-    ``time`` is of the whole job and ``step`` that of one step in it, None where it is not known.
-    ``shared``: a share of a running job, and not a job billed by itself.
+    ``work`` is the whole job's and ``step`` the time of one step in it, None where that is unknown.
     """
 
     cost: Cost
-    time: Time
+    work: MachineTime
     step: Time | None
     price: Price | None
-    vcpus: int | None
-    accelerated: bool
-    shared: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Contribution:
     """What one cause adds to a cost, in its currency; negative where it saves."""
 
     cause: Cause
@@ -72,8 +66,8 @@ def relative_change(before: Cost | None, after: Cost | None) -> float | None:
     return float(change) / float(before.mean)
 
 
-def parts(before: Basis, after: Basis, timed: Cause = "time") -> tuple[Part, ...]:
-    """What each cause adds, in this order; parts sum to the change exactly, and none is zero.
+def contributions(before: Basis, after: Basis, timed: Cause = "time") -> tuple[Contribution, ...]:
+    """What each cause adds, in this order; they sum to the change exactly, and none is zero.
 
     The causes are put in one after the other: the new time of a step (its cause is ``timed``), the
     new amount of work and the new machine, the new price. Empty where there is no amount of change.
@@ -84,7 +78,7 @@ def parts(before: Basis, after: Basis, timed: Cause = "time") -> tuple[Part, ...
     return tuple(part for part in _one_by_one(before, after, timed) if part.amount)
 
 
-def _one_by_one(before: Basis, after: Basis, timed: Cause) -> tuple[Part, ...]:
+def _one_by_one(before: Basis, after: Basis, timed: Cause) -> tuple[Contribution, ...]:
     assert isinstance(before.cost, Estimate), "what is no amount has no parts"
     assert isinstance(after.cost, Estimate), "what is no amount has no parts"
     causes: tuple[Cause, ...] = (timed, "spec", "price")
@@ -97,7 +91,7 @@ def _one_by_one(before: Basis, after: Basis, timed: Cause) -> tuple[Part, ...]:
     with exact_arithmetic():
         for cause, (earlier, later) in zip(causes, pairwise(amounts), strict=True):
             found[cause] = found.get(cause, Decimal(0)) + later - earlier
-    return tuple(Part(cause, amount) for cause, amount in found.items())
+    return tuple(Contribution(cause, amount) for cause, amount in found.items())
 
 
 # A bill that is known already is not made again: comparisons have thousands of them.
@@ -105,8 +99,8 @@ def _at_new_work(before: Basis, after: Basis, was: Decimal, now: Decimal) -> Dec
     """The new work at the old price."""
     if before.price == after.price:
         return now
-    same = before.time.mean == after.time.mean and _machine(before) == _machine(after)
-    return was if same else _bill(after, after.time.mean, before.price)
+    same = before.work.time.mean == after.work.time.mean and _machine(before) == _machine(after)
+    return was if same else _bill(after, after.work.time.mean, before.price)
 
 
 def _at_new_step(
@@ -114,15 +108,15 @@ def _at_new_step(
 ) -> Decimal | None:
     """The old number of the new steps at the old price."""
     seconds = _with_step_of(before, after)
-    if seconds == before.time.mean:
+    if seconds == before.work.time.mean:
         return was
-    if seconds == after.time.mean and _machine(before) == _machine(after):
+    if seconds == after.work.time.mean and _machine(before) == _machine(after):
         return at_new_work
     return _bill(before, seconds, before.price)
 
 
 def _machine(basis: Basis) -> tuple[object, ...]:
-    return basis.vcpus, basis.accelerated, basis.shared
+    return *basis.work.machine, basis.work.shared
 
 
 def _with_step_of(before: Basis, after: Basis) -> Decimal:
@@ -131,13 +125,13 @@ def _with_step_of(before: Basis, after: Basis) -> Decimal:
     Where only the step changed this is the new time itself, not a rounding of it.
     """
     if before.step is None or after.step is None:
-        return after.time.mean
+        return after.work.time.mean
     if before.step.mean == after.step.mean:
-        return before.time.mean
+        return before.work.time.mean
     with exact_arithmetic():
-        if before.time.mean * after.step.mean == after.time.mean * before.step.mean:
-            return after.time.mean
-        return before.time.mean * after.step.mean / before.step.mean
+        if before.work.time.mean * after.step.mean == after.work.time.mean * before.step.mean:
+            return after.work.time.mean
+        return before.work.time.mean * after.step.mean / before.step.mean
 
 
 def _bill(basis: Basis, seconds: Decimal, price: Price | None) -> Decimal | None:
@@ -145,8 +139,6 @@ def _bill(basis: Basis, seconds: Decimal, price: Price | None) -> Decimal | None
     if price is None:
         return None
     try:
-        usage = Usage(seconds, vcpus=basis.vcpus, accelerated=basis.accelerated)
-        bill = share(price, usage) if basis.shared else quote(price, usage, credit=Decimal(0))
+        return basis.work.quote(price, seconds).total
     except InputError:
         return None
-    return bill.total

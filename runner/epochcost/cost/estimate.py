@@ -1,21 +1,18 @@
 """Times with an interval become costs with an interval, or say why they have none.
 
-And what people ask the price of: a step, an epoch, a full training, a million inferences.
+What takes how long, and under which plan it is priced, is left to whoever asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 
-from epochcost.cost.bill import quoted_total, shared_total
-from epochcost.cost.lines import Usage
+from epochcost.cost.bill import quote, quote_total, share, share_total
+from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.money import QUANTUM, exact_arithmetic
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Billing
 from epochcost.units import money
 
 # A mean so many times its low end has none: a few scattered samples bound it from above only.
@@ -42,8 +39,8 @@ class Time:
             )
 
     @classmethod
-    def measured(cls, low: float, mean: float, high: float) -> Time:
-        """Take binary floats, by the shortest decimal that reads back as the same float.
+    def from_floats(cls, low: float, mean: float, high: float) -> Time:
+        """Take binary numbers, by the shortest decimal that reads back as the same float.
 
         The interval of a few scattered samples may reach below zero, which no time does, and that
         of equal samples may miss their mean by a rounding: both are mended here.
@@ -53,7 +50,7 @@ class Time:
         return cls(*(Decimal(repr(float(seconds))) for seconds in ends))
 
     @classmethod
-    def exactly(cls, seconds: Decimal) -> Time:
+    def exact(cls, seconds: Decimal) -> Time:
         """Take a time known without an interval, such as one that a source prints."""
         return cls(seconds, seconds, seconds)
 
@@ -106,127 +103,52 @@ class Unpriced:
 Cost = Estimate | Unpriced
 
 
-def billed_cost(
-    price: Price | None,
-    time: Time,
-    *,
-    vcpus: int | None = None,
-    accelerated: bool = False,
-    billing: Billing | None = None,
-) -> Cost:
-    """Bill a job of this duration by itself, under the plan's billing or another rule.
-
-    ``vcpus`` and ``accelerated`` are as in ``Usage``. Free credit is left out: it changes who pays
-    and not what it costs. Without a price, or where the plan cannot be applied, Unpriced with the
-    reason.
-    """
-    bill = partial(quoted_total, billing=billing)
-    return _estimated(bill, price, time, vcpus, accelerated)
-
-
-def prorated_cost(
-    price: Price | None, time: Time, *, vcpus: int | None = None, accelerated: bool = False
-) -> Cost:
-    """Charge this time its share of a running job's bill, as ``bill.share`` does."""
-    return _estimated(shared_total, price, time, vcpus, accelerated)
-
-
-def _estimated(
-    bill: Callable[[Price, Usage], Decimal],
-    price: Price | None,
-    time: Time,
-    vcpus: int | None,
-    accelerated: bool,
-) -> Cost:
-    if price is None:
-        return Unpriced("no price is known")
-    try:
-        with exact_arithmetic():
-            amounts = {
-                seconds: bill(price, Usage(seconds, vcpus=vcpus, accelerated=accelerated))
-                for seconds in (time.low, time.mean, time.high)
-            }
-    except InputError as error:
-        return Unpriced(str(error))
-    low, mean, high = (amounts[seconds] for seconds in (time.low, time.mean, time.high))
-    return Estimate(low, mean, high, price.currency, price.id, price.assumed)
-
-
-MILLION = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
-class TrainingTime:
-    """How long a training takes: an epoch's time, and how many epochs; one step where known."""
+class MachineTime:
+    """How long one machine works for a job, and what of the machine its price depends on.
 
-    epoch: Time
-    epochs: int | Decimal
-    step: Time | None = None
-
-    @classmethod
-    def of_steps(cls, step: Time, steps_per_epoch: int, epochs: int) -> TrainingTime:
-        """From the time of one step."""
-        return cls(step.scaled(steps_per_epoch), epochs, step)
-
-    @property
-    def full(self) -> Time:
-        """All epochs, one after the other."""
-        return self.epoch.scaled(self.epochs)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingCosts:
-    """The costs of a training under one plan.
-
-    ``step`` and ``epoch`` are shares of a running job (nothing rounded up; ``step`` None where the
-    step is unknown), ``epoch_alone`` is one epoch billed by itself, ``full`` the whole job's bill.
+    ``shared`` work is a part of a longer job: it is charged its share of that bill, without
+    rounding or starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
     """
 
-    epoch: Cost
-    full: Cost
-    _time: TrainingTime
-    _prorated: Callable[[Time], Cost] = field(compare=False, repr=False)
-    _billed: Callable[[Time], Cost] = field(compare=False, repr=False)
+    time: Time
+    vcpus: int | None = None
+    accelerated: bool = False
+    shared: bool = False
 
     @property
-    def step(self) -> Cost | None:
-        """A step's share."""
-        return None if self._time.step is None else self._prorated(self._time.step)
+    def machine(self) -> tuple[int | None, bool]:
+        """What of the machine its price depends on."""
+        return self.vcpus, self.accelerated
 
-    @property
-    def epoch_alone(self) -> Cost:
-        """An epoch as a job by itself."""
-        return self._billed(self._time.epoch)
+    def usage(self, seconds: Decimal | None = None) -> Usage:
+        """The usage of the mean time, or of another."""
+        duration = self.time.mean if seconds is None else seconds
+        return Usage(duration, vcpus=self.vcpus, accelerated=self.accelerated)
 
+    def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
+        """The bill of the mean time, or of another, without credit; raises InputError as it does.
 
-def training_costs(
-    price: Price | None,
-    time: TrainingTime,
-    *,
-    vcpus: int | None = None,
-    accelerated: bool = False,
-) -> TrainingCosts:
-    """All four costs of a training; each is Unpriced by itself where it cannot be said."""
-    prorated = partial(prorated_cost, price, vcpus=vcpus, accelerated=accelerated)
-    billed = partial(billed_cost, price, vcpus=vcpus, accelerated=accelerated)
-    return TrainingCosts(
-        epoch=prorated(time.epoch),
-        full=billed(time.full),
-        _time=time,
-        _prorated=prorated,
-        _billed=billed,
-    )
+        Free credit changes who pays and not what a job costs.
+        """
+        usage = self.usage(seconds)
+        return share(price, usage) if self.shared else quote(price, usage, credit=Decimal(0))
 
+    def cost(self, price: Price | None) -> Cost:
+        """The cost over the time's interval, by the totals of ``quote``.
 
-def million_inferences(
-    price: Price | None,
-    batch: Time,
-    batch_size: int,
-    *,
-    vcpus: int | None = None,
-    accelerated: bool = False,
-) -> Cost:
-    """Charge a million examples served in batches of time ``batch`` on a running machine."""
-    with exact_arithmetic():
-        batches = Decimal(MILLION) / batch_size
-    return prorated_cost(price, batch.scaled(batches), vcpus=vcpus, accelerated=accelerated)
+        Unpriced, with the reason, without a price and where the plan cannot be applied.
+        """
+        if price is None:
+            return Unpriced("no price is known")
+        total, time = (share_total if self.shared else quote_total), self.time
+        try:
+            with exact_arithmetic():
+                totals = {
+                    seconds: total(price, self.usage(seconds))
+                    for seconds in dict.fromkeys((time.low, time.mean, time.high))
+                }
+        except InputError as error:
+            return Unpriced(str(error))
+        low, mean, high = (totals[seconds] for seconds in (time.low, time.mean, time.high))
+        return Estimate(low, mean, high, price.currency, price.id, price.assumed)

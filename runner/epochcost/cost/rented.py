@@ -138,7 +138,7 @@ def share_lines(
     yield from _egress_lines(price, egress_gb)
 
 
-def job_total(price: Price, schedule: Schedule, machines: Count, runs: Count) -> Decimal:
+def total_of_job(price: Price, schedule: Schedule, machines: Count, runs: Count) -> Decimal:
     """What ``job_lines`` sum to where nothing leaves, in a fraction of their time."""
     charges = _charges(Identity(price))
     total = charges.of_hours(schedule.billed_seconds) * machines
@@ -149,7 +149,7 @@ def job_total(price: Price, schedule: Schedule, machines: Count, runs: Count) ->
     return total + _sum((*stored, *_run_lines(price, runs), *failed))
 
 
-def share_total(price: Price, seconds: Decimal, machines: Count) -> Decimal:
+def total_of_share(price: Price, seconds: Decimal, machines: Count) -> Decimal:
     """What ``share_lines`` sum to where nothing leaves; raises InputError as they do."""
     charges = _charges(Identity(price))
     if not charges.hourly:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.cost.bill import quote, quote_at, share
-from epochcost.cost.estimate import Estimate, Time
-from epochcost.cost.lines import Quote, Usage
+from epochcost.cost.bill import quote_at
+from epochcost.cost.estimate import Estimate, MachineTime
+from epochcost.cost.lines import Quote
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
@@ -24,52 +24,42 @@ SPEED = "speed"
 
 @dataclass(frozen=True, slots=True)
 class PricedJob:
-    """A job of a time under a price, billed by itself or as a ``shared`` part of a longer one.
-
-    ``vcpus`` and ``accelerated`` are as in ``Usage``.
-    """
+    """A job under a price plan, whose inputs can be changed one by one."""
 
     price: Price
-    time: Time
-    vcpus: int | None = None
-    accelerated: bool = False
-    shared: bool = False
+    work: MachineTime
 
     def bill(self, seconds: Decimal | None = None) -> Quote:
         """The bill at the mean time or another, without credit; raises InputError as ``quote``."""
-        usage = self._usage(self.time.mean if seconds is None else seconds)
-        return (
-            share(self.price, usage) if self.shared else quote(self.price, usage, credit=Decimal(0))
-        )
+        return self.work.quote(self.price, seconds)
 
     def bill_at(self, probability: float) -> Quote:
         """The bill that so large a share of all runs does not exceed, by interruptions alone."""
-        return (
-            self.bill()
-            if self.shared
-            else quote_at(self.price, self._usage(self.time.mean), probability)
-        )
+        if self.work.shared:
+            return self.bill()
+        return quote_at(self.price, self.work.usage(), probability)
 
     @property
     def interrupted(self) -> bool:
         """Whether interruptions make the bill uncertain."""
         terms = self.price.interruptions
-        return not self.shared and terms is not None and terms.rate_per_hour > 0
+        return not self.work.shared and terms is not None and terms.rate_per_hour > 0
 
     def value(self, name: str) -> Decimal:
         """An input as it is; raises InputError where the price has no such figure."""
         return Decimal(1) if name == SPEED else value_at(self.price, name)
 
-    def changed(self, name: str, value: Decimal) -> PricedJob:
+    def with_input(self, name: str, value: Decimal) -> PricedJob:
         """The job with an input changed; raises InputError where no plan may have that figure."""
         if name != SPEED:
             return replace(self, price=with_value(self.price, name, value))
         if not value.is_finite() or value <= 0:
             raise InputError(f"speed: demanded a finite factor above 0; got {value}")
         with exact_arithmetic():
-            return replace(self, time=self.time.scaled(1 / value))
+            faster = replace(self.work, time=self.work.time.scaled(1 / value))
+        return replace(self, work=faster)
 
-    def inputs(self) -> Iterator[str]:
+    def input_names(self) -> Iterator[str]:
         """What a reader may ask about: prices, utilisation, electricity, interruptions, speed."""
         price = self.price
         if price.amount is not None:
@@ -83,9 +73,6 @@ class PricedJob:
         if self.interrupted:
             yield "interruptions.rate_per_hour"
         yield SPEED
-
-    def _usage(self, seconds: Decimal) -> Usage:
-        return Usage(seconds, vcpus=self.vcpus, accelerated=self.accelerated)
 
 
 TENTH = Decimal("0.1")
@@ -130,7 +117,7 @@ def effects(job: PricedJob, change: Decimal = TENTH) -> tuple[Effect, ...]:
     """
     cost = job.bill().total
     found = []
-    for name in job.inputs():
+    for name in job.input_names():
         value = job.value(name)
         lower, higher = (_cost(job, name, value * factor) for factor in (1 - change, 1 + change))
         found.append(Effect(name, value, lower, higher, cost))
@@ -185,7 +172,7 @@ def _bisected(near: Decimal, far: Decimal, crossed: Callable[[Decimal], bool | N
 
 def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
     try:
-        return job.changed(name, value).bill().total
+        return job.with_input(name, value).bill().total
     except InputError:
         return None
 
@@ -196,7 +183,7 @@ _LOW, _HIGH = 0.05, 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InputInterval:
     """The bill with one input at the ends of its interval and all others as they are.
 
     ``name`` is TIME, INTERRUPTIONS or the key path of a figure with a declared range.
@@ -217,10 +204,10 @@ class CostInterval:
     """A cost and the ends between which it lies, with the parts that make them; widest first."""
 
     cost: Estimate
-    parts: tuple[Part, ...]
+    parts: tuple[InputInterval, ...]
 
     @property
-    def largest(self) -> Part | None:
+    def largest(self) -> InputInterval | None:
         """The part that contributes most; None where nothing is uncertain."""
         return self.parts[0] if self.parts and self.parts[0].width > 0 else None
 
@@ -246,21 +233,22 @@ def cost_interval(job: PricedJob) -> CostInterval:
     )
 
 
-def _parts(job: PricedJob, total: Decimal) -> Iterator[Part]:
-    if job.time.low < job.time.high:
-        yield _part(TIME, total, job.bill(job.time.low).total, job.bill(job.time.high).total)
+def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
+    time = job.work.time
+    if time.low < time.high:
+        yield _part(TIME, total, job.bill(time.low).total, job.bill(time.high).total)
     if job.interrupted:
         yield _part(INTERRUPTIONS, total, job.bill_at(_LOW).total, job.bill_at(_HIGH).total)
     for path, declared in job.price.ranges.items():
         ends = tuple(
-            job.changed(path, value).bill().total for value in (declared.low, declared.high)
+            job.with_input(path, value).bill().total for value in (declared.low, declared.high)
         )
         yield _part(path, total, *ends)
 
 
-def _part(name: str, total: Decimal, *ends: Decimal) -> Part:
+def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
     """The ends in order; a utilisation's low end makes the high cost."""
-    return Part(name, min(total, *ends), max(total, *ends))
+    return InputInterval(name, min(total, *ends), max(total, *ends))
 
 
 def _together(distances: Iterable[Decimal]) -> Decimal:

@@ -12,7 +12,8 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
-from epochcost.analysis.rows import Goal, Row
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import Row
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import shorten
 
-from epochcost.analysis.rows import Answer, Choice, Goal
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import Answer, Choice
 from epochcost.report.escape import one_line
 from epochcost.units import money
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from epochcost.analysis.kinds import Asked, Way
-from epochcost.analysis.observations import Observation
-from epochcost.analysis.rows import Goal, Row
+from epochcost.analysis.observations import Goal, Observation
+from epochcost.analysis.rows import Row
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.cost.estimate import WIDEST
 from epochcost.report.charts.figure import symbol

@@ -15,21 +15,22 @@ from epochcost.analysis.collection import without_collection
 from epochcost.analysis.difference.results import ResultChanges, changed_keys, result_changes
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side, both_sides
-from epochcost.analysis.priced_jobs import Job, PricedWork, work_of
-from epochcost.analysis.rows import Goal, answer
+from epochcost.analysis.observations import Goal, in_floats
+from epochcost.analysis.priced_jobs import JobKey, PricedWork, work_of
+from epochcost.analysis.rows import answer
 from epochcost.cost import Cost, Estimate, recompute
 from epochcost.cost.difference import (
     Cause,
-    Part,
+    Contribution,
     amount_of_change,
     changed,
-    parts,
+    contributions,
     relative_change,
 )
 from epochcost.results.rounds import rounds_in
 from epochcost.specs.catalogue import Catalogue, supersedes
 from epochcost.specs.price import Price
-from epochcost.statistics.change import Bounded, TimeChange, time_change
+from epochcost.statistics.change import TimeChange, time_change
 
 _BY_CHANCE = "measured again; what differs cannot be told from chance"
 # Keys of [training] that change a bill and not the work of a step.
@@ -42,7 +43,7 @@ class Reason:
 
     cause: Cause
     words: str
-    part: Part | None = None
+    part: Contribution | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class ChangedCost:
     time: TimeChange | None = None
 
     @property
-    def job(self) -> Job:
+    def job(self) -> JobKey:
         """What is priced."""
         either = self.after or self.before
         assert either is not None, "a change has a side"
@@ -179,10 +180,10 @@ _Pair = tuple[PricedWork | None, PricedWork | None]
 
 def _pairs(before: Sequence[PricedWork], after: Sequence[PricedWork]) -> Iterator[_Pair]:
     """The same job on both sides, plan by plan; jobs of one side only are no change of a cost."""
-    earlier: dict[Job, list[PricedWork]] = {}
+    earlier: dict[JobKey, list[PricedWork]] = {}
     for one in before:
         earlier.setdefault(one.job, []).append(one)
-    later: dict[Job, list[PricedWork]] = {}
+    later: dict[JobKey, list[PricedWork]] = {}
     for one in after:
         if one.job in earlier:
             later.setdefault(one.job, []).append(one)
@@ -228,7 +229,7 @@ def _compared(pair: _Pair, earlier: Catalogue, later: Catalogue) -> ChangedCost 
         return ChangedCost(before, after, (_plan_came_or_went(before, after),))
     time = _time_change(before, after)
     timed, words = _timed(before, after, time)
-    found = {part.cause: part for part in parts(before.basis, after.basis, timed)}
+    found = {part.cause: part for part in contributions(before.basis, after.basis, timed)}
     said = {
         timed: words,
         "spec": _spec_words(before, after, earlier, later),
@@ -266,10 +267,7 @@ def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
         return None
     if before.basis.step is None or after.basis.step is None:
         return None
-    one, other = (
-        Bounded(float(s.low), float(s.mean), float(s.high))
-        for s in (before.basis.step, after.basis.step)
-    )
+    one, other = in_floats(before.basis.step), in_floats(after.basis.step)
     sides = (before.stored, after.stored)
     rounds = min(rounds_in(side.result.measurement) for side in sides if side)
     return time_change(one, other, rounds=rounds)
@@ -299,13 +297,13 @@ def _spec_words(before: PricedWork, after: PricedWork, earlier: Catalogue, later
         models = earlier.models[job.subject], later.models[job.subject]
         return ", ".join(word for pair in (models, machines) if (word := changed_keys(*pair)))
     if job.source:
-        return "" if one.time == other.time else "the published table was edited"
+        return "" if one.work.time == other.work.time else "the published table was edited"
     words = []
     if job.subject in earlier.models and job.subject in later.models:
         old, new = earlier.models[job.subject].training, later.models[job.subject].training
         if job.mode == "training" and old and new and old != new:
             words = [changed_keys(old, new, within=key) for key in _LENGTH_OF_TRAINING]
-    if (one.vcpus, one.accelerated) != (other.vcpus, other.accelerated):
+    if one.work.machine != other.work.machine:
         machines = earlier.hardware[job.hardware], later.hardware[job.hardware]
         words.append(changed_keys(*machines))
     return ", ".join(word for word in words if word)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from epochcost.analysis.difference.changes import ChangedCost, Difference, Recomputed, Winner
-    from epochcost.analysis.priced_jobs import Job, JobGoal, PricedWork
+    from epochcost.analysis.priced_jobs import JobGoal, JobKey, PricedWork
     from epochcost.specs.price import Price
 
 GOALS: Mapping[JobGoal, str] = MappingProxyType(
@@ -130,14 +130,14 @@ def _reasons(change: ChangedCost) -> str:
     return "; ".join(words)
 
 
-def job_words(job: Job) -> str:
+def job_words(job: JobKey) -> str:
     """What is done, to which end."""
     words = [job.subject, GOALS[job.goal], _batch_words(job)]
     words += [f"{job.threads} threads"] if job.threads and not job.variant else []
     return ", ".join(word for word in (*words, job.variant, job.load, job.source) if word)
 
 
-def machine_words(job: Job) -> str:
+def machine_words(job: JobKey) -> str:
     """The machine's id, the host of it that measured, and the device."""
     host = f" (host {job.host[:4]})" if job.host else ""
     return f"{job.hardware}{host}, {job.device}"
@@ -195,5 +195,5 @@ def _choice_words(work: PricedWork | None) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _batch_words(job: Job) -> str:
+def _batch_words(job: JobKey) -> str:
     return "" if job.batch_size is None else f"batch {job.batch_size}"

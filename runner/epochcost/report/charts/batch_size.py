@@ -254,7 +254,7 @@ def _cheapest_measured(rows: Iterable[Row]) -> list[tuple[Row, Estimate]]:
     """The cheapest plan of each measured machine, mode and batch size: rows come cheapest first."""
     best: dict[tuple[object, ...], tuple[Row, Estimate]] = {}
     for row in rows:
-        cost = row.training.epoch if row.training else row.inference
+        cost = row.cost(row.observed.goals[0])
         if row.current and row.observed.kind == "measured" and isinstance(cost, Estimate):
             key = (row.observed.machine, row.observed.mode, row.observed.batch_size)
             best.setdefault(key, (row, cost))

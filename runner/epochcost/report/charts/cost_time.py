@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from epochcost.analysis.rows import Goal, Row, on_frontier
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import Row, on_frontier
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.figure import (
     BATCH,

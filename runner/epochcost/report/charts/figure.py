@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
-from epochcost.analysis.observations import Observation
-from epochcost.analysis.rows import Goal, Row
+from epochcost.analysis.observations import Goal, Observation
+from epochcost.analysis.rows import Row
 from epochcost.cost import Estimate, Time
 from epochcost.report.escape import one_line
 from epochcost.report.tables import Column, Form, Table, Value

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.observations import Observation
-from epochcost.analysis.rows import GOALS, Goal, Row
+from epochcost.analysis.observations import Goal, Observation
+from epochcost.analysis.rows import GOALS, Row
 from epochcost.analysis.serving import ServingRow
 from epochcost.analysis.subjects import Subject
 from epochcost.analysis.variants import JobCost, cheapest_plan, job_cost

@@ -48,7 +48,7 @@ def _figure(report: Report, kinds: Sequence[JobKind]) -> Figure | None:
     if not answered:
         return None
     kind = max(answered, key=lambda one: one.answer.machines if one.answer else 0)
-    epochs = (row.observed.epochs for row in kind.rows if row.training)
+    epochs = (row.observed.epochs for row in kind.rows if row.mode == "training")
     words = full_training_words(epochs) if kind.way == "training" else way_words(kind.way)
     return cost_against_time(
         kind.rows,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from epochcost.analysis.inputs import RESULTS_URI
+from epochcost.analysis.observations import Goal
 from epochcost.analysis.roofline import Achieved, MeasuredRoof, achieved, measured_roofs
-from epochcost.analysis.rows import Goal, Row, answer, grouped
+from epochcost.analysis.rows import Row, answer, grouped
 from epochcost.analysis.subjects import Subject
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.dots import workloads_compared
@@ -101,8 +102,8 @@ def _page(report: Report, hardware: Hardware) -> Page:
             "hardware": hardware,
             "prices": prices,
             "current": current_prices(prices),
-            "training": [row for row in rows if row.training],
-            "inference": [row for row in rows if row.inference],
+            "training": [row for row in rows if row.mode == "training"],
+            "inference": [row for row in rows if row.mode == "inference"],
             "standings": sorted(_standings(report, rows), key=lambda one: one.factor),
             "achieved": reached,
             "roofs": roofs["cpu"],

@@ -12,12 +12,13 @@ from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.estimates import EstimatedRow, estimated
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
+    Goal,
     Observation,
     observe,
     observe_variants,
     subjects,
 )
-from epochcost.analysis.rows import GOALS, Answer, Goal, Row, answer, grouped, priced
+from epochcost.analysis.rows import GOALS, Answer, Row, answer, grouped, priced
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.analysis.subjects import Subject
 from epochcost.report.charts.figure import Colours, Figure, machine_colours

@@ -10,9 +10,9 @@ from epochcost.analysis.arithmetic import arithmetic_of, estimated_parts, forwar
 from epochcost.analysis.emissions import Drawn, drawn
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.kinds import asked
-from epochcost.analysis.observations import Observation
+from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.relative import Relative, cpu_against_gpu
-from epochcost.analysis.rows import Answer, Goal, Row, grouped
+from epochcost.analysis.rows import Answer, Row, grouped
 from epochcost.analysis.subjects import Subject
 from epochcost.analysis.variants import Comparison, Scaling, comparisons, scalings
 from epochcost.report.charts.batch_size import cost_by_batch, time_by_batch
@@ -75,6 +75,7 @@ def _page(report: Report, subject: Subject) -> Page:
     model = report.catalogue.models.get(subject.id) if subject.is_model else None
     scaled, compared = _variants(report, subject, observed)
     relative = _relative(rows)
+    trained = [row for row in rows if row.mode == "training"]
     serving = [row for row in report.serving if row.model == subject.id] if model else []
     return Page(
         uri=subject_uri(subject),
@@ -87,11 +88,11 @@ def _page(report: Report, subject: Subject) -> Page:
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             "size": _size(report, model),
             "answers": asked(rows, report.answers_of(subject)),
-            "training": [row for row in rows if row.training],
-            "inference": [row for row in rows if row.inference],
+            "training": trained,
+            "inference": [row for row in rows if row.mode == "inference"],
             "serving": serving,
             "relative": relative,
-            "devices": sorted({row.observed.machine.device for row in rows if row.training}),
+            "devices": sorted({row.observed.machine.device for row in trained}),
             "forward": forward_shares(observed),
             **_parts(report, model),
             "drawn": _drawn(report, rows),
@@ -126,7 +127,7 @@ def _relative(rows: Sequence[Row]) -> Relative | None:
 
 def _drawn(report: Report, rows: Sequence[Row]) -> tuple[Drawn, ...]:
     """The energy of a full training, or where none was timed of a million inferences."""
-    goal: Goal = "full" if any(row.training for row in rows) else "million"
+    goal: Goal = "full" if any(row.mode == "training" for row in rows) else "million"
     return drawn(report.catalogue, rows, goal)
 
 
