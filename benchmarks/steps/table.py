@@ -164,7 +164,7 @@ def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def _site(records: Records, known: Known) -> dict[str, Any]:
-    """The file of ``epochcost.analysis.ratios``."""
+    """The file of ``epochcost.analysis.inputs``."""
     models: dict[str, Any] = {}
     for case, record in known:
         found = {n: round(s.middle, 3) for n, s in ratios(record).items() if n in PYTORCH}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.kinds import family, job_kinds
-from epochcost.analysis.subjects import Subject
+from epochcost.analysis.observations import Subject
 from epochcost.report.pages.page import Report
 from report_project import default_results, inputs_of, make_result, store_results, write_project
 from served_results import under_load

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochcost.analysis.relative import cpu_against_gpu
+from epochcost.analysis.comparisons import cpu_against_gpu
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.pages.page import Report
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.inputs import Inputs, StepRatio
 from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.ratios import StepRatio
 from epochcost.analysis.rows import Row, join
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report

@@ -14,10 +14,9 @@ from itertools import pairwise
 
 from epochcost.analysis.difference.results import changed_keys
 from epochcost.analysis.inputs import Inputs, Stored, home
-from epochcost.analysis.observations import Evidence, in_floats
-from epochcost.analysis.past import PastResult
+from epochcost.analysis.observations import Evidence, Machine, Subject, in_floats, measured_machine
+from epochcost.analysis.repository import PastResult
 from epochcost.analysis.rows import grouped
-from epochcost.analysis.subjects import Machine, Subject, measured_machine
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment

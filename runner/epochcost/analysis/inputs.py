@@ -1,14 +1,16 @@
-"""What the report is made of: the specs, the stored results with their place on the site, ratios.
+"""What answers are made of: the specs, the stored results with their place on the site, ratios.
 
 And where a build finds them, with what the manifest of the models' folder says of each ONNX file. A
 file that cannot be read, or that names a model or machine without a spec, becomes a problem for the
-builder to warn about; the rest of the report stands.
+builder to warn about; the rest stands. Ratios compare our training step with PyTorch's, as
+benchmarks/training_step.py left them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,15 +19,96 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import epochcost
 from epochcost.analysis.collection import without_collection
-from epochcost.analysis.past import PastResult
-from epochcost.analysis.ratios import StepRatios, read_ratios
-from epochcost.errors import InputError
+from epochcost.analysis.repository import PastResult
+from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
 from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
+
+Threads = Mapping[int, Decimal]
+# Up to how many times as large or as small a batch a comparison still speaks for.
+_NEAR = 2
+
+
+class _File(BaseModel):
+    """``models`` → model id → batch size → threads → mode of PyTorch → our time / theirs.
+
+    Modes are eager and compile. ``dimensions`` → model id → dimensions that were measured in place
+    of the spec's.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    models: dict[str, dict[int, dict[int, dict[str, Decimal]]]]
+    dimensions: dict[str, dict[str, int]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class StepRatio:
+    """Our step's time over PyTorch's.
+
+    ``where`` says what was compared instead of the very work, such as "at batch size 4"; ``near``
+    is False where that is more than twice or less than half the batch, which it cannot speak for.
+    """
+
+    value: Decimal
+    where: str = ""
+    near: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StepRatios:
+    """Our step's time over PyTorch's fastest mode, by model, batch size and threads."""
+
+    worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
+    dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
+        """The ratio; None where the model was not compared.
+
+        A batch size that was not compared has the ratio of the nearest in proportion, and a count
+        of threads that was not (0 is all), that of the most.
+        """
+        batches = self.worst.get(model)
+        if not batches:
+            return None
+        apart = {size: max(size / batch_size, batch_size / size) for size in batches}
+        nearest = min(apart, key=apart.__getitem__)
+        counts = batches[nearest]
+        value = counts[threads] if threads in counts else counts[max(counts)]
+        where = [f"at batch size {nearest}"] if nearest != batch_size else []
+        sizes = self.dimensions.get(model, {}).items()
+        said = ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)])
+        return StepRatio(value, said, apart[nearest] <= _NEAR)
+
+
+def read_ratios(path: Path) -> StepRatios:
+    """The ratios of a file; none where there is no file.
+
+    Against PyTorch's fastest mode our ratio is the largest, so the largest is kept. Raises
+    ResultError on a file of another form.
+    """
+    if not path.is_file():
+        return StepRatios()
+    try:
+        file = _File.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ResultError(
+            f"{path}: demanded ratios as benchmarks/training_step.py writes them; got {error}"
+        ) from None
+    worst = {
+        model: {size: known for size, counts in batches.items() if (known := _worst(counts))}
+        for model, batches in file.models.items()
+    }
+    return StepRatios(worst, file.dimensions)
+
+
+def _worst(counts: Mapping[int, Mapping[str, Decimal]]) -> Threads:
+    return {count: max(modes.values()) for count, modes in counts.items() if modes}
+
 
 # The templates of a project that has none of its own.
 PACKAGED = Path(epochcost.__file__).parent / "site_templates"

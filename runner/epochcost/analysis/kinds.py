@@ -16,10 +16,9 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
-from epochcost.analysis.observations import Goal
+from epochcost.analysis.observations import Goal, Subject
 from epochcost.analysis.rows import Answer, Row, answer, on_frontier
 from epochcost.analysis.serving import ServingRow
-from epochcost.analysis.subjects import Subject
 from epochcost.cost import Candidate, Estimate, cheapest, frontier
 
 

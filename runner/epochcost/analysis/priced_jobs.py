@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
+from epochcost.analysis.comparisons import PROPORTIONAL, job_cost
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.inputs import Inputs, Stored
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row
 from epochcost.analysis.serving import ServingRow, serving_rows
-from epochcost.analysis.variants import PROPORTIONAL, job_cost
 from epochcost.cost import MachineTime, Time
 from epochcost.cost.difference import Basis
 from epochcost.specs.catalogue import Catalogue, current_prices

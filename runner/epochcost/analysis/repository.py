@@ -1,17 +1,36 @@
-"""A git repository read through its objects: neither the working tree nor the index is touched.
+"""A git repository read through its objects, and the replaced results that it keeps.
 
-Which revisions and files are read, and what they mean, is left to others.
+Neither the working tree nor the index is touched. What git says of a results folder is one `git
+log`, and all contents come from one `git cat-file`. What is shown of a result is cached by its
+blob's id, so that each is parsed and summarised once. Which revisions are compared, and what their
+files mean, is left to `difference`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import math
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
+import epochcost.results
+import epochcost.statistics
+from epochcost.analysis.collection import without_collection
 from epochcost.errors import CapabilityError, EpochcostError, InputError
+from epochcost.plan.trial import Trial
+from epochcost.results.environment import Environment
+from epochcost.results.fields import Count, FiniteSeconds, Moment, NotNegative, Positive, Record
+from epochcost.results.files import write_atomically
+from epochcost.results.format import DamagedResultError, parse_result
+from epochcost.results.records import Result
+from epochcost.results.rounds import rounds_in, summary_of
+from epochcost.results.store import MAX_FILE_BYTES
 
 
 def git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
@@ -72,3 +91,147 @@ def replaced(folder: Path) -> Iterator[str]:
             path = next(parts, "")
             if about and path.count("/") == 1 and path.endswith(".json"):
                 yield about.split()[2]
+
+
+# The newest of so many replaced files; a project that has more shows its latest years.
+MOST_REVISIONS = 2000
+_FILE = "past-results.json"
+
+
+class PastResult(Record):
+    """What a history shows of one: its work, its host, and its mean step with the interval."""
+
+    blob: str
+    hardware: str
+    trial: Trial
+    environment: Environment
+    started_at: Moment
+    rounds: Count
+    low: NotNegative
+    mean: FiniteSeconds
+    high: Positive
+
+
+class _Known(Record):
+    """What is kept between builds; None for a blob that is no result of steps.
+
+    ``code`` is a digest of what the figures were computed with.
+    """
+
+    code: str
+    results: dict[str, PastResult | None]
+
+
+@dataclass(frozen=True)
+class Past:
+    """The replaced results of some folders, and in sentences what of them could not be read."""
+
+    results: tuple[PastResult, ...] = ()
+    left_out: tuple[str, ...] = field(default_factory=tuple)
+
+
+def past_results(folders: Iterable[Path], cache: Path | None = None) -> Past:
+    """Every replaced or removed result below the folders, of which git has the content.
+
+    ``cache`` is a folder for what is computed once for many builds; None keeps nothing.
+    """
+    known = _read_known(cache)
+    found: dict[str, PastResult | None] = {}
+    left_out: list[str] = []
+    for folder in folders:
+        try:
+            found |= _in_folder(folder, known, left_out)
+        except (CapabilityError, InputError) as error:
+            said = str(error).splitlines()[0]
+            left_out.append(f"Results that were replaced are not shown: {said}.")
+    if cache is not None and found != known.results:
+        _write_known(cache, _Known(code=known.code, results=found))
+    return Past(tuple(one for one in found.values() if one), tuple(dict.fromkeys(left_out)))
+
+
+def _in_folder(folder: Path, known: _Known, left_out: list[str]) -> dict[str, PastResult | None]:
+    if not folder.is_dir():
+        return {}
+    blobs = [*dict.fromkeys(replaced(folder))]
+    if git(folder, "rev-parse", "--is-shallow-repository").strip() == b"true":
+        left_out.append("This is a shallow clone: what was replaced before its oldest commit "
+                        "is not here.")  # fmt: skip
+    if len(blobs) > MOST_REVISIONS:
+        left_out.append(f"Of {len(blobs)} replaced results, the newest {MOST_REVISIONS} are read.")
+        blobs = blobs[:MOST_REVISIONS]
+    new = [blob for blob in blobs if blob not in known.results]
+    contents = dict(zip(new, blob_contents(folder, new), strict=True))
+    missing = sum(data is None for data in contents.values())
+    if missing:
+        left_out.append(f"Of {missing} replaced results this clone has no content.")
+    read = dict(_read(contents))
+    return {blob: one for blob in blobs for one in _one(blob, known.results, read)}
+
+
+def _one(blob: str, *known: dict[str, PastResult | None]) -> Iterator[PastResult | None]:
+    yield from (found[blob] for found in known if blob in found)
+
+
+def _read(contents: Mapping[str, bytes | None]) -> Iterator[tuple[str, PastResult | None]]:
+    """What a history shows of each file; None where it is damaged, or LoadGen's.
+
+    Files of as many samples follow each other: they share the larger half of their statistics.
+    """
+    with without_collection():
+        parsed = [(blob, _parsed(blob, data)) for blob, data in contents.items() if data]
+    timed = [(blob, one) for blob, one in parsed if one is not None]
+    yield from ((blob, None) for blob, one in parsed if one is None)
+    for blob, one in sorted(timed, key=lambda pair: pair[1].measurement.samples_by_round):
+        yield blob, _shown(blob, one)
+
+
+def _parsed(blob: str, data: bytes) -> Result | None:
+    if len(data) > MAX_FILE_BYTES:
+        return None
+    try:
+        result = parse_result(data, Path(blob))
+    except DamagedResultError:
+        return None
+    return None if result.measurement.served is not None else result
+
+
+def _shown(blob: str, result: Result) -> PastResult | None:
+    summary = summary_of(result.measurement)
+    if not math.isfinite(summary.interval.high):
+        return None
+    return PastResult(
+        blob=blob,
+        hardware=result.hardware,
+        trial=result.trial,
+        environment=result.environment,
+        started_at=result.measurement.started_at,
+        rounds=rounds_in(result.measurement),
+        low=summary.interval.low,
+        mean=summary.mean,
+        high=summary.interval.high,
+    )
+
+
+def _read_known(cache: Path | None) -> _Known:
+    """What was kept by the same code; nothing where that is another's, or damaged."""
+    empty = _Known(code=_code(), results={})
+    if cache is None:
+        return empty
+    try:
+        known = _Known.model_validate_json((cache / _FILE).read_bytes())
+    except (OSError, ValidationError):
+        return empty
+    return known if known.code == empty.code else empty
+
+
+def _write_known(cache: Path, known: _Known) -> None:
+    with contextlib.suppress(OSError, CapabilityError):
+        cache.mkdir(parents=True, exist_ok=True)
+        write_atomically(cache / _FILE, known.model_dump_json().encode())
+
+
+def _code() -> str:
+    packages = (epochcost.results, epochcost.statistics)
+    folders = [Path(package.__path__[0]) for package in packages]
+    sources = [Path(__file__), *(path for one in folders for path in sorted(one.glob("*.py")))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

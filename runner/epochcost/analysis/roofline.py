@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, Arithmetic, arithmetic_of, states
 from epochcost.analysis.inputs import Inputs, StoredCeilings
-from epochcost.analysis.observations import Observation
-from epochcost.analysis.subjects import Machine
+from epochcost.analysis.observations import Machine, Observation
 from epochcost.cost.flops import peak_flops
 from epochcost.errors import InputError
 from epochcost.results.ceilings import Ceiling

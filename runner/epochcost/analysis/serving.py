@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs, Stored
-from epochcost.analysis.observations import MILLION, Evidence, doubts_of, representatives
+from epochcost.analysis.observations import (
+    MILLION,
+    Evidence,
+    Machine,
+    doubts_of,
+    measured_machine,
+    representatives,
+)
 from epochcost.analysis.rows import Mark
-from epochcost.analysis.subjects import Machine, measured_machine
 from epochcost.cost import Cost, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.results.served import LoadGenRun

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from epochcost.analysis.subjects import Subject
+from epochcost.analysis.observations import Subject
 from epochcost.report.charts.palette import DARK
 from epochcost.report.charts.theme import FONT
 from epochcost.report.escape import one_line

@@ -13,9 +13,8 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from epochcost.analysis.observations import Goal, Observation
+from epochcost.analysis.observations import Goal, Machine, Observation, Subject
 from epochcost.analysis.rows import GOALS, Row, answer, at_every_price, grouped
-from epochcost.analysis.subjects import Machine, Subject
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Report, machine_uri, subject_uri
 from epochcost.report.wording import goal_clause

@@ -18,7 +18,7 @@ from jinja2 import (
 from markupsafe import Markup
 
 from epochcost.analysis import claim_words
-from epochcost.analysis.subjects import Subject
+from epochcost.analysis.observations import Subject
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import wording

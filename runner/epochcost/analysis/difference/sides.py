@@ -11,7 +11,7 @@ from pathlib import Path
 
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.estimates import estimated, trains_large_models
-from epochcost.analysis.inputs import Inputs, Stored, at_home, homes, unknown
+from epochcost.analysis.inputs import Inputs, StepRatios, Stored, at_home, homes, unknown
 from epochcost.analysis.observations import (
     Observation,
     See,
@@ -28,7 +28,6 @@ from epochcost.analysis.priced_jobs import (
     served_work,
     sources_of,
 )
-from epochcost.analysis.ratios import StepRatios
 from epochcost.analysis.rows import Row, priced
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from epochcost.analysis.relative import OnCpu, Relative
+from epochcost.analysis.comparisons import OnCpu, Relative
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.figure import BATCH, MACHINE, MARK, PLAN, Figure, machine_name
 from epochcost.report.tables import Column, Table, Value

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from epochcost.analysis.variants import Scaled, Scaling
+from epochcost.analysis.comparisons import Scaled, Scaling
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.figure import Figure
 from epochcost.report.escape import one_line

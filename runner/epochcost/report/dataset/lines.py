@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from epochcost.analysis.comparisons import JobCost, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.observations import Goal, Observation
+from epochcost.analysis.observations import Goal, Observation, Subject
 from epochcost.analysis.rows import GOALS, Row
 from epochcost.analysis.serving import ServingRow
-from epochcost.analysis.subjects import Subject
-from epochcost.analysis.variants import JobCost, cheapest_plan, job_cost
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.tables import Column, Table, Value

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from epochcost.analysis.history import Series, histories
-from epochcost.analysis.past import past_results
+from epochcost.analysis.observations import Machine
+from epochcost.analysis.repository import past_results
 from epochcost.analysis.rows import grouped
-from epochcost.analysis.subjects import Machine
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.history import moved
 from epochcost.report.pages.page import Page, Report

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from epochcost.analysis.inputs import RESULTS_URI
-from epochcost.analysis.observations import Goal
+from epochcost.analysis.observations import Goal, Subject
 from epochcost.analysis.roofline import Achieved, MeasuredRoof, achieved, measured_roofs
 from epochcost.analysis.rows import Row, answer, grouped
-from epochcost.analysis.subjects import Subject
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.dots import workloads_compared
 from epochcost.report.charts.figure import Figure

@@ -14,13 +14,13 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
     Goal,
     Observation,
+    Subject,
     observe,
     observe_variants,
     subjects,
 )
 from epochcost.analysis.rows import GOALS, Answer, Row, answer, grouped, priced
 from epochcost.analysis.serving import ServingRow, serving_rows
-from epochcost.analysis.subjects import Subject
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
 from epochcost.results.records import Result

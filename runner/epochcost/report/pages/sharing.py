@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from epochcost.analysis.subjects import Subject
+from epochcost.analysis.observations import Subject
 from epochcost.report.headlines import Headline, headline
 from epochcost.report.pages.page import Page, Report, subject_uri
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
 
-from epochcost.analysis.subjects import Subject
+from epochcost.analysis.observations import Subject
 from epochcost.cost import Agreement, CheckedRow, ClaimCheck, recompute
 from epochcost.report.claim_inputs import inputs_table
 from epochcost.report.pages.page import Page, Report

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import arithmetic_of, estimated_parts, forward_shares
+from epochcost.analysis.comparisons import (
+    Comparison,
+    Relative,
+    Scaling,
+    comparisons,
+    cpu_against_gpu,
+    scalings,
+)
 from epochcost.analysis.emissions import Drawn, drawn
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.kinds import asked
-from epochcost.analysis.observations import Goal, Observation
-from epochcost.analysis.relative import Relative, cpu_against_gpu
+from epochcost.analysis.observations import Goal, Observation, Subject
 from epochcost.analysis.rows import Answer, Row, grouped
-from epochcost.analysis.subjects import Subject
-from epochcost.analysis.variants import Comparison, Scaling, comparisons, scalings
 from epochcost.report.charts.batch_size import cost_by_batch, time_by_batch
 from epochcost.report.charts.cost_time import cost_against_time
 from epochcost.report.charts.estimated import estimated_costs

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis import past, repository
+from epochcost.analysis import repository
 from epochcost.analysis.history import histories
-from epochcost.analysis.past import Past, past_results
+from epochcost.analysis.repository import Past, past_results
 from epochcost.report.pages import history
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, store_results, write_project
@@ -92,11 +92,11 @@ def test_a_build_reads_each_content_once(
     cache = tmp_path / "cache"
     first = read(replaced, cache)
     with monkeypatch.context() as patched:
-        patched.setattr(past, "parse_result", None)
+        patched.setattr(repository, "parse_result", None)
         assert read(replaced, cache) == first
     (cache / "past-results.json").write_bytes(b"{")
     assert read(replaced, cache) == first
-    monkeypatch.setattr(past, "_code", lambda: "another")
+    monkeypatch.setattr(repository, "_code", lambda: "another")
     assert read(replaced, cache) == first
 
 
@@ -156,7 +156,7 @@ def test_the_newest_are_read_where_there_are_too_many(
     replaced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cost of a history is bounded."""
-    monkeypatch.setattr(past, "MOST_REVISIONS", 1)
+    monkeypatch.setattr(repository, "MOST_REVISIONS", 1)
     found = read(replaced)
     assert [one.started_at.day for one in found.results] == [2]
     assert found.left_out == ("Of 2 replaced results, the newest 1 are read.",)

@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.comparisons import (
+    cheapest_plan,
+    comparisons,
+    family_stem,
+    job_cost,
+    scalings,
+)
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import observe, observe_variants
-from epochcost.analysis.variants import cheapest_plan, comparisons, family_stem, job_cost, scalings
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.ratios import StepRatio, StepRatios, read_ratios
+from epochcost.analysis.inputs import StepRatio, StepRatios, read_ratios
 
 _FILE = """{
  "models": {

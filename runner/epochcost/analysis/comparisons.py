@@ -1,8 +1,9 @@
-"""Variants of a trial beside its plain one: how much faster they are, and what the work costs.
+"""Trials beside each other: how much faster one is, and what its work costs, for the same job.
 
-One table for whatever differs (precision, runtime, session, copy, CUDA graph), and one for how the
-work scales with vCPUs, which asks whether the larger instance is the cheaper one for a job: what
-the same work costs on a smaller instance of a machine's family, and by which price.
+Variants of a trial beside its plain one, in one table for whatever differs (precision, runtime,
+session, copy, CUDA graph); how the work scales with vCPUs, which asks whether the larger instance
+is the cheaper one; and CPUs beside a GPU, Woolf's question of 2017: below 1 in cost, the cheaper
+CPU more than makes up for the longer time. Compared is one batch size.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
 
-from epochcost.analysis.observations import Observation, in_floats
-from epochcost.analysis.subjects import Machine
+from epochcost.analysis.observations import Goal, Machine, Observation, in_floats
+from epochcost.analysis.rows import Row, answer, grouped
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
@@ -279,3 +280,56 @@ def _comparable(
 def _step(observed: Observation) -> Time:
     assert observed.step is not None, "a measured observation has a step"
     return observed.step
+
+
+@dataclass(frozen=True)
+class OnCpu:
+    """The job on one machine's CPU; ``time`` and ``cost`` are over those of the GPU."""
+
+    row: Row
+    time: Bounded
+    cost: Bounded
+
+
+@dataclass(frozen=True)
+class Relative:
+    """The cheapest GPU for a goal, and every CPU at its batch size, cheapest first."""
+
+    goal: Goal
+    gpu: Row
+    cpus: tuple[OnCpu, ...]
+
+
+def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> Relative | None:
+    """The comparison of one workload; None unless both kinds of machine have a cost for it."""
+    on_gpu = [row for row in rows if row.observed.machine.device == "cuda"]
+    found = answer(on_gpu, goal)
+    if found is None or found.cheapest is None:
+        return None
+    gpu = found.cheapest.row
+    same = [
+        row
+        for row in rows
+        if row.observed.machine.device == "cpu"
+        and row.observed.batch_size == gpu.observed.batch_size
+    ]
+    machines = grouped(same, lambda row: row.observed.machine).values()
+    cpus = [one for mine in machines if (one := _beside(mine, gpu, goal))]
+    ordered = sorted(cpus, key=lambda one: one.cost.mean)
+    return Relative(goal, gpu, tuple(ordered)) if ordered else None
+
+
+def _beside(rows: Sequence[Row], gpu: Row, goal: Goal) -> OnCpu | None:
+    found = answer(rows, goal)
+    if found is None or found.cheapest is None:
+        return None
+    row = found.cheapest.row
+    cost, its_cost = row.estimate(goal), gpu.estimate(goal)
+    time, its_time = row.time(goal), gpu.time(goal)
+    if not (cost and its_cost and time and its_time) or cost.currency != its_cost.currency:
+        return None
+    return OnCpu(
+        row,
+        ratio(in_floats(time), in_floats(its_time)),
+        ratio(in_floats(cost), in_floats(its_cost)),
+    )
