@@ -32,8 +32,7 @@ import onnx
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.build import build_job
-from epochcost.execute.gpus import gpu_lines, require_device
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import Request, gpu_lines, plan_here, require_device
 from epochcost.graphs.loading import load_model
 from epochcost.measure.environment import runtime_name, shown_gpus
 from epochcost.measure.job import Job, Sampling

@@ -33,8 +33,8 @@ import psutil
 from epochcost import __version__
 from epochcost.autodiff.passes.recompute import Checkpoint
 from epochcost.errors import EpochcostError
-from epochcost.execute.arrays import save_graph
 from epochcost.execute.build import build_job
+from epochcost.execute.job_files import save_graph
 from epochcost.execute.sizing import size_of
 from epochcost.execute.step import step_of
 from epochcost.graphs.loading import load_model

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochcost.execute.events import Event, Finished, Outcome, Started
+from epochcost.execute.assignment import Event, Finished, Outcome, Started
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.results.store import ResultStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from epochcost.plan.load import Load
+from epochcost.plan.trial import Load
 from epochcost.results.records import Result
 from epochcost.results.served import Latency, LoadGenRun, Served, latency_percentile
 

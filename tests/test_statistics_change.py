@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochcost.statistics.change import FEWEST_ROUNDS, LEAST_EFFECT, Bounded, time_change
+from epochcost.statistics.interval import FEWEST_ROUNDS, LEAST_EFFECT, Bounded, time_change
 
 
 def test_apart_and_large() -> None:

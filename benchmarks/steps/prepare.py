@@ -14,8 +14,8 @@ from typing import Any
 import onnx
 
 from epochcost import __version__
-from epochcost.execute.arrays import save_arrays
 from epochcost.execute.build import build_job
+from epochcost.execute.job_files import save_arrays
 from epochcost.graphs.choices import match_names
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, materialise, parameters

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from epochcost.cli.progress import TimeLeft, display_for
 from epochcost.errors import ModelError
-from epochcost.execute.events import (
+from epochcost.execute.assignment import (
     Advanced,
     Event,
     Failed,

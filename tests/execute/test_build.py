@@ -10,8 +10,8 @@ import pytest
 from onnx import numpy_helper
 from threadpoolctl import threadpool_info
 
-from epochcost.execute.arrays import save_graph
 from epochcost.execute.build import build_job
+from epochcost.execute.job_files import save_graph
 from epochcost.execute.planning import Request, plan_here
 from epochcost.measure.job import Job
 from epochcost.specs.loader import load_catalogue

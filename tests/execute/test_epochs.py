@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.execute.assignment import Advanced, Event, Finished
 from epochcost.execute.epochs import EpochsAsked
-from epochcost.execute.events import Advanced, Event, Finished
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.results.records import WholeEpochs

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.execute import gpus, planning
-from epochcost.execute.gpus import gpu_lines, on_device, require_device
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute import planning
+from epochcost.execute.planning import Request, gpu_lines, on_device, plan_here, require_device
 from epochcost.execute.runtimes import Prepared
 from epochcost.measure.providers import usable_providers
 from epochcost.measure.reading import Reads
-from epochcost.plan.kernels import FOR_OLDER_GPUS
 from epochcost.plan.make import Plan
+from epochcost.plan.variant import FOR_OLDER_GPUS
 from epochcost.results.environment import Gpu, Software
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
@@ -33,9 +32,9 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
     """Have CUDA show these GPUs, and work under every runtime that has kernels for them."""
-    for module in (gpus, planning):
+    for module in (planning,):
         patch.setattr(module, "shown_gpus", lambda: shown)
-    patch.setattr(gpus, "require_provider", lambda *_: None)
+    patch.setattr(planning, "require_provider", lambda *_: None)
 
 
 def test_each_gpu_is_named_with_its_number() -> None:
@@ -113,8 +112,8 @@ NEWEST = "onnxruntime-gpu==1.31.1"
 def both_runtimes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One package is installed and the other has an environment."""
     reads = Reads(software=Software(runtime=FOR_OLDER_GPUS, python="3"), opset=26, ir_version=13)
-    monkeypatch.setattr(gpus, "prepared", lambda _: Prepared(tmp_path, reads))
-    for module in (gpus, planning):
+    monkeypatch.setattr(planning, "prepared", lambda _: Prepared(tmp_path, reads))
+    for module in (planning,):
         monkeypatch.setattr(module, "runtime_name", lambda: NEWEST)
     monkeypatch.setattr(planning, "missing", lambda _: {})
 
@@ -142,7 +141,7 @@ def test_cuda_by_name_on_a_gpu_without_kernels_is_refused_with_the_reason(
     The CPU of the same machine is still measured.
     """
     catalogue = load_catalogue(write_tiny_project(tmp_path))
-    monkeypatch.setattr(gpus, "runtime_name", lambda: NEWEST)
+    monkeypatch.setattr(planning, "runtime_name", lambda: NEWEST)
     show(monkeypatch, V100)
     for request in (Request(providers=("cuda",)), Request(device=0)):
         with pytest.raises(CapabilityError, match=r"7\.5 to 9\.0, 12\.0; got one of 7\.0"):

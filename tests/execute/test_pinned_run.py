@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.cli.app import main
-from epochcost.execute.events import Event, Finished
+from epochcost.execute.assignment import Event, Finished
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.measure.environment.cpu import usable_cpus

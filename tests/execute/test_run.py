@@ -12,7 +12,15 @@ import psutil
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.execute.events import Advanced, Event, Failed, Finished, RoundKept, Skipped, Started
+from epochcost.execute.assignment import (
+    Advanced,
+    Event,
+    Failed,
+    Finished,
+    RoundKept,
+    Skipped,
+    Started,
+)
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.measure.environment import detect

@@ -32,7 +32,7 @@ from epochcost.execute.runtimes import (
 )
 from epochcost.measure.reading import Reads
 from epochcost.measure.runtime import runtime_name
-from epochcost.plan.kernels import FOR_OLDER_GPUS
+from epochcost.plan.variant import FOR_OLDER_GPUS
 from epochcost.results.environment import Software
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Study

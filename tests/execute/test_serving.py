@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
+from epochcost.execute.assignment import Event, Finished
 from epochcost.execute.build import build_job, powers_of_two
-from epochcost.execute.events import Event, Finished
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.plan.make import Plan

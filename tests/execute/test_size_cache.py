@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.execute import size_cache
-from epochcost.execute.size_cache import Question, keep, recalled, size_once
+from epochcost.execute import sizes
+from epochcost.execute.sizes import SizeQuery, cached_size, read_cached, write_cached
 from epochcost.plan.size import ModelSize
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
@@ -22,97 +22,97 @@ def folder_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "epochcost" / "sizes"
 
 
-@pytest.fixture(name="question")
-def question_fixture(tmp_path: Path) -> Question:
+@pytest.fixture(name="query")
+def question_fixture(tmp_path: Path) -> SizeQuery:
     """The tiny project's model at two batch sizes."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
     model = catalogue.model("tiny")
-    return Question(model, catalogue.graph_path(model), {"training": (2, 4), "inference": (1,)})
+    return SizeQuery(model, catalogue.graph_path(model), {"training": (2, 4), "inference": (1,)})
 
 
 def test_a_size_is_counted_once(
-    question: Question, folder: Path, monkeypatch: pytest.MonkeyPatch
+    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second answer is equal to the first, and nothing is counted for it."""
-    first = size_once(question)
+    first = cached_size(query)
     assert len(list(folder.iterdir())) == 1
 
     def refuse(*_: object) -> ModelSize:
         raise AssertionError("counted again")
 
-    monkeypatch.setattr(size_cache, "count", refuse)
-    assert size_once(question) == first
+    monkeypatch.setattr(sizes, "count_size", refuse)
+    assert cached_size(query) == first
 
 
-def test_another_question_is_counted_anew(question: Question) -> None:
+def test_another_question_is_counted_anew(query: SizeQuery) -> None:
     """Other batch sizes, another provider, another spec or graph: nothing is mistaken for them."""
-    size_once(question)
-    training = question.model.training
+    cached_size(query)
+    training = query.model.training
     assert training is not None
     frozen = training.model_copy(update={"freeze": ("w",)})
     others = [
-        replace(question, wanted={"training": (2,)}),
-        replace(question, provider="cuda"),
-        replace(question, model=question.model.model_copy(update={"training": frozen})),
+        replace(query, wanted={"training": (2,)}),
+        replace(query, provider="cuda"),
+        replace(query, model=query.model.model_copy(update={"training": frozen})),
     ]
-    assert [recalled(other) for other in others] == [None] * len(others)
-    question.graph.write_bytes(question.graph.read_bytes() + b"\x00")
-    assert recalled(question) is None
+    assert [read_cached(other) for other in others] == [None] * len(others)
+    query.graph.write_bytes(query.graph.read_bytes() + b"\x00")
+    assert read_cached(query) is None
 
 
-def test_a_damaged_file_is_counted_again(question: Question, folder: Path) -> None:
+def test_a_damaged_file_is_counted_again(query: SizeQuery, folder: Path) -> None:
     """And put right."""
-    first = size_once(question)
+    first = cached_size(query)
     (kept,) = folder.iterdir()
     kept.write_bytes(kept.read_bytes()[:-7])
-    assert recalled(question) is None
-    assert size_once(question) == first == recalled(question)
+    assert read_cached(query) is None
+    assert cached_size(query) == first == read_cached(query)
 
 
 def test_a_folder_that_cannot_be_is_no_fault(
-    question: Question, folder: Path, monkeypatch: pytest.MonkeyPatch
+    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file stands where the folder should: sizes are counted as if there were no cache."""
     folder.parent.parent.mkdir()
     folder.parent.write_text("in the way")
-    assert size_once(question) == size_once(question)
+    assert cached_size(query) == cached_size(query)
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setattr(Path, "home", _homeless)
-    assert size_once(question).parameters == 51
+    assert cached_size(query).parameters == 51
 
 
 def _homeless() -> Path:
     raise RuntimeError("no home")
 
 
-def test_a_graph_that_cannot_be_read_says_so(question: Question, folder: Path) -> None:
+def test_a_graph_that_cannot_be_read_says_so(query: SizeQuery, folder: Path) -> None:
     """Its fault is told each time, and not kept."""
-    question.graph.unlink()
+    query.graph.unlink()
     with pytest.raises(ModelError, match="there is no such file"):
-        size_once(question)
+        cached_size(query)
     assert not folder.exists()
 
 
 def test_memory_that_does_not_suffice_is_said(
-    question: Question, monkeypatch: pytest.MonkeyPatch
+    query: SizeQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of this machine, and in words."""
 
     def exhaust(*_: object) -> ModelSize:
         raise MemoryError
 
-    monkeypatch.setattr(size_cache, "size_of", exhaust)
+    monkeypatch.setattr(sizes, "size_of", exhaust)
     with pytest.raises(CapabilityError, match="takes more than this machine has"):
-        size_once(question)
+        cached_size(query)
 
 
 def test_the_oldest_are_forgotten(
-    question: Question, folder: Path, monkeypatch: pytest.MonkeyPatch
+    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder does not grow without end."""
-    monkeypatch.setattr(size_cache, "_MOST_KEPT", 4)
-    size = size_once(question)
+    monkeypatch.setattr(sizes, "_MOST_KEPT", 4)
+    size = cached_size(query)
     for batch in range(3, 20):
-        keep(replace(question, wanted={"training": (batch,)}), size)
+        write_cached(replace(query, wanted={"training": (batch,)}), size)
     assert len(list(folder.iterdir())) <= 5
-    assert recalled(replace(question, wanted={"training": (19,)})) == size
+    assert read_cached(replace(query, wanted={"training": (19,)})) == size

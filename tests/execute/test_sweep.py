@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.events import Event, Exhausted, Finished, RoundKept, Skipped, Swept
+from epochcost.execute.assignment import Event, Exhausted, Finished, RoundKept, Skipped, Swept
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.execute.sweep import (

@@ -18,8 +18,7 @@ from onnx import helper
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
-from epochcost.execute.gpus import require_device
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import Request, plan_here, require_device
 from epochcost.measure import worker
 from epochcost.measure.environment import shown_gpus
 from epochcost.measure.job import Job, OutOfMemory, PlacementError, Sampling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.plan.kernels import FOR_OLDER_GPUS, no_kernels
+from epochcost.plan.variant import FOR_OLDER_GPUS, no_kernels
 
 
 @pytest.mark.parametrize(

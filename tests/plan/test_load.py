@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochcost.plan.load import Load, loads
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import Load, Trial, loads
 from epochcost.specs.model import Inference
 from epochcost.specs.study import Scenario, Study
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.plan.load import Load
 from epochcost.plan.make import Plan, leave_out_oversized, merge_plans
 from epochcost.plan.rounds import Visit, visits
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import Load, Trial
 
 
 def trial(batch_size: int, seed: int = 0, load: Load | None = None) -> Trial:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
-from epochcost.plan.load import Load
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import Load, Trial
 
 
 def trial(**changes: object) -> Trial:

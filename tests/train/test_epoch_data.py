@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcost.train.epoch_data import examples_on_disk, write_epoch
+from epochcost.train.batches import examples_on_disk, write_epoch
 from epochcost.train.examples import Field, Target
 from epochcost.train.teacher import Teacher
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.train.examples import Field, Target
-from epochcost.train.targets import IGNORED
-from epochcost.train.teacher import Teacher
+from epochcost.train.teacher import IGNORED, Teacher
 
 FLOAT, INT = np.dtype(np.float32), np.dtype(np.int64)
 IMAGE = Field("image", (1, 8, 8), FLOAT, -1.0, 3.0)

@@ -24,7 +24,7 @@ from epochcost.results.rounds import rounds_in, summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
-from epochcost.statistics.change import TimeChange, time_change
+from epochcost.statistics.interval import TimeChange, time_change
 
 # Digits of a blob's id that name it in any repository of this size.
 _DIGITS = 12

@@ -10,7 +10,7 @@ import typer
 from epochcost.cli import terminal
 from epochcost.cli.terminal import RESULTS, print_json, print_table
 from epochcost.errors import EpochcostError
-from epochcost.execute.ceilings import ceilings_here
+from epochcost.measure.ceilings import ceilings_here
 from epochcost.measure.environment import detect
 from epochcost.results.ceilings import Ceilings, Rate
 from epochcost.results.plausibility import require_plausible

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from epochcost.cli.terminal import print_table
-from epochcost.execute.events import Failed, Outcome, Skipped
+from epochcost.execute.assignment import Failed, Outcome, Skipped
 from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial

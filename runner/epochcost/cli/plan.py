@@ -18,9 +18,8 @@ from epochcost.cli import terminal
 from epochcost.cli.progress import counting
 from epochcost.cli.terminal import batch_size_of, cpu_counts, print_json, print_table
 from epochcost.errors import EpochcostError
-from epochcost.execute.gpus import gpu_lines
-from epochcost.execute.inventory import sizes
-from epochcost.execute.planning import Request, plan_here, room_bytes
+from epochcost.execute.planning import Request, gpu_lines, plan_here, room_bytes
+from epochcost.execute.sizes import model_sizes
 from epochcost.measure.environment import shown_gpus
 from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
@@ -83,7 +82,7 @@ def plan(
 def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[_Sized]:
     """Every model with its size, those without a study too."""
     with counting(Console(stderr=True)) as on_counted:
-        counted = sizes(catalogue, models, on_counted)
+        counted = model_sizes(catalogue, models, on_counted)
     return [(catalogue.model(name), counted.get(name)) for name in sorted(set(models))]
 
 

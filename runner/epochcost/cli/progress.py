@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
 from epochcost.cli.outcomes import limit_words, served_words
-from epochcost.execute.events import (
+from epochcost.execute.assignment import (
     Advanced,
     Event,
     Exhausted,
@@ -29,7 +29,7 @@ from epochcost.execute.events import (
     Started,
     Swept,
 )
-from epochcost.execute.inventory import Counted
+from epochcost.execute.sizes import SizeProgress
 from epochcost.plan.rounds import Visit
 from epochcost.results.rounds import rounds_in, summary_of
 from epochcost.units import seconds
@@ -153,7 +153,7 @@ def advance_words(event: Advanced) -> str:
 
 
 @contextlib.contextmanager
-def counting(console: Console) -> Iterator[Callable[[Counted], None]]:
+def counting(console: Console) -> Iterator[Callable[[SizeProgress], None]]:
     """A bar over the models whose sizes are counted; nothing where nobody watches."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
@@ -161,7 +161,7 @@ def counting(console: Console) -> Iterator[Callable[[Counted], None]]:
     ) as progress:
         task = progress.add_task("counting the models")
 
-        def show(counted: Counted) -> None:
+        def show(counted: SizeProgress) -> None:
             progress.update(
                 task,
                 completed=counted.done,

@@ -19,8 +19,8 @@ from epochcost.cli.plan import show_gpus
 from epochcost.cli.progress import display_for, kept_words
 from epochcost.cli.terminal import RESULTS, batch_size_of, cpu_counts, print_json
 from epochcost.errors import InputError
+from epochcost.execute.assignment import Event, Failed, Finished, Outcome, RoundKept, Skipped
 from epochcost.execute.epochs import EpochsAsked
-from epochcost.execute.events import Event, Failed, Finished, Outcome, RoundKept, Skipped
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.plan.make import Plan

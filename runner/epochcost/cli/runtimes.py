@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from epochcost.cli.terminal import Studies, print_table
 from epochcost.errors import InputError
-from epochcost.execute.making import make
+from epochcost.execute.runtime_install import install_runtime
 from epochcost.execute.runtimes import all_prepared, missing, named, prepared
 from epochcost.measure.runtime import runtime_name
 from epochcost.specs.loader import load_catalogue
@@ -39,7 +39,7 @@ def install(
     """Fetch runtimes with pip and make an environment for each; nothing else fetches them."""
     asked = _sound(runtime) if runtime else _of_studies(study)
     for name in asked:
-        make(name, _tell)
+        install_runtime(name, _tell)
     if not asked:
         typer.echo("no study names a runtime that is not installed")
 

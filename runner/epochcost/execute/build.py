@@ -20,16 +20,14 @@ from threadpoolctl import threadpool_limits
 
 from epochcost.autodiff import Precision, TrainingStep, evaluation_graph
 from epochcost.errors import ModelError
-from epochcost.execute.arrays import (
+from epochcost.execute.job_files import (
+    graph_in_precision,
+    reference_of,
+    require_half,
     save_arrays,
     save_batches,
     save_graph,
     save_stored_weights,
-)
-from epochcost.execute.precision import (
-    graph_in_precision,
-    reference_of,
-    require_half,
     step_precision,
 )
 from epochcost.execute.runtimes import interpreter, require_read
@@ -39,8 +37,7 @@ from epochcost.graphs.loading import load_model
 from epochcost.measure.job import Carried, Evaluation, Job, Reference, Sampling, Serving
 from epochcost.measure.pinning import pinning_to
 from epochcost.plan.binding import bound, carried_state
-from epochcost.plan.load import Load
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import Load, Trial
 from epochcost.results.records import Pinning
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES, Provider

@@ -26,8 +26,7 @@ from epochcost.results.rounds import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_SAMPLES
-from epochcost.train.batches import example_fields, step_targets
-from epochcost.train.epoch_data import examples_on_disk, write_epoch
+from epochcost.train.batches import example_fields, examples_on_disk, step_targets, write_epoch
 from epochcost.train.teacher import Teacher
 from epochcost.units import seconds
 

@@ -1,31 +1,39 @@
 """Trials to stored results: build, measure, store, one after the other, each by itself.
 
-A failed trial does not stop the others. A disk that takes no more results stops the run, since no
-later trial could be kept. A sweep visits ever larger batches as its results say. What is finished,
-a round or a trial, is stored before the next begins.
+A trial that fails is an outcome, no error, and does not stop the others. A disk that takes no more
+results stops the run, since no later trial could be stored. A sweep visits ever larger batches as
+its results say. What is finished, a round or a trial, is stored before the next begins.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from epochcost.errors import EpochcostError
-from epochcost.execute.assignment import Assignment, Run
-from epochcost.execute.events import (
+from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.execute.assignment import (
+    Advanced,
+    Assignment,
     Exhausted,
     Failed,
     Finished,
     OnEvent,
     Outcome,
     RoundKept,
+    Run,
     Scheduled,
     Skipped,
     Started,
     Swept,
 )
-from epochcost.execute.folders import remove_scratch
+from epochcost.execute.build import build_job, pinning
+from epochcost.execute.epochs import whole_epochs
+from epochcost.execute.folders import remove_scratch, scratch_folder
+from epochcost.execute.runtimes import interpreter
 from epochcost.execute.sweep import (
     explore,
     failed_before,
@@ -33,16 +41,163 @@ from epochcost.execute.sweep import (
     is_out_of_memory,
     trial_room_bytes,
 )
-from epochcost.execute.visit import visited
 from epochcost.measure.environment import detect
-from epochcost.measure.job import OutOfMemory
+from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.memory import available_memory_bytes
+from epochcost.measure.trial import started_worker
+from epochcost.measure.watching.watch import Watch
 from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.sweep import Sweep, ladder
 from epochcost.plan.trial import Trial
+from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive, remove_leftovers, require_writable
+from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.limits import write_limit
-from epochcost.results.records import Result
+from epochcost.results.plausibility import contradictions
+from epochcost.results.records import Measurement, Result
+from epochcost.results.rounds import rounds_in, with_round
+from epochcost.specs.study import MOST_SAMPLES
+
+_OURS = Path(__file__).parents[1]
+
+
+def visited(run: Run, visit: Visit) -> RoundKept | Outcome:
+    """Measure a round of a trial and store it; raises CapabilityError where nothing can be kept."""
+    kept: Result | None = None
+    try:
+        kept = _kept(run, visit)
+        if kept is not None and rounds_in(kept.measurement) >= visit.rounds:
+            return Skipped(visit.trial, kept)
+        result = _measured(run, visit, kept)
+    except EpochcostError as error:
+        return Failed(visit.trial, error, _rounds_in(kept))
+    except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
+        words = f"the trial's graph and batches: demanded memory for them; got MemoryError: {error}"
+        return Failed(visit.trial, OutOfMemory(words), _rounds_in(kept))
+    except Exception as error:  # a slip of ours in one trial must not cost the others
+        return Failed(visit.trial, _unexpected(error), _rounds_in(kept))
+    path = run.assignment.store.write(result)
+    if not visit.last:
+        return RoundKept(visit.trial, result, path)
+    return Finished(visit.trial, _with_epochs(run, result), path)
+
+
+def _with_epochs(run: Run, result: Result) -> Result:
+    """The finished result with whole epochs, where they are asked for; it is stored already."""
+    asked, trial = run.assignment.epochs, result.trial
+    if asked is None:
+        return result
+    with scratch_folder(run.assignment.store.folder / run.assignment.hardware) as folder:
+        epochs = whole_epochs(
+            asked,
+            trial,
+            result.measurement,
+            run.assignment.catalogue,
+            folder,
+            lambda progress: run.on_event(Advanced(trial, progress)),
+        )
+    measurement = result.measurement.model_copy(update={"epochs": epochs})
+    validated = result.model_copy(update={"measurement": measurement})
+    run.assignment.store.write(validated)
+    return validated
+
+
+def _rounds_in(kept: Result | None) -> int:
+    return 0 if kept is None else rounds_in(kept.measurement)
+
+
+def _kept(run: Run, visit: Visit) -> Result | None:
+    """The earlier rounds to keep: those of this run and, when resuming, of the one before."""
+    found = run.stored(visit.trial)
+    return found if run.assignment.resume or visit.number > 1 else None
+
+
+def _unexpected(error: Exception) -> TrialFailed:
+    """The words for an error that nothing foresaw, with the last place of ours on its way."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next(frame for frame in reversed(frames) if Path(frame.filename).is_relative_to(_OURS))
+    return TrialFailed(
+        f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}; if memory "
+        "is not short, this is a fault of epochcost: please report it with this line"
+    )
+
+
+def _measured(run: Run, visit: Visit, earlier: Result | None) -> Result:
+    assignment, trial, environment = run.assignment, visit.trial, detect()
+    with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
+        measurement = _timed(run, visit, folder)
+    environment, measurement = _with_software(environment, measurement)
+    if visit.rounds > 1:
+        known = None if earlier is None else earlier.measurement
+        measurement = with_round(known, measurement, float(trial.relative_half_width))
+    return Result(
+        format_version=FORMAT_VERSION,
+        trial_id=trial.id,
+        trial=trial,
+        hardware=assignment.hardware,
+        measurement=measurement,
+        environment=environment,
+        contradictions=contradictions(
+            assignment.catalogue.machine(assignment.hardware), environment
+        ),
+        spec_files=_spec_files(assignment, trial),
+    )
+
+
+def _with_software(
+    environment: Environment, measurement: Measurement
+) -> tuple[Environment, Measurement]:
+    """What the worker ran with in the place of what this program does."""
+    if measurement.software is None:
+        return environment, measurement
+    return (
+        environment.model_copy(update=dict(measurement.software)),
+        measurement.model_copy(update={"software": None}),
+    )
+
+
+def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
+    """SHA-256 of the files that declare the model and the machine; no entry: in no file."""
+    files = assignment.catalogue.files
+    named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
+    return {
+        name: hashlib.sha256(files[name].read_bytes()).hexdigest()
+        for name in named
+        if name in files
+    }
+
+
+def _timed(run: Run, visit: Visit, folder: Path) -> Measurement:
+    catalogue, trial = run.assignment.catalogue, visit.trial
+    model = catalogue.model(trial.model)
+    try:
+        # The worker loads its libraries while the job is made.
+        with started_worker(folder, interpreter(trial), pinning(trial)) as worker:
+            host_bytes = run.memory_bytes
+            job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
+            job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
+            with Watch(trial.provider, pinning=job.pinning, device=trial.session.device) as watch:
+                heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
+                return watch.completed(worker.measure(job, heard))
+    except OSError as error:
+        raise CapabilityError(
+            f"{folder}: demanded room for the trial's temporary files and memory for its worker; "
+            f"got {error.strerror or error}: free some, or name another place with TMPDIR"
+        ) from error
+
+
+def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None) -> Job:
+    """The job with the part of the trial's budget and precision that one round has."""
+    bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
+    if visit.rounds == 1:
+        return bounded
+    share = {
+        "relative_half_width": float(visit.relative_half_width),
+        "minimum_samples": visit.minimum_samples,
+        "most_samples": max(visit.minimum_samples, MOST_SAMPLES // visit.rounds),
+        "budget_seconds": float(visit.expected_seconds),
+    }
+    return bounded.model_copy(update={"sampling": job.sampling.model_copy(update=share)})
 
 
 def swept(run: Run, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:

@@ -1,8 +1,9 @@
 """Runtimes beside the installed one: each in an environment of its own, in the user's cache.
 
 Finding them, and whether a graph can be read; making one, which fetches packages, is left to
-``making`` and its command. An environment is found under what it was made for: the runtime, the
-Python and the versions of what a worker imports, so that two runtimes differ in nothing else.
+``runtime_install`` and its command. An environment is found under what it was made for: the
+runtime, the Python and the versions of what a worker imports, so that two runtimes differ in
+nothing else.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from epochcost.errors import CapabilityError, ModelError
 from epochcost.execute.folders import cache_folder
 from epochcost.measure.reading import Reads
 from epochcost.measure.runtime import runtime_name
-from epochcost.plan.kernels import FOR_OLDER_GPUS
 from epochcost.plan.trial import Trial
+from epochcost.plan.variant import FOR_OLDER_GPUS
 from epochcost.specs.study import Study
 
 # What `epochcost.measure.worker` imports beside onnxruntime, LoadGen where it is installed.

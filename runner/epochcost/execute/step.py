@@ -28,7 +28,7 @@ from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
 from epochcost.specs.training import LossTerm
-from epochcost.train.targets import IGNORED
+from epochcost.train.teacher import IGNORED
 
 
 def loss_terms(training: Training) -> list[Term]:

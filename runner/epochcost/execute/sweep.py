@@ -1,6 +1,6 @@
 """Doing a sweep of batch sizes: size after size until it ends, and the record of its end.
 
-Which size comes next is decided in ``plan.sweep``; how one is measured is ``execute.visit``'s and
+Which size comes next is decided in ``plan.sweep``; how one is measured is ``execute.run``'s and
 passed in. A size that runs out of memory is a point of the sweep and no failure of the run.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.size_cache import Question, size_once
+from epochcost.execute.sizes import SizeQuery, cached_size
 from epochcost.measure.environment import detect, shown_gpus
 from epochcost.measure.job import OutOfMemory
 from epochcost.measure.memory import available_memory_bytes, tells_of_memory
@@ -94,9 +94,9 @@ def fitting(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> Fits:
 def _sizes_that_fit(catalogue: Catalogue, sweep: Sweep, room_bytes: int) -> Sequence[int]:
     trial, wanted = sweep.trial, tuple(ladder(sweep))
     model = catalogue.model(trial.model)
-    question = Question(model, catalogue.graph_path(model), {trial.mode: wanted}, trial.provider)
+    query = SizeQuery(model, catalogue.graph_path(model), {trial.mode: wanted}, trial.provider)
     try:
-        size = size_once(question)
+        size = cached_size(query)
     except EpochcostError:
         return wanted
     needs = ((one, size.footprint(trial.mode, one)) for one in wanted)

@@ -2,15 +2,19 @@
 
 A process of its own, whose threads and arenas nobody else has touched. It multiplies two matrices
 and copies memory by ONNX Runtime's CPU provider, the same kernels that trials run on, and prints
-one JSON list of ``Ceiling``. Where they are kept is left to ``execute.ceilings``.
+one JSON list of ``Ceiling``. ``ceilings_here`` starts it where no ceilings of this host are stored,
+and stores them beside its results. Whether what somebody hands in can be true is left to
+``results.submissions``.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
@@ -18,11 +22,66 @@ from onnx import TensorProto, helper
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
+from epochcost.measure.environment import detect
+from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array
 from epochcost.measure.trial import command_here
 from epochcost.plan.trial import SessionSettings
-from epochcost.results.ceilings import Ceiling
+from epochcost.results.ceilings import (
+    CEILINGS_VERSION,
+    FOLDER,
+    Ceiling,
+    Ceilings,
+    find_ceilings,
+    write_ceilings,
+)
+from epochcost.results.environment import Environment
+from epochcost.results.files import exclusive, require_writable
+from epochcost.results.plausibility import contradictions
+from epochcost.specs.hardware import Hardware
+
+# What is copied and its copy take a quarter of a small machine's memory.
+_SHARE_OF_MEMORY = 8
+
+
+def ceilings_here(hardware: Hardware, folder: Path, *, again: bool) -> tuple[Ceilings, bool]:
+    """What this host's CPU does at most, as ``hardware``, and whether it was measured just now.
+
+    It is kept below ``folder`` as soon as it is whole, and measured where this host has none
+    under this runtime, or ``again``. Raises CapabilityError where it cannot be measured or kept,
+    or another run measures into the same folder.
+    """
+    environment = detect()
+    kept = None if again else find_ceilings(folder, hardware.id, "cpu", environment)
+    if kept is not None:
+        return kept, False
+    require_writable(folder / hardware.id / FOLDER)
+    with exclusive(folder / hardware.id):
+        measured = _measured(hardware, environment)
+        write_ceilings(folder, measured)
+    return measured, True
+
+
+def _measured(hardware: Hardware, environment: Environment) -> Ceilings:
+    begun = dt.datetime.now(dt.UTC)
+    copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
+    return Ceilings(
+        ceilings_version=CEILINGS_VERSION,
+        hardware=hardware.id,
+        provider="cpu",
+        measured_at=begun,
+        ceilings=measured_apart(copied, _thread_counts(environment)),
+        environment=environment,
+        contradictions=contradictions(hardware, environment),
+    )
+
+
+def _thread_counts(environment: Environment) -> tuple[int, ...]:
+    """One, one a core, and one a CPU: two threads of a core share its units."""
+    cores = environment.physical_cores or environment.logical_cpus
+    return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
+
 
 # Larger sides multiply no faster on the CPUs tried; 17 GFLOP take 0.1 to 0.3 s of one core.
 MATRIX_SIDE = 2048

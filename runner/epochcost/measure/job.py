@@ -12,8 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from epochcost.errors import CapabilityError, EpochcostError, InputError
-from epochcost.plan.load import Load
-from epochcost.plan.trial import SessionSettings
+from epochcost.plan.trial import Load, SessionSettings
 from epochcost.results.records import Pinning
 from epochcost.specs.study import (
     MOST_SAMPLES,

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
-from epochcost.plan.load import Load, loads
 from epochcost.plan.sweep import Sweep
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import Load, Trial, loads
 from epochcost.plan.variant import Variant, impossible, session_settings, unmet, variants
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model

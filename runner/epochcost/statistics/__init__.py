@@ -4,15 +4,17 @@ Money follows the mean; runs of slow steps, slow wander and differences between 
 interval as they should. Deciding when to stop sampling is left to ``measure.sampling``.
 """
 
-from epochcost.statistics.change import Bounded, ratio
 from epochcost.statistics.correlated_noise import chance_of_differing
 from epochcost.statistics.interval import (
+    Bounded,
     Interval,
     autocorrelation_time,
     block_length,
     mean_interval,
+    ratio,
     relative_half_width,
 )
+from epochcost.statistics.quantiles import LEVEL, quantiles, student_quantile, wilson_interval
 from epochcost.statistics.summary import (
     Modes,
     Outliers,
@@ -22,7 +24,6 @@ from epochcost.statistics.summary import (
     summarise,
     two_modes,
 )
-from epochcost.statistics.tails import LEVEL, quantiles, student_quantile, wilson_interval
 
 __all__ = [
     "LEVEL",

@@ -26,7 +26,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.statistics.tails import student_quantile
+from epochcost.statistics.quantiles import student_quantile
 
 Series = NDArray[np.float64]
 

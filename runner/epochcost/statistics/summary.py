@@ -13,7 +13,7 @@ import numpy as np
 
 from epochcost.statistics.correlated_noise import Series, half_width
 from epochcost.statistics.interval import Interval, mean_interval
-from epochcost.statistics.tails import LEVEL, quantiles
+from epochcost.statistics.quantiles import LEVEL, quantiles
 
 
 @dataclass(frozen=True)

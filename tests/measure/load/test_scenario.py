@@ -19,7 +19,7 @@ from epochcost.measure.job import Progress, Sampling, TrialFailed
 from epochcost.measure.load.loadgen import Asked, missing_loadgen, run_loadgen
 from epochcost.measure.load.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
-from epochcost.plan.load import Load
+from epochcost.plan.trial import Load
 from epochcost.results.records import Measurement
 from epochcost.results.served import LoadGenRun, latency_percentile
 from serving_jobs import MakeServingJob

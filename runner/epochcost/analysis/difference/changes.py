@@ -30,7 +30,7 @@ from epochcost.cost.difference import (
 from epochcost.results.rounds import rounds_in
 from epochcost.specs.catalogue import Catalogue, supersedes
 from epochcost.specs.price import Price
-from epochcost.statistics.change import TimeChange, time_change
+from epochcost.statistics.interval import TimeChange, time_change
 
 _BY_CHANCE = "measured again; what differs cannot be told from chance"
 # Keys of [training] that change a bill and not the work of a step.

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import TrialFailed
-from epochcost.plan.load import LoadScenario
+from epochcost.plan.trial import LoadScenario
 from epochcost.results.served import Latency, LoadGenRun, Purpose
 
 _MODULE = "mlperf_loadgen"

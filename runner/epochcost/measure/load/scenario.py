@@ -27,7 +27,7 @@ from epochcost.measure.load.loadgen import (
 )
 from epochcost.measure.load.serving import ServedModel, answering_at_once, answering_from_queue
 from epochcost.measure.sampling import Clock, Report, warm_up
-from epochcost.plan.load import COMPLIANT_SECONDS, Load, LoadScenario
+from epochcost.plan.trial import COMPLIANT_SECONDS, Load, LoadScenario
 from epochcost.results.served import LoadGenRun, Purpose, Served
 from epochcost.specs.study import MOST_SAMPLES
 

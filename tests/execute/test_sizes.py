@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.execute import inventory
-from epochcost.execute.inventory import Counted, Found, sizes
+from epochcost.execute import sizes
+from epochcost.execute.sizes import SizeOrError, SizeProgress, model_sizes
 from epochcost.plan.size import ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -39,10 +39,10 @@ def test_processes_count_what_one_counts(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Copies are counted side by side, in the order of their ids, faults included."""
-    few = sizes(catalogue, ["tiny"])["tiny"]
-    monkeypatch.setattr(inventory, "_FEW_BYTES", 0)
-    seen: list[Counted] = []
-    found = sizes(catalogue, catalogue.models, seen.append)
+    few = model_sizes(catalogue, ["tiny"])["tiny"]
+    monkeypatch.setattr(sizes, "_FEW_BYTES", 0)
+    seen: list[SizeProgress] = []
+    found = model_sizes(catalogue, catalogue.models, seen.append)
     assert list(found) == [*(f"copy-{number}" for number in range(5)), "tiny"]
     assert isinstance(found["copy-3"], ModelError)
     copy = found["copy-0"]
@@ -57,23 +57,23 @@ def test_a_second_look_starts_nothing(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is kept is not counted again; what failed is."""
-    first = sizes(catalogue, catalogue.models)
+    first = model_sizes(catalogue, catalogue.models)
     counted: list[str] = []
 
-    def watched(question: inventory.Question) -> Found:
-        counted.append(question.model.id)
+    def watched(query: sizes.SizeQuery) -> SizeOrError:
+        counted.append(query.model.id)
         return ModelError("as before")
 
-    monkeypatch.setattr(inventory, "_size", watched)
-    second = sizes(catalogue, catalogue.models)
+    monkeypatch.setattr(sizes, "_size", watched)
+    second = model_sizes(catalogue, catalogue.models)
     assert counted == ["copy-3"]
     assert [second[name] for name in ("copy-0", "tiny")] == [first["copy-0"], first["tiny"]]
 
 
 def test_a_process_that_is_killed_costs_its_models_only() -> None:
     """The kernel ends what takes too much memory: the rows say so, and the command goes on."""
-    future: Future[Found] = Future()
+    future: Future[SizeOrError] = Future()
     future.set_exception(BrokenProcessPool(f"of {os.getpid()}"))
-    answer = inventory._result(future)
+    answer = sizes._result(future)
     assert isinstance(answer, CapabilityError)
     assert "ended before its time" in str(answer)

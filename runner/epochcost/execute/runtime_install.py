@@ -43,7 +43,7 @@ _LAST_LINES = 6
 _PIP_OPTIONS = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:")
 
 
-def make(runtime: str, say: Say) -> Prepared:
+def install_runtime(runtime: str, say: Say) -> Prepared:
     """The environment of a runtime, made where it is not there; ``say`` hears what is done.
 
     Raises CapabilityError where it cannot be made: no room, no network, no wheel for this Python.

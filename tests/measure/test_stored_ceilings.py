@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.execute import ceilings as measuring
-from epochcost.execute.ceilings import ceilings_here
+from epochcost.measure.ceilings import ceilings_here
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
 from epochcost.results.environment import Processor
 from epochcost.results.files import exclusive
@@ -46,7 +45,7 @@ def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         asked.append(threads)
         return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
 
-    monkeypatch.setattr(measuring, "measured_apart", measured)
+    monkeypatch.setattr("epochcost.measure.ceilings.measured_apart", measured)
     return asked
 
 

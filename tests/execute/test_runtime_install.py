@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.execute import making
-from epochcost.execute.events import Event, Finished, Skipped
-from epochcost.execute.making import make
+from epochcost.execute import runtime_install
+from epochcost.execute.assignment import Event, Finished, Skipped
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.runtime_install import install_runtime
 from epochcost.execute.runtimes import Prepared, environments, folder_of, prepared
 from epochcost.measure.job import Job, TrialFailed
 from epochcost.measure.runtime import runtime_name
@@ -30,7 +30,7 @@ from epochcost.specs.loader import load_catalogue
 from fake_runtimes import FAKE, use_index, write_index, write_wheel
 from tiny_project import write_tiny_project
 
-_install = making._install
+_install = runtime_install._install
 
 
 def ignore(_: object) -> None:
@@ -48,7 +48,7 @@ def made_fixture(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """One environment, really made, in a cache that the whole module uses."""
     with pytest.MonkeyPatch.context() as patch:
         use_index(patch, index, tmp_path_factory.mktemp("cache"))
-        yield make(FAKE, ignore)
+        yield install_runtime(FAKE, ignore)
 
 
 @pytest.fixture(name="copying")
@@ -62,8 +62,8 @@ def copying_fixture(
         (environment / "runtime.json").unlink()
 
     use_index(monkeypatch, index, tmp_path)
-    monkeypatch.setattr(making, "_create", copy)
-    monkeypatch.setattr(making, "_install", lambda *_: None)
+    monkeypatch.setattr(runtime_install, "_create", copy)
+    monkeypatch.setattr(runtime_install, "_install", lambda *_: None)
     return environments()
 
 
@@ -74,7 +74,7 @@ def test_an_environment_is_proved_and_kept(made: Prepared) -> None:
     assert made.python.is_relative_to(made.folder)
     assert [path.name for path in environments().iterdir()] == [made.folder.name]
     heard: list[str] = []
-    assert make(FAKE, heard.append) == made
+    assert install_runtime(FAKE, heard.append) == made
     assert heard == [f"{FAKE}: is there"]
 
 
@@ -122,7 +122,7 @@ def test_a_lock_is_held_to_its_hashes(
     write_wheel(tmp_path, "locked", "1.0", {"locked.py": ""})
     (wheel,) = tmp_path.glob("locked*.whl")
     lock, constraints = tmp_path / "lock.txt", tmp_path / "constraints.txt"
-    monkeypatch.setattr(making, "lock_of", lambda _: lock)
+    monkeypatch.setattr(runtime_install, "lock_of", lambda _: lock)
     use_index(monkeypatch, tmp_path, index)
     right = hashlib.sha256(wheel.read_bytes()).hexdigest()
     lock.write_text(f"locked==1.0 --hash=sha256:{'0' * 64}\n")
@@ -137,9 +137,9 @@ def test_what_pip_cannot_find_leaves_nothing(
     copying: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a wheel or a network: exit code 3, pip's own words, what to do, and no trace."""
-    monkeypatch.setattr(making, "_install", _install)
+    monkeypatch.setattr(runtime_install, "_install", _install)
     with pytest.raises(CapabilityError, match="No matching distribution") as caught:
-        make("onnxruntime==1.19.9", ignore)
+        install_runtime("onnxruntime==1.19.9", ignore)
     assert caught.value.exit_code == 3
     assert "Is the network there" in str(caught.value)
     assert list(copying.iterdir()) == []
@@ -148,7 +148,7 @@ def test_what_pip_cannot_find_leaves_nothing(
 def test_an_environment_of_another_runtime_is_not_kept(copying: Path) -> None:
     """What was made is asked what it is; one that is not the runtime is thrown away."""
     with pytest.raises(CapabilityError, match=r"demanded .*1\.19\.9; got .*1\.20\.1"):
-        make("onnxruntime==1.19.9", ignore)
+        install_runtime("onnxruntime==1.19.9", ignore)
     assert list(copying.iterdir()) == []
 
 
@@ -158,14 +158,16 @@ def test_a_half_made_environment_is_never_used_and_is_made_anew(copying: Path) -
     (target / "bin").mkdir(parents=True)
     (target / "bin/python").write_text("half an interpreter")
     assert prepared(FAKE) is None
-    assert make(FAKE, ignore).folder == target
+    assert install_runtime(FAKE, ignore).folder == target
     assert [path.name for path in copying.iterdir()] == [target.name]
 
 
 def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
     """The faster one's is kept, the other finds it; neither fails."""
     found: list[Prepared] = []
-    makers = [threading.Thread(target=lambda: found.append(make(FAKE, ignore))) for _ in "ab"]
+    makers = [
+        threading.Thread(target=lambda: found.append(install_runtime(FAKE, ignore))) for _ in "ab"
+    ]
     for maker in makers:
         maker.start()
     for maker in makers:
@@ -183,7 +185,7 @@ def test_the_remains_of_a_killed_maker_are_removed(copying: Path) -> None:
     held = os.open(alive, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
-        make(FAKE, ignore)
+        install_runtime(FAKE, ignore)
     finally:
         os.close(held)
     assert {path.name for path in copying.iterdir()} == {alive.name, folder_of(FAKE).name}

@@ -1,0 +1,231 @@
+"""The sizes of models: counted side by side on the machine's cores, and kept in the user's cache.
+
+The cache may be deleted at any time. A size is found again under everything that it follows from:
+the bytes of the graph, what the spec says about the work, and the code that counts. A folder that
+cannot be read or written only means that sizes are counted again. Counting one is left to
+``sizing``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+from pydantic import TypeAdapter, ValidationError
+
+import epochcost
+from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.execute.folders import cache_folder
+from epochcost.execute.sizing import declared_batch_sizes, size_of
+from epochcost.graphs.loading import load_model
+from epochcost.plan.digests import work_sha256
+from epochcost.plan.size import ModelSize
+from epochcost.results.files import write_atomically
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.study import Mode, Provider
+
+# A size takes some kilobytes; beyond so many the oldest half is forgotten.
+_MOST_KEPT = 2000
+_SIZES = TypeAdapter(ModelSize)
+
+
+@dataclass(frozen=True)
+class SizeQuery:
+    """What a size is asked of: a model, its ONNX file, batch sizes by mode and a provider."""
+
+    model: Model
+    graph: Path
+    wanted: Mapping[Mode, Collection[int]]
+    provider: Provider = "cpu"
+
+
+def cached_size(query: SizeQuery) -> ModelSize:
+    """The size as it is kept, else counted and kept from now on; raises as ``count_size`` does."""
+    size = read_cached(query)
+    if size is None:
+        size = count_size(query)
+        write_cached(query, size)
+    return size
+
+
+def count_size(query: SizeQuery) -> ModelSize:
+    """The size, counted anew.
+
+    Raises ModelError where the graph cannot be read, and CapabilityError where the memory does not
+    suffice to build the step.
+    """
+    try:
+        graph = load_model(query.graph)
+        return size_of(query.model, graph, query.wanted, query.provider)
+    except (MemoryError, RecursionError) as error:
+        raise CapabilityError(
+            f"{query.graph}: counting it takes more than this machine has ({error!r})"
+        ) from None
+
+
+def read_cached(query: SizeQuery) -> ModelSize | None:
+    """The size that is kept; None where there is none, or none that can be read."""
+    path = _path(query)
+    if path is None:
+        return None
+    try:
+        return _SIZES.validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def write_cached(query: SizeQuery, size: ModelSize) -> None:
+    """Keep a size for the next time, where that can be done."""
+    path = _path(query)
+    if path is None:
+        return
+    with contextlib.suppress(OSError, CapabilityError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _forget_oldest(path.parent)
+        write_atomically(path, _SIZES.dump_json(size))
+
+
+def _forget_oldest(folder: Path) -> None:
+    kept = list(folder.glob("*.json"))
+    if len(kept) > _MOST_KEPT:
+        for path in sorted(kept, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:
+            path.unlink(missing_ok=True)
+
+
+def _path(query: SizeQuery) -> Path | None:
+    """Where the size of a query is kept; None where no folder or file says."""
+    try:
+        return cache_folder("sizes") / f"{_identity(query)}.json"
+    except (OSError, RuntimeError, ValueError):  # no home, or a graph that cannot be read
+        return None
+
+
+def _identity(query: SizeQuery) -> str:
+    model = query.model
+    parts: list[Any] = [
+        model.id,
+        model.graph,
+        hashlib.sha256(query.graph.read_bytes()).hexdigest(),
+        {mode: work_sha256(model, mode) for mode in ("training", "inference")},
+        {mode: sorted(sizes) for mode, sizes in query.wanted.items()},
+        query.provider,
+        _code(),
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _code() -> str:
+    """The version and the state of its files, which change between versions while one works."""
+    root = Path(epochcost.__file__).parent
+    stats = ((path, path.stat()) for path in sorted(root.rglob("*.py")))
+    files = [(path.name, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    return repr((epochcost.__version__, onnx.__version__, files))
+
+
+# Below so many bytes of graphs, starting processes takes longer than counting.
+_FEW_BYTES = 2**15
+
+# A model's size, or why it has none.
+SizeOrError = ModelSize | EpochcostError
+
+
+@dataclass(frozen=True)
+class SizeProgress:
+    """How far the counting is: so many models of all, this one last."""
+
+    done: int
+    total: int
+    model: str
+
+
+def model_sizes(
+    catalogue: Catalogue,
+    models: Iterable[str],
+    on_counted: Callable[[SizeProgress], None] = lambda _: None,
+) -> Mapping[str, SizeOrError]:
+    """By id, the size of each of these models at its declared batch sizes, or why there is none.
+
+    A model without a graph has no entry.
+    """
+    chosen = [catalogue.model(name) for name in sorted(set(models))]
+    queries = [
+        SizeQuery(model, catalogue.graph_path(model), declared_batch_sizes(model))
+        for model in chosen
+        if model.graph is not None
+    ]
+    found: dict[str, SizeOrError] = {}
+    for query, size in _answers(queries):
+        found[query.model.id] = size
+        on_counted(SizeProgress(len(found), len(queries), query.model.id))
+    return {model.id: found[model.id] for model in chosen if model.id in found}
+
+
+def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
+    """Those that are kept at once, then the others as they are counted."""
+    left: list[SizeQuery] = []
+    for query in queries:
+        size = read_cached(query)
+        if size is None:
+            left.append(query)
+        else:
+            yield query, size
+    for query, answer in _counted(left):
+        if isinstance(answer, ModelSize):
+            write_cached(query, answer)
+        yield query, answer
+
+
+def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
+    # The largest graphs first, so that no core ends up alone with one.
+    ordered = sorted(queries, key=_graph_bytes, reverse=True)
+    if len(ordered) > 1 and sum(map(_graph_bytes, ordered)) > _FEW_BYTES:
+        yield from _in_processes(ordered)
+    else:
+        yield from ((query, _size(query)) for query in ordered)
+
+
+def _in_processes(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
+    # Not by fork: libraries with threads of their own do not survive it.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(len(queries), os.cpu_count() or 1), context) as pool:
+        try:
+            asked = {pool.submit(_size, query): query for query in queries}
+            for future in as_completed(asked):
+                yield asked[future], _result(future)
+        except BaseException:  # an interruption waits for what is being counted, and no more
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _result(future: Future[SizeOrError]) -> SizeOrError:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return CapabilityError(
+            "its count was cut off when a process ended before its time: free some memory, "
+            "or name it alone with --model"
+        )
+
+
+def _graph_bytes(query: SizeQuery) -> int:
+    return query.graph.stat().st_size if query.graph.is_file() else 0
+
+
+def _size(query: SizeQuery) -> SizeOrError:
+    try:
+        return count_size(query)
+    except EpochcostError as error:
+        return error
