@@ -27,7 +27,7 @@ import tomli
 import tomlkit
 import tomlkit.exceptions
 
-from epochcost.specs.kinds import KINDS, ordered_keys_of
+from epochcost.specs.catalogue import KINDS, ordered_keys_of
 from epochcost.specs.loader import check_paths
 from epochcost.specs.study import Mode
 from fault_words import is_ours

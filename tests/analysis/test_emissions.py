@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.analysis.emissions import drawn
 from epochcost.report.pages.page import Report
-from epochcost.specs.grid import Grid
+from epochcost.specs.reference_data import Grid
 
 GRIDS = {
     name: Grid(id=name, name=name, kg_co2e_per_kwh=Decimal(rate), year=2023, source="a test")

@@ -11,7 +11,7 @@ from hypothesis import given
 from epochcost.cost import Candidate, Estimate, cheapest
 from epochcost.cost.currency import conversion, in_one_currency
 from epochcost.errors import InputError
-from epochcost.specs.currency import ExchangeRate
+from epochcost.specs.reference_data import ExchangeRate
 from price_plans import figures
 
 DAY = dt.date(2026, 6, 15)

@@ -21,8 +21,8 @@ from epochcost.cost.energy import (
 from epochcost.errors import InputError
 from epochcost.results.records import Energy as MeasuredEnergy
 from epochcost.results.records import MeteredEnergy
-from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Accelerator, Hardware
+from epochcost.specs.reference_data import Grid
 from price_plans import owned
 
 HOUR = 3600

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from epochcost.cost.estimate import Unpriced
 from epochcost.cost.replay import MovingJob, Stay, compare_with_staying, replay
 from epochcost.errors import InputError
-from epochcost.specs.price_history import PriceHistory, PricePoint
+from epochcost.specs.prices.history import PriceHistory, PricePoint
 
 START = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 HOUR = Decimal(3600)

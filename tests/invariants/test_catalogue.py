@@ -12,8 +12,7 @@ import pytest
 import tomli
 
 from epochcost.cost import Usage, quote, share
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.kinds import KINDS
+from epochcost.specs.catalogue import KINDS, Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 

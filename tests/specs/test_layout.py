@@ -10,7 +10,7 @@ import tomli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochcost.specs.kinds import KINDS
+from epochcost.specs.catalogue import KINDS
 from epochcost.specs.layout import laid_out
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price

@@ -9,7 +9,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.specs.positions import Position, key_position, key_positions, offset_position
+from epochcost.specs.document import Position, key_position, key_positions, offset_position
 from epochcost.specs.wording import KeyPath
 
 TEXT = """\

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from epochcost.specs.catalogue import KINDS
 from epochcost.specs.findings import judge
-from epochcost.specs.kinds import KINDS
 from epochcost.specs.published import Published, Timing
 
 BILL = {"name": "bill"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.specs.kinds import KINDS
+from epochcost.specs.catalogue import KINDS
 from epochcost.specs.schema import SINGULAR, Schema, reference_page, schema_files, schema_of
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from epochcost.specs.kinds import KINDS
+from epochcost.specs.catalogue import KINDS
 
 if TYPE_CHECKING:
     from conftest import Project

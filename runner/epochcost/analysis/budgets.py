@@ -18,8 +18,7 @@ from epochcost.analysis.rows import Row, accuracies, priced
 from epochcost.cost import Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
-from epochcost.specs.document import displayed
-from epochcost.specs.positions import key_position
+from epochcost.specs.document import displayed, key_position
 from epochcost.specs.price import Price
 from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
 from epochcost.units import money, plain

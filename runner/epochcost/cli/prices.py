@@ -15,9 +15,9 @@ import typer
 from epochcost.cli.terminal import print_table
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.price_import import Found, NewSpec, Sorted, new_specs, sort_rows
-from epochcost.specs.price_matching import Request
-from epochcost.specs.price_tables import FormatName, ListedPlan, read_prices, shown_sku
+from epochcost.specs.prices.importing import Found, NewSpec, Sorted, new_specs, sort_rows
+from epochcost.specs.prices.matching import Request
+from epochcost.specs.prices.tables import FormatName, ListedPlan, read_prices, shown_sku
 from epochcost.units import money, plain
 
 app = typer.Typer(no_args_is_help=True, help="Price tables of others, taken over as specs.")

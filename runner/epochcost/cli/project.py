@@ -16,11 +16,10 @@ from epochcost import __version__
 from epochcost.errors import CapabilityError, Fault, InputError, SpecError
 from epochcost.report.dataset.dictionary import dictionary_page
 from epochcost.results.files import write_atomically
-from epochcost.specs.kinds import KINDS
+from epochcost.specs.catalogue import KINDS
 from epochcost.specs.layout import SCHEMAS, laid_out
-from epochcost.specs.loader import check_paths
+from epochcost.specs.loader import check_paths, located, tree_of
 from epochcost.specs.schema import reference_page, schema_files
-from epochcost.specs.tree import located, tree_of
 
 _REQUIREMENT = re.compile(r"^epochcost\[[a-z,]+\]$", re.MULTILINE)
 _TEMPLATE = Path(__file__).parents[1] / "template"

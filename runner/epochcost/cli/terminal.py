@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from epochcost.errors import InputError
+from epochcost.specs.loader import FOLDER
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Provider
-from epochcost.specs.tree import FOLDER
 from epochcost.units import plain
 
 RESULTS = Path("docs/data/results")

@@ -29,8 +29,8 @@ from epochcost.cost.schedule import (
     single_start,
 )
 from epochcost.errors import InputError
-from epochcost.specs.currency import ISO_4217
 from epochcost.specs.price import Price
+from epochcost.specs.reference_data import ISO_4217
 from epochcost.specs.terms import Billing
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from epochcost.cost.estimate import Estimate
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
-from epochcost.specs.currency import ISO_4217, ExchangeRate
+from epochcost.specs.reference_data import ISO_4217, ExchangeRate
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
 from epochcost.results import records as results
-from epochcost.specs.grid import Grid
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.reference_data import Grid
 from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR, plain
 

@@ -18,7 +18,7 @@ from decimal import Decimal
 from epochcost.cost.estimate import Unpriced
 from epochcost.cost.money import exact_arithmetic, kept
 from epochcost.errors import InputError
-from epochcost.specs.price_history import PriceHistory
+from epochcost.specs.prices.history import PriceHistory
 from epochcost.units import SECONDS_PER_HOUR
 
 _MICROSECOND = dt.timedelta(microseconds=1)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from epochcost.specs.base import NamedSpec
-from epochcost.specs.kinds import keys_of
+from epochcost.specs.catalogue import keys_of
 from epochcost.specs.wording import KeyPath, closest, dotted, listed, nearest, shown, suggestion
 
 # Nobody reads more of one file, whose faults then mostly have one cause.

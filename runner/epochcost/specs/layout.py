@@ -27,13 +27,11 @@ from tree_sitter import Node
 
 from epochcost.errors import InputError, SpecError
 from epochcost.specs.base import NamedSpec
-from epochcost.specs.document import displayed
+from epochcost.specs.catalogue import KINDS, ordered_keys_of
+from epochcost.specs.document import displayed, key_parts, syntax_tree
 from epochcost.specs.findings import judge
-from epochcost.specs.kinds import KINDS, ordered_keys_of
-from epochcost.specs.loader import check_paths
-from epochcost.specs.positions import key_parts, syntax_tree
+from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.specs.schema import SINGULAR, Schema, schema_of
-from epochcost.specs.tree import FOLDER
 
 _HEADERS = ("table", "table_array_element")
 _Path = tuple[str, ...]

@@ -22,7 +22,7 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
 )
-from epochcost.specs.currency import Currency
+from epochcost.specs.reference_data import Currency
 from epochcost.specs.terms import (
     BILLING_RULES,
     COMMITTED,

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Any
 
 from epochcost.errors import InputError
+from epochcost.specs.catalogue import keys_of
 from epochcost.specs.findings import judge
-from epochcost.specs.kinds import keys_of
 from epochcost.specs.price import Price
 from epochcost.specs.wording import KeyPath, nearest, shown
 

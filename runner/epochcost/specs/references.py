@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from epochcost.specs.catalogue import KINDS, keys_of
 from epochcost.specs.document import Document, displayed
 from epochcost.specs.findings import Finding
-from epochcost.specs.kinds import KINDS, keys_of
 from epochcost.specs.price_fields import figure_at, key_path
 from epochcost.specs.wording import KeyPath, nearest, shown
 

@@ -21,7 +21,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from epochcost.specs.base import LARGEST
-from epochcost.specs.kinds import KINDS
+from epochcost.specs.catalogue import KINDS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 # What one file of a folder holds; schemas are named by it.

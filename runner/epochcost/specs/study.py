@@ -18,8 +18,8 @@ from epochcost.specs.base import (
     Spec,
     Text,
 )
-from epochcost.specs.currency import Currency
 from epochcost.specs.model import BatchSizes
+from epochcost.specs.reference_data import Currency
 from epochcost.specs.wording import nearest, shown
 
 BudgetGoal = Literal["epoch", "full-training", "million-inferences"]

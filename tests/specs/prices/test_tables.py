@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import Fault, InputError
-from epochcost.specs.price_tables import ListedPrice, read_prices
+from epochcost.specs.prices.tables import ListedPrice, read_prices
 
 SKYPILOT = (
     "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GPUInfo,Region,"

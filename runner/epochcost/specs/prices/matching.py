@@ -17,7 +17,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import displayed
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.specs.price_tables import ListedPlan, ListedPrice
+from epochcost.specs.prices.tables import ListedPlan, ListedPrice
 from epochcost.specs.wording import nearest, shown
 
 # What tables call the providers that specs name in full.

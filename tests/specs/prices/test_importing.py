@@ -12,9 +12,9 @@ import pytest
 from epochcost.errors import Fault, InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.price_import import Sorted, new_specs, sort_rows
-from epochcost.specs.price_matching import Request, amount_of
-from epochcost.specs.price_tables import ListedPrice
+from epochcost.specs.prices.importing import Sorted, new_specs, sort_rows
+from epochcost.specs.prices.matching import Request, amount_of
+from epochcost.specs.prices.tables import ListedPrice
 
 HARDWARE = """\
 id = "{name}"

@@ -29,8 +29,8 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import displayed
 from epochcost.specs.findings import judge
 from epochcost.specs.price import Price
-from epochcost.specs.price_matching import Machines, Request, amount_of, date_of, source_of
-from epochcost.specs.price_tables import ListedPlan, ListedPrice, shown_sku
+from epochcost.specs.prices.matching import Machines, Request, amount_of, date_of, source_of
+from epochcost.specs.prices.tables import ListedPlan, ListedPrice, shown_sku
 from epochcost.units import plain
 
 # What speaks of the earlier price only, and is no fact of its successor.

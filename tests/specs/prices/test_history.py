@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.errors import InputError, SpecError
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.price_history import PricePoint, history_of, read_history
+from epochcost.specs.prices.history import PricePoint, history_of, read_history
 from price_plans import plan
 from tiny_project import write_tiny_project
 

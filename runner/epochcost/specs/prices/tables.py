@@ -1,7 +1,7 @@
 """Price tables: CSV files of somebody's prices, read row by row.
 
 A table is recognised by its header or named. What a row means for the catalogue is decided in
-``price_import``; here an amount stays the text that it is, so that only those are judged that
+``importing``; here an amount stays the text that it is, so that only those are judged that
 somebody wants. Files may be of any length: one row is held at a time.
 """
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.specs.price_import import successor
+from epochcost.specs.prices.importing import successor
 
 EARLIER = """\
 # The machine of the first study.

@@ -20,7 +20,7 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import displayed
 from epochcost.specs.price import Price
-from epochcost.specs.price_tables import csv_rows
+from epochcost.specs.prices.tables import csv_rows
 from epochcost.specs.wording import listed, shown
 
 COLUMNS = ("time", "region", "price")

@@ -1,0 +1,131 @@
+"""What specs refer to beside machines, prices and models: currencies, electricity grids, data sets.
+
+Exchange rates and grids are figures of a source on a day or of a year; a data set is described and
+never downloaded.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from epochcost.specs.base import (
+    NamedSpec,
+    NonNegative,
+    Notes,
+    Positive,
+    PositiveInt,
+    Source,
+    Text,
+    Unconfirmed,
+    matching,
+)
+
+# The codes of national currencies in ISO 4217 as of 2025: funds, metals and test codes left out.
+_CODES = """
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD
+    CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP
+    GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD
+    KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN
+    NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP
+    SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
+    VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
+    """
+ISO_4217 = frozenset(_CODES.split())
+
+
+def _known(code: str) -> str:
+    if code not in ISO_4217:
+        raise ValueError("should be a currency of ISO 4217, such as USD")
+    return code
+
+
+Currency = Annotated[
+    str,
+    matching(r"[A-Z]{3}", "a currency of three capitals, such as USD"),
+    AfterValidator(_known),
+]
+
+
+class ExchangeRate(NamedSpec):
+    """One unit of ``base`` is worth ``rate`` units of ``quote`` on the day ``as_of``."""
+
+    base: Currency = Field(description="The currency of which one unit is meant.", examples=["USD"])
+    quote: Currency = Field(
+        description="The currency that it is worth so much in.", examples=["EUR"]
+    )
+    rate: Positive = Field(
+        description="How many units of quote one unit of base is worth.", examples=[0.92]
+    )
+    assumed: bool = Field(
+        False, description="Whether the rate is an assumption and not a published one."
+    )
+    source: Source
+    as_of: dt.date = Field(
+        description="The day of the rate; the first of the month for its average.",
+        examples=["2026-06-01"],
+    )
+    notes: Notes | None = None
+    unconfirmed: Unconfirmed = ()
+
+    @model_validator(mode="after")
+    def _two_currencies(self) -> ExchangeRate:
+        if self.base == self.quote:
+            raise ValueError("should have two different currencies")
+        return self
+
+
+class Grid(NamedSpec):
+    """The carbon intensity of an electricity grid."""
+
+    name: Text = Field(
+        description="The country or region that the grid supplies.", examples=["France"]
+    )
+    kg_co2e_per_kwh: NonNegative = Field(
+        description=(
+            "What a kilowatt-hour at the building's meter emits, in kg of CO2 equivalent."
+        ),
+        examples=[0.056],
+    )
+    pue: Annotated[Positive, Field(ge=1)] | None = Field(
+        None,
+        description="Power usage effectiveness, where the source states one with the grid.",
+        examples=[1.58],
+    )
+    year: Annotated[int, Field(ge=1950, le=2100)] = Field(
+        description="The year that the figure is of.", examples=[2023]
+    )
+    source: Source
+    notes: Notes | None = None
+    unconfirmed: Unconfirmed = ()
+
+
+class Dataset(NamedSpec):
+    """One data set: what an example is and how many there are."""
+
+    name: Text = Field(description="What people call it.", examples=["CIFAR-10"])
+    example: Text = Field(
+        description="What one example is, in words.",
+        examples=["a colour photograph of one of ten things"],
+    )
+    shape: Text = Field(
+        description="How large one example is, in words.", examples=["32 x 32 pixels of 3 channels"]
+    )
+    training_examples: PositiveInt = Field(description="Examples to learn from.", examples=[50000])
+    held_out_examples: PositiveInt | None = Field(
+        None, description="Examples to test with.", examples=[10000]
+    )
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
+        None, description="Classes, where examples have one.", examples=[10]
+    )
+    licence: Text | None = Field(
+        None, description="The licence, by its SPDX name where it has one.", examples=["MIT"]
+    )
+    address: Text | None = Field(
+        None, description="Where people get it; nothing here downloads it."
+    )
+    source: Source
+    notes: Notes | None = None
+    unconfirmed: Unconfirmed = ()
