@@ -34,14 +34,14 @@ from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import Request, gpu_lines, plan_here, require_device
 from epochcost.graphs.loading import load_model
-from epochcost.measure.environment import runtime_name, shown_gpus
+from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, Sampling
 from epochcost.measure.memory import tells_of_memory
 from epochcost.measure.providers import require_provider
+from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Stepper
+from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.measure.trial import run_trial
-from epochcost.measure.values import graph_inputs, initial_parameters
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Measurement
 from epochcost.results.rounds import summary_of

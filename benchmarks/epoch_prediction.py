@@ -28,8 +28,8 @@ from statistics import fmean, median
 
 from epochcost import __version__
 from epochcost.execute.epochs import EpochsAsked, epoch_job, epoch_steps
-from epochcost.measure.environment import runtime_name
 from epochcost.measure.job import Job
+from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import Host, plan_study

@@ -26,10 +26,10 @@ from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.sizing import size_of
 from epochcost.graphs.loading import load_model
-from epochcost.measure.environment import runtime_name
 from epochcost.measure.job import Job, WarmUp
 from epochcost.measure.job import Sampling as JobSampling
 from epochcost.measure.memory import memory_limit_bytes
+from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import Trial

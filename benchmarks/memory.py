@@ -39,12 +39,11 @@ from epochcost.execute.sizing import size_of
 from epochcost.execute.step import step_of
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.peak_memory import peak_activation_bytes
-from epochcost.measure.environment import runtime_name
 from epochcost.measure.job import Job
 from epochcost.measure.memory import peak_memory_bytes
+from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.plan.binding import bound
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.size import Footprint

@@ -14,8 +14,7 @@ from epochcost.measure.agreement import held_out_loss
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue

@@ -9,8 +9,7 @@ import onnxruntime as ort
 
 from epochcost.measure.job import Job
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Inputs, Stepper, tensor_type
-from epochcost.measure.values import initial_parameters, load_arrays
+from epochcost.measure.stepping import Inputs, Stepper, initial_parameters, load_arrays, tensor_type
 from steps.work import Array, Work
 
 

@@ -19,8 +19,8 @@ from epochcost.execute.job_files import save_arrays
 from epochcost.graphs.choices import match_names
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, materialise, parameters
-from epochcost.measure.environment import runtime_name
 from epochcost.measure.job import Job
+from epochcost.measure.runtime import runtime_name
 from epochcost.plan.binding import bound
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue

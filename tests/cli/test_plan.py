@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from epochcost.cli.app import app
 from epochcost.errors import CapabilityError, InputError
-from epochcost.measure.providers import usable_providers
 from epochcost.results.environment import Gpu
 from tiny_project import write_tiny_project
+from usable_providers import usable_providers
 
 
 @pytest.fixture(autouse=True)

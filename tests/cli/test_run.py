@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from epochcost.cli.app import main
-from epochcost.measure.providers import usable_providers
 from epochcost.results.files import exclusive
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from heeded_signals import heeded_signals
 from tiny_project import write_tiny_project
+from usable_providers import usable_providers
 
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
 RESULTS = Path("docs/data/results")

@@ -18,8 +18,7 @@ from declared_model import (
     training,
 )
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 
 
 def test_a_language_model_with_carried_state_learns(declare: Declare) -> None:

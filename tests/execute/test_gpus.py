@@ -10,13 +10,13 @@ from epochcost.errors import CapabilityError
 from epochcost.execute import planning
 from epochcost.execute.planning import Request, gpu_lines, on_device, plan_here, require_device
 from epochcost.execute.runtimes import Prepared
-from epochcost.measure.providers import usable_providers
-from epochcost.measure.reading import Reads
+from epochcost.measure.runtime import RuntimeSupport
 from epochcost.plan.make import Plan
 from epochcost.plan.variant import FOR_OLDER_GPUS
 from epochcost.results.environment import Gpu, Software
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
+from usable_providers import usable_providers
 
 PAIR = (
     Gpu(name="NVIDIA H100", memory_bytes=80 * 2**30, driver="580"),
@@ -32,8 +32,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
     """Have CUDA show these GPUs, and work under every runtime that has kernels for them."""
-    for module in (planning,):
-        patch.setattr(module, "shown_gpus", lambda: shown)
+    patch.setattr(planning, "shown_gpus", lambda: shown)
     patch.setattr(planning, "require_provider", lambda *_: None)
 
 
@@ -111,10 +110,11 @@ NEWEST = "onnxruntime-gpu==1.31.1"
 @pytest.fixture
 def both_runtimes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One package is installed and the other has an environment."""
-    reads = Reads(software=Software(runtime=FOR_OLDER_GPUS, python="3"), opset=26, ir_version=13)
-    monkeypatch.setattr(planning, "prepared", lambda _: Prepared(tmp_path, reads))
-    for module in (planning,):
-        monkeypatch.setattr(module, "runtime_name", lambda: NEWEST)
+    support = RuntimeSupport(
+        software=Software(runtime=FOR_OLDER_GPUS, python="3"), opset=26, ir_version=13
+    )
+    monkeypatch.setattr(planning, "prepared", lambda _: Prepared(tmp_path, support))
+    monkeypatch.setattr(planning, "runtime_name", lambda: NEWEST)
     monkeypatch.setattr(planning, "missing", lambda _: {})
 
 

@@ -11,7 +11,7 @@ from epochcost.cli.app import main
 from epochcost.execute.assignment import Event, Finished
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
-from epochcost.measure.environment.cpu import usable_cpus
+from epochcost.measure.cpu import usable_cpus
 from epochcost.measure.pinning import NO_PINNING, why_not_pinned
 from epochcost.plan.make import LeftOut
 from epochcost.results.store import ResultStore, load_all

@@ -18,15 +18,14 @@ from epochcost.execute.planning import Request, plan_here
 from epochcost.measure.agreement import agreement
 from epochcost.measure.job import Job
 from epochcost.measure.placement import INTEGER_OPERATORS
-from epochcost.measure.providers import usable_providers
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
 from epochcost.results.records import Measurement
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Provider
 from tiny_project import write_tiny_project
+from usable_providers import usable_providers
 
 Run = Callable[..., Measurement]
 CPU = "CPUExecutionProvider"

@@ -70,7 +70,7 @@ def copying_fixture(
 def test_an_environment_is_proved_and_kept(made: Prepared) -> None:
     """It runs what it is called, knows what it reads, and the second time it is there at once."""
     assert made.runtime == FAKE
-    assert made.reads.opset >= 18
+    assert made.support.opset >= 18
     assert made.python.is_relative_to(made.folder)
     assert [path.name for path in environments().iterdir()] == [made.folder.name]
     heard: list[str] = []

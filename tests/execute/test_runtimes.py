@@ -19,7 +19,6 @@ from epochcost.execute.runtimes import (
     IMPORTED,
     Prepared,
     all_prepared,
-    describe,
     folder_of,
     interpreter,
     lock_of,
@@ -29,9 +28,9 @@ from epochcost.execute.runtimes import (
     python_of,
     require_read,
     requirements,
+    write_description,
 )
-from epochcost.measure.reading import Reads
-from epochcost.measure.runtime import runtime_name
+from epochcost.measure.runtime import RuntimeSupport, runtime_name
 from epochcost.plan.variant import FOR_OLDER_GPUS
 from epochcost.results.environment import Software
 from epochcost.specs.loader import load_catalogue
@@ -62,7 +61,7 @@ def place(runtime: str, opset: int = 21, ir_version: int = 10) -> Prepared:
     python_of(folder).parent.mkdir(parents=True)
     python_of(folder).symlink_to(sys.executable)
     told = Software(runtime=runtime, python="3.11.0")
-    describe(folder, Reads(software=told, opset=opset, ir_version=ir_version))
+    write_description(folder, RuntimeSupport(software=told, opset=opset, ir_version=ir_version))
     found = prepared(runtime)
     assert found is not None
     return found
@@ -168,7 +167,7 @@ def test_a_damaged_environment_is_none() -> None:
     found.python.unlink()
     assert prepared(OLD) is None
     found = place("onnxruntime==1.21.0")
-    describe(found.folder, found.reads.model_copy(update={"software": Software(
+    write_description(found.folder, found.support.model_copy(update={"software": Software(
         runtime=OLD, python="3.11.0")}))  # fmt: skip
     assert prepared("onnxruntime==1.21.0") is None
     (found.folder / "runtime.json").write_text("{")

@@ -15,11 +15,10 @@ from epochcost import __version__
 from epochcost.execute.build import build_job
 from epochcost.execute.step import in_place, step_of
 from epochcost.graphs.loading import load_model
-from epochcost.measure.environment import runtime_name
 from epochcost.measure.job import Job
+from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.plan.binding import bound
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial

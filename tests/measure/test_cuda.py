@@ -20,17 +20,16 @@ from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import Request, plan_here, require_device
 from epochcost.measure import worker
-from epochcost.measure.environment import shown_gpus
+from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, OutOfMemory, PlacementError, Sampling
 from epochcost.measure.memory import tells_of_memory
-from epochcost.measure.providers import usable_providers
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Array, Stepper
+from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
 from epochcost.measure.trial import run_trial
-from epochcost.measure.values import graph_inputs, initial_parameters
-from epochcost.measure.watching.watch import Watch
+from epochcost.measure.watch import Watch
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.loader import load_catalogue
+from usable_providers import usable_providers
 
 ROOT = Path(__file__).parents[2]
 CUDA = "CUDAExecutionProvider"

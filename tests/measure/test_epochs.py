@@ -11,8 +11,7 @@ import pytest
 from epochcost.measure.epochs import run_epochs
 from epochcost.measure.job import EpochFiles, Job, JobError, Message
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
 
 EXAMPLES = np.arange(10, dtype=np.float32)

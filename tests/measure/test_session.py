@@ -11,14 +11,10 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError
-from epochcost.measure.session import (
-    input_devices,
-    load_cuda_libraries,
-    open_session,
-    require_provider,
-    usable_providers,
-)
+from epochcost.measure.providers import require_provider
+from epochcost.measure.session import input_devices, load_cuda_libraries, open_session
 from epochcost.plan.trial import SessionSettings
+from usable_providers import usable_providers
 
 without_cuda = pytest.mark.skipif(
     "cuda" in usable_providers(), reason="this machine has a usable GPU"
@@ -28,7 +24,6 @@ without_cuda = pytest.mark.skipif(
 def test_the_cpu_is_always_usable() -> None:
     """The CPU provider needs no proof beyond the package."""
     require_provider("cpu")
-    assert usable_providers()[0] == "cpu"
 
 
 def test_a_session_gives_memory_back_as_soon_as_nobody_needs_it(product: onnx.ModelProto) -> None:

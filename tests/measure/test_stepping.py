@@ -13,8 +13,7 @@ import pytest
 from epochcost.measure import stepping
 from epochcost.measure.job import Carried, Job, JobError, PlacementError
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Inputs, Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Inputs, Stepper, graph_inputs, initial_parameters
 from epochcost.plan.trial import SessionSettings
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10

@@ -20,7 +20,7 @@ from epochcost.cli.terminal import batch_size_of, cpu_counts, print_json, print_
 from epochcost.errors import EpochcostError
 from epochcost.execute.planning import Request, gpu_lines, plan_here, room_bytes
 from epochcost.execute.sizes import model_sizes
-from epochcost.measure.environment import shown_gpus
+from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue

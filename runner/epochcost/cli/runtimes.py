@@ -51,7 +51,7 @@ def list_runtimes() -> None:
     for found in all_prepared():
         usable = prepared(found.runtime) == found
         state = "prepared" if usable else "of another Python or other packages"
-        rows.append((found.runtime, state, str(found.reads.opset), str(found.folder)))
+        rows.append((found.runtime, state, str(found.support.opset), str(found.folder)))
     rows += [(name, "missing", "", "") for name in missing(_studies(None))]
     print_table(("runtime", "state", "opset", "folder"), rows)
 

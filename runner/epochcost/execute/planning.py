@@ -19,11 +19,13 @@ from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelE
 from epochcost.execute.runtimes import missing, prepared
 from epochcost.execute.sizes import SizeQuery, cached_size
 from epochcost.graphs.loading import external_files
-from epochcost.measure.environment import detect, runtime_name, shown_gpus
-from epochcost.measure.load.loadgen import missing_loadgen
+from epochcost.measure.environment import detect
+from epochcost.measure.gpus import shown_gpus
+from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
 from epochcost.measure.providers import require_provider
+from epochcost.measure.runtime import runtime_name
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import (
     Host,

@@ -45,7 +45,7 @@ from epochcost.measure.environment import detect
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.memory import available_memory_bytes
 from epochcost.measure.trial import started_worker
-from epochcost.measure.watching.watch import Watch
+from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.sweep import Sweep, ladder
 from epochcost.plan.trial import Trial

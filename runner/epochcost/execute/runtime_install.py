@@ -24,16 +24,15 @@ from pydantic import ValidationError
 from epochcost.errors import CapabilityError
 from epochcost.execute.runtimes import (
     Prepared,
-    describe,
     environments,
     folder_of,
     lock_of,
     prepared,
     python_of,
     requirements,
+    write_description,
 )
-from epochcost.measure.reading import Reads
-from epochcost.measure.runtime import RUNTIMES, require_runtime
+from epochcost.measure.runtime import RUNTIMES, RuntimeSupport, require_runtime
 from epochcost.measure.trial import command_in
 
 Say = Callable[[str], None]
@@ -57,12 +56,12 @@ def install_runtime(runtime: str, say: Say) -> Prepared:
         environment = folder / "environment"
         _create(environment, runtime)
         _install(environment, folder / "constraints.txt", runtime)
-        reads = _ask(environment, runtime)
-        describe(environment, reads)
+        support = _ask(environment, runtime)
+        write_description(environment, support)
         _place(environment, folder_of(runtime), runtime)
     made = prepared(runtime)
     assert made is not None, "an environment that was placed is there"
-    say(f"{runtime}: ready, reads opset {reads.opset}; {made.folder}")
+    say(f"{runtime}: ready, reads opset {support.opset}; {made.folder}")
     return made
 
 
@@ -135,19 +134,19 @@ def _constraints() -> Iterator[str]:
             yield f"{name}=={found.version}"
 
 
-def _ask(environment: Path, runtime: str) -> Reads:
+def _ask(environment: Path, runtime: str) -> RuntimeSupport:
     """What the new environment really runs; raises CapabilityError where it is not the runtime."""
-    done = _run(command_in(python_of(environment), "epochcost.measure.reading"))
+    done = _run(command_in(python_of(environment), "epochcost.measure.probe", "support"))
     try:
-        reads = Reads.model_validate_json(done.stdout)
+        support = RuntimeSupport.model_validate_json(done.stdout)
     except ValidationError:
         raise CapabilityError(
             f"{runtime}: demanded a runtime that works with the packages installed here; got"
             f"{_last_lines(done)}\nNothing was kept. Releases before 1.19 need NumPy 1, and a "
             "worker NumPy 2; another release may work"
         ) from None
-    require_runtime(runtime, reads.software.runtime)
-    return reads
+    require_runtime(runtime, support.software.runtime)
+    return support
 
 
 def _place(environment: Path, target: Path, runtime: str) -> None:

@@ -22,8 +22,7 @@ from pydantic import ValidationError
 
 from epochcost.errors import CapabilityError, ModelError
 from epochcost.execute.folders import cache_folder
-from epochcost.measure.reading import Reads
-from epochcost.measure.runtime import runtime_name
+from epochcost.measure.runtime import RuntimeSupport, runtime_name
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import FOR_OLDER_GPUS
 from epochcost.specs.study import Study
@@ -51,12 +50,12 @@ class Prepared:
     """A runtime that is ready to measure with: its environment, and what it reads."""
 
     folder: Path
-    reads: Reads
+    support: RuntimeSupport
 
     @property
     def runtime(self) -> str:
         """The package and its version."""
-        return self.reads.software.runtime
+        return self.support.software.runtime
 
     @property
     def python(self) -> Path:
@@ -109,9 +108,9 @@ def folder_of(runtime: str) -> Path:
     return environments() / f"{runtime.replace('==', '-')}-{key}"
 
 
-def describe(folder: Path, reads: Reads) -> None:
+def write_description(folder: Path, support: RuntimeSupport) -> None:
     """Say in an environment what it is; only one with these words is ever used."""
-    (folder / _DESCRIPTION).write_text(reads.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / _DESCRIPTION).write_text(support.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def prepared(runtime: str) -> Prepared | None:
@@ -128,10 +127,10 @@ def all_prepared() -> tuple[Prepared, ...]:
 
 def _read(folder: Path) -> Prepared | None:
     try:
-        reads = Reads.model_validate_json((folder / _DESCRIPTION).read_bytes())
+        support = RuntimeSupport.model_validate_json((folder / _DESCRIPTION).read_bytes())
     except (OSError, ValidationError):
         return None
-    return Prepared(folder, reads) if python_of(folder).exists() else None
+    return Prepared(folder, support) if python_of(folder).exists() else None
 
 
 def named(studies: Iterable[Study]) -> tuple[str, ...]:
@@ -177,8 +176,8 @@ def require_read(graph: onnx.ModelProto, path: Path, runtime: str) -> None:
         (one.version for one in graph.opset_import if one.domain in {"", "ai.onnx"}), default=0
     )
     asked = {
-        "opset": (opset, found.reads.opset),
-        "IR version": (graph.ir_version, found.reads.ir_version),
+        "opset": (opset, found.support.opset),
+        "IR version": (graph.ir_version, found.support.ir_version),
     }
     for what, (got, most) in asked.items():
         if got > most:

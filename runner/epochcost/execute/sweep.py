@@ -13,7 +13,8 @@ from itertools import takewhile
 
 from epochcost.errors import EpochcostError
 from epochcost.execute.sizes import SizeQuery, cached_size
-from epochcost.measure.environment import detect, shown_gpus
+from epochcost.measure.environment import detect
+from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import OutOfMemory
 from epochcost.measure.memory import available_memory_bytes, tells_of_memory
 from epochcost.plan.sweep import Broke, End, Fits, Point, Ran, Sweep, ladder, next_size

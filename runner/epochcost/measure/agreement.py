@@ -13,8 +13,14 @@ import numpy as np
 
 from epochcost.measure.job import Job, JobError, Reference
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Array, Stepper, tensor_type
-from epochcost.measure.values import graph_inputs, initial_parameters, load_arrays
+from epochcost.measure.stepping import (
+    Array,
+    Stepper,
+    graph_inputs,
+    initial_parameters,
+    load_arrays,
+    tensor_type,
+)
 from epochcost.results.records import Agreement, OutputDifference
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.environment.cpu import SYSTEM, cpu_quota, usable_cpus
+from epochcost.measure.cpu import SYSTEM, cpu_quota, usable_cpus
 from epochcost.measure.kernel_files import cpu_list, read_text
 from epochcost.results.records import Pinning
 

@@ -1,13 +1,16 @@
-"""The process that tries CUDA: ``python -m epochcost.measure.probe``, and says what is missing.
+"""The process that asks its own runtime: ``python -m epochcost.measure.probe cuda|support``.
 
-A process of its own, because a CUDA context holds GPU memory for as long as its process lives, and
-because a broken driver may crash it. It prints one JSON list of what is missing: empty when a
-session ran on the GPU.
+``cuda`` tries a session on the GPU and prints a JSON list of what is missing, empty where it ran; a
+process of its own, because a CUDA context holds GPU memory for as long as its process lives, and
+because a broken driver may crash it. ``support`` prints which graphs the runtime reads, found by
+opening graphs of one node: its releases do not say it in a form that a program reads.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -16,8 +19,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pynvml
+from onnx import TensorProto, helper
 
 from epochcost.errors import EpochcostError
+from epochcost.measure.runtime import RuntimeSupport, software
 from epochcost.measure.session import load_cuda_libraries, open_session
 from epochcost.results.records import EXECUTION_PROVIDERS
 
@@ -45,7 +50,7 @@ def _run_on_cuda() -> None:
 
 def _probe_model() -> bytes:
     """A one-by-one convolution by 4 of a 4 by 4 matrix of ones, times that matrix: 16 each."""
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    kind = TensorProto.FLOAT
     nodes = [
         helper.make_node("Conv", ["x", "four"], ["scaled"], kernel_shape=[1, 1]),
         helper.make_node("MatMul", ["scaled", "x"], ["y"]),
@@ -84,5 +89,47 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
+# Every onnxruntime that Python 3.11 can import reads these.
+_OLD_OPSET, _OLD_IR_VERSION = 13, 7
+_FATAL_ONLY = 4
+
+
+def runtime_support() -> RuntimeSupport:
+    """Ask the runtime of this process."""
+    return RuntimeSupport(
+        software=software(ort),
+        opset=next(n for n in itertools.count(_OLD_OPSET) if not _opens(n + 1, _OLD_IR_VERSION)),
+        ir_version=next(
+            n for n in itertools.count(_OLD_IR_VERSION) if not _opens(_OLD_OPSET, n + 1)
+        ),
+    )
+
+
+def _opens(opset: int, ir_version: int) -> bool:
+    options = ort.SessionOptions()
+    options.log_severity_level = _FATAL_ONLY
+    graph = _identity(opset, ir_version).SerializeToString()
+    try:
+        ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception:  # ONNX Runtime's exceptions share no base but this
+        return False
+    return True
+
+
+def _identity(opset: int, ir_version: int) -> onnx.ModelProto:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    node = helper.make_node("Identity", ["x"], ["y"])
+    return helper.make_model(
+        helper.make_graph([node], "identity", ends[:1], ends[1:]),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=ir_version,
+    )
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(missing_for_cuda()) + "\n")
+    if sys.argv[1] == "cuda":
+        sys.stdout.write(json.dumps(missing_for_cuda()) + "\n")
+    else:
+        # A worker is what the environment is for: what it imports and is not there is told now.
+        importlib.import_module("epochcost.measure.worker")
+        sys.stdout.write(runtime_support().model_dump_json())

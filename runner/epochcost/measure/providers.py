@@ -14,7 +14,7 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.trial import command_here, command_in
 from epochcost.specs.study import Provider
 
-_PROBE = "epochcost.measure.probe"
+_PROBE = ("epochcost.measure.probe", "cuda")
 # Starting CUDA on a machine with many GPUs takes tens of seconds.
 _PROBE_SECONDS = 180
 _REMEDY = (
@@ -42,12 +42,6 @@ def require_provider(provider: Provider, python: Path | None = None) -> None:
         )
 
 
-def usable_providers() -> tuple[Provider, ...]:
-    """List the providers that run a graph here."""
-    every: tuple[Provider, ...] = ("cpu", "cuda")
-    return tuple(provider for provider in every if not _missing(provider, None))
-
-
 @functools.cache
 def _missing(provider: Provider, python: Path | None) -> tuple[str, ...]:
     return () if provider == "cpu" else _probe_cuda(python)
@@ -56,7 +50,7 @@ def _missing(provider: Provider, python: Path | None) -> tuple[str, ...]:
 def _probe_cuda(python: Path | None) -> tuple[str, ...]:
     try:
         probe = subprocess.run(
-            command_here(_PROBE) if python is None else command_in(python, _PROBE),
+            command_here(*_PROBE) if python is None else command_in(python, *_PROBE),
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -33,7 +33,7 @@ from epochcost.errors import CapabilityError, EpochcostError, ModelError
 from epochcost.graphs.loading import MAX_MODEL_BYTES, load_model
 from epochcost.graphs.parameters import materialise
 from epochcost.measure.job import TrialFailed, TrialRefused
-from epochcost.measure.values import load_arrays
+from epochcost.measure.stepping import load_arrays
 from epochcost.specs.study import Quantization
 
 Array = np.ndarray[Any, np.dtype[Any]]

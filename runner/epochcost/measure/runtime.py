@@ -16,6 +16,7 @@ from types import ModuleType
 from epochcost import __version__
 from epochcost.errors import CapabilityError
 from epochcost.results.environment import Software
+from epochcost.results.fields import Record
 
 # The distributions that provide the module onnxruntime, most specific first.
 RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
@@ -34,6 +35,14 @@ _PACKAGES = (
     "nvidia-ml-py",
     "psutil",
 )
+
+
+class RuntimeSupport(Record):
+    """A runtime, and the newest opset of ``ai.onnx`` and form of the file (IR) that it reads."""
+
+    software: Software
+    opset: int
+    ir_version: int
 
 
 def runtime_name() -> str:

@@ -24,19 +24,9 @@ from onnx import TensorProto, helper
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError
-from epochcost.measure.providers import require_provider, usable_providers
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import GraphOptimization, Provider
-
-__all__ = [
-    "DEVICES",
-    "input_devices",
-    "load_cuda_libraries",
-    "open_session",
-    "require_provider",
-    "usable_providers",
-]
 
 # What IOBinding calls the memory of each provider.
 DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}

@@ -25,8 +25,6 @@ from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement, held_out_loss, require_finite
 from epochcost.measure.epochs import run_epochs
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
-from epochcost.measure.load.scenario import run_scenario, warmed_up
-from epochcost.measure.load.serving import ServedModel
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, volunteer
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
@@ -40,9 +38,10 @@ from epochcost.measure.placement import (
 )
 from epochcost.measure.runtime import require_runtime, software
 from epochcost.measure.sampling import Clock, Report, Samples, nothing, sample, warm_up
+from epochcost.measure.scenario import run_scenario, warmed_up
+from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Array, Stepper
-from epochcost.measure.values import graph_inputs, initial_parameters
+from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
 from epochcost.results.files import is_full
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
 

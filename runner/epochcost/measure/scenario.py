@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epochcost.measure.job import Job, JobError
-from epochcost.measure.load.loadgen import (
+from epochcost.measure.loadgen import (
     Asked,
     Issue,
     Logged,
@@ -25,8 +25,8 @@ from epochcost.measure.load.loadgen import (
     loadgen_version,
     run_loadgen,
 )
-from epochcost.measure.load.serving import ServedModel, answering_at_once, answering_from_queue
 from epochcost.measure.sampling import Clock, Report, warm_up
+from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue
 from epochcost.plan.trial import COMPLIANT_SECONDS, Load, LoadScenario
 from epochcost.results.served import LoadGenRun, Purpose, Served
 from epochcost.specs.study import MOST_SAMPLES

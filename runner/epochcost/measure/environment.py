@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from epochcost.measure.environment.cloud import instance
-from epochcost.measure.environment.cpu import (
+from epochcost.measure.cloud import instance
+from epochcost.measure.cpu import (
     container,
     cpu_model,
     cpu_quota,
@@ -29,12 +29,10 @@ from epochcost.measure.environment.cpu import (
     usable_cpus,
     virtualisation,
 )
-from epochcost.measure.environment.gpu import gpus, shown_gpus
+from epochcost.measure.gpus import gpus
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import package_versions, runtime_name
 from epochcost.results.environment import Environment, fingerprint
-
-__all__ = ["detect", "fingerprint", "runtime_name", "shown_gpus", "timer_step_seconds"]
 
 _TIMER_READINGS = 2000
 _NO_GOVERNOR = "no cpufreq here: the firmware or the host sets the clock"
@@ -92,7 +90,7 @@ def _known(reasons: Mapping[str, str | None]) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-_CODE = Path(__file__).parents[2]
+_CODE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from epochcost.measure.kernel_files import ControlGroups
-from epochcost.measure.watching.host import (
+from epochcost.measure.host import (
     HostCounters,
     change,
     frozen_seconds,
@@ -18,6 +17,7 @@ from epochcost.measure.watching.host import (
     read_host,
     unknown_of,
 )
+from epochcost.measure.kernel_files import ControlGroups
 
 BEFORE = HostCounters(
     at=50.0, working=100.0, waiting=300.0, steal=1.0, own=40.0, frozen=2.0, throttled=3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.measure.load.scenario import MOST_TRIES, PRECISION, highest_rate
+from epochcost.measure.scenario import MOST_TRIES, PRECISION, highest_rate
 
 
 @given(limit=st.floats(2, 1000), start=st.floats(1, 2000))

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from epochcost.measure.job import Carried, Job, JobError
-from epochcost.measure.load.serving import ServedModel
+from epochcost.measure.serving import ServedModel
 from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 
 

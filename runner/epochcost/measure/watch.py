@@ -20,9 +20,7 @@ from typing import Self
 import psutil
 import pynvml
 
-from epochcost.measure.job import Progress
-from epochcost.measure.kernel_files import ControlGroups, read_number
-from epochcost.measure.watching.devices import (
+from epochcost.measure.gpus import (
     VISIBLE_DEVICES,
     Device,
     DeviceWatch,
@@ -33,7 +31,7 @@ from epochcost.measure.watching.devices import (
     present_devices,
     visible_gpus,
 )
-from epochcost.measure.watching.host import (
+from epochcost.measure.host import (
     HostChange,
     HostCounters,
     change,
@@ -41,7 +39,9 @@ from epochcost.measure.watching.host import (
     read_host,
     unknown_of,
 )
-from epochcost.measure.watching.power import (
+from epochcost.measure.job import Progress
+from epochcost.measure.kernel_files import ControlGroups, read_number
+from epochcost.measure.power import (
     POWERCAP,
     Meter,
     energy_of,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from epochcost.measure.gpus import Handle, Library, answer
 from epochcost.measure.kernel_files import read_number, read_text, why_unreadable
-from epochcost.measure.watching.devices import Handle, Library, answer
 from epochcost.results.records import Energy, MeteredEnergy
 
 Part = Literal["cpu", "memory", "gpu"]

@@ -16,8 +16,8 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import Progress, Sampling, TrialFailed
-from epochcost.measure.load.loadgen import Asked, missing_loadgen, run_loadgen
-from epochcost.measure.load.serving import answering_at_once, answering_from_queue
+from epochcost.measure.loadgen import Asked, missing_loadgen, run_loadgen
+from epochcost.measure.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Load
 from epochcost.results.records import Measurement

@@ -7,7 +7,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.measure.load.serving import BatchQueue
+from epochcost.measure.serving import BatchQueue
 
 
 def drained(queue: BatchQueue[int]) -> list[list[int]]:

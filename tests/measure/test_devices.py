@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochcost.measure.watching.devices import (
+from epochcost.measure.gpus import (
     DeviceWatch,
     VisibleGpu,
     devices_in_use,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.measure.environment.cloud import (
+from epochcost.measure.cloud import (
     PATIENCE_SECONDS,
     ask_cloud,
     instance,

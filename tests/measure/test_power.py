@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.measure.watching.power import (
+from epochcost.measure.power import (
     Counter,
     Meter,
     energy_of,

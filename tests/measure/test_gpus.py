@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.measure.environment.gpu import gpus, shown_gpus
+from epochcost.measure.gpus import gpus, shown_gpus
 from epochcost.results.environment import Gpu
 from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, memory, place
 

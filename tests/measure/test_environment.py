@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import psutil
 
-from epochcost.measure.environment import detect, fingerprint, runtime_name
+from epochcost.measure.environment import detect
 from epochcost.measure.memory import peak_memory_bytes
-from epochcost.results.environment import Gpu
+from epochcost.measure.runtime import runtime_name
+from epochcost.results.environment import Gpu, fingerprint
 
 GIB = 2**30
 H200 = Gpu(name="NVIDIA H200", memory_bytes=141 * GIB, driver="580.1")

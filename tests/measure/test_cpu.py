@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.measure.environment.cpu import cpu_model, processor, throttle_count
+from epochcost.measure.cpu import cpu_model, processor, throttle_count
 from epochcost.results.environment import Processor
 
 

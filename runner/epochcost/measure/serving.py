@@ -24,7 +24,7 @@ import numpy as np
 import onnxruntime as ort
 
 from epochcost.measure.job import Job, JobError
-from epochcost.measure.load.loadgen import Issue, Sample, complete
+from epochcost.measure.loadgen import Issue, Sample, complete
 from epochcost.measure.placement import (
     demanding_kernels,
     prove_arithmetic,
@@ -32,8 +32,13 @@ from epochcost.measure.placement import (
     read_profile,
 )
 from epochcost.measure.session import DEVICES, fill, open_session, room
-from epochcost.measure.stepping import Array, TensorType, tensor_type
-from epochcost.measure.values import initial_parameters, load_arrays
+from epochcost.measure.stepping import (
+    Array,
+    TensorType,
+    initial_parameters,
+    load_arrays,
+    tensor_type,
+)
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 
 

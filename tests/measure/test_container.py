@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.measure.environment.cpu import container, cpu_quota
+from epochcost.measure.cpu import container, cpu_quota
 from epochcost.measure.kernel_files import ControlGroups
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.measure.watching.devices import visible_gpus
+from epochcost.measure.gpus import visible_gpus
 from fake_nvml import Device, FakeNvml
 
 PART = Device({"nvmlDeviceGetUUID": "MIG-aaaa"})

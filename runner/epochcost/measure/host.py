@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from epochcost.measure.environment.cpu import SYSTEM, throttle_count
+from epochcost.measure.cpu import SYSTEM, throttle_count
 from epochcost.measure.kernel_files import ControlGroups, cpu_list, read_text
 
 # `guest` is part of `user` already; waiting is not working.

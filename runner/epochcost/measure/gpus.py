@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs: which of them CUDA shows, and what they did while a trial was timed.
+"""NVIDIA's GPUs: what they are, which ones CUDA shows, what they did while a trial was timed.
 
 Owns the opening of NVIDIA's management library, of which a device that answers one question and not
 another is no error; memory, clocks and reasons to slow down; and the numbering: CUDA counts what
@@ -10,6 +10,7 @@ programming guide, "CUDA environment variables".
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
+from epochcost.results.environment import Gpu
 from epochcost.results.records import Throttle
 
 AnswerT = TypeVar("AnswerT")
@@ -254,3 +256,59 @@ def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu 
 def _uuid(library: Library, handle: Handle) -> str:
     """Empty where the driver does not tell."""
     return text(answer(library, library.nvmlDeviceGetUUID, handle)) or ""
+
+
+_WATTS_PER_MILLIWATT = 1e-3
+
+
+def gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
+    """Every GPU, and why there are none where a driver is there and does not answer."""
+    try:
+        with opened(library) as boards:
+            return _described(library, visible_gpus(library, boards, None)), None
+    except library.NVMLError_LibraryNotFound:
+        return (), None
+    except library.NVMLError as error:
+        return (), f"NVML: {error}"
+
+
+def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA shows to a process started here, as it numbers them; none: no driver."""
+    try:
+        with opened(library) as boards:
+            shown = os.environ.get(VISIBLE_DEVICES)
+            return _described(library, visible_gpus(library, boards, shown))
+    except library.NVMLError:
+        return ()
+
+
+def _described(library: Library, gpus: tuple[VisibleGpu, ...]) -> tuple[Gpu, ...]:
+    driver = text(answer(library, library.nvmlSystemGetDriverVersion))
+    return tuple(_gpu(library, gpu, driver) for gpu in gpus)
+
+
+def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
+    handle, board = gpu.handle, gpu.board
+    memory = answer(library, library.nvmlDeviceGetMemoryInfo, handle)
+    limit = answer(library, library.nvmlDeviceGetEnforcedPowerLimit, board)
+    ecc = answer(library, library.nvmlDeviceGetEccMode, board)
+    mig = answer(library, library.nvmlDeviceGetMigMode, board)
+    capability = answer(library, library.nvmlDeviceGetCudaComputeCapability, board)
+    return Gpu(
+        name=text(answer(library, library.nvmlDeviceGetName, handle)),
+        memory_bytes=int(memory.total) or None if memory is not None else None,
+        driver=driver,
+        power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,
+        graphics_clock_hertz=_highest_clock(library, board, library.NVML_CLOCK_GRAPHICS),
+        memory_clock_hertz=_highest_clock(library, board, library.NVML_CLOCK_MEM),
+        # Both answers are pairs: the present mode, and that after the next reset.
+        ecc=bool(ecc[0]) if ecc is not None else None,
+        mig=bool(mig[0]) if mig is not None else None,
+        pci_address=pci_address(library, gpu),
+        compute_capability=None if capability is None else ".".join(map(str, capability)),
+    )
+
+
+def _highest_clock(library: Library, handle: Handle, kind: int) -> int | None:
+    megahertz = answer(library, library.nvmlDeviceGetMaxClockInfo, handle, kind)
+    return megahertz * _HERTZ_PER_MEGAHERTZ if megahertz else None

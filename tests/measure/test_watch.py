@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.measure.job import Phase, Progress
-from epochcost.measure.watching.watch import Watch
+from epochcost.measure.watch import Watch
 from epochcost.results.records import Measurement, Placement
 from fake_nvml import Device, FakeNvml, NVMLError, place, process
 

@@ -1,0 +1,16 @@
+"""Which execution providers run a graph on the machine of the tests."""
+
+from __future__ import annotations
+
+from epochcost.errors import CapabilityError
+from epochcost.measure.providers import require_provider
+from epochcost.specs.study import Provider
+
+
+def usable_providers() -> tuple[Provider, ...]:
+    """The CPU, and CUDA where a graph ran on it."""
+    try:
+        require_provider("cuda")
+    except CapabilityError:
+        return ("cpu",)
+    return ("cpu", "cuda")
