@@ -24,7 +24,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from epochcost.analysis.history import histories
-from epochcost.analysis.inputs import Inputs, Stored, read_inputs
+from epochcost.analysis.inputs import Inputs, StoredResult, read_inputs
 from epochcost.errors import Fault
 from epochcost.report.dataset.lines import dataset
 from epochcost.report.pages.page import Report
@@ -102,7 +102,7 @@ class Fuzzed:
         found = _figures(as_json(dataset(report.lines)))
         # A file may say that a host is a declared machine: what was measured there is then shown
         # under that name, and at its price.
-        if both.homes == self._sound.homes:
+        if both.declared == self._sound.declared:
             self._require_same(found, {*map(work, both.stored)})
 
     def _require_same(self, found: Figures, works: Collection[tuple[object, ...]]) -> None:
@@ -139,7 +139,7 @@ class Fuzzed:
         assert done.returncode == 0, done.stderr[-2_000:]
         assert "Traceback" not in done.stderr, done.stderr[-2_000:]
         both = self._inputs(folder)
-        if both.homes == self._sound.homes:
+        if both.declared == self._sound.declared:
             text = (project / "site/data/figures.json").read_text("utf-8")
             self._require_same(_figures(text), {*map(work, both.stored)})
         for page in (project / "site").rglob("*.html"):
@@ -148,7 +148,7 @@ class Fuzzed:
         self._taken.clear()
 
 
-def work(stored: Stored) -> tuple[object, ...]:
+def work(stored: StoredResult) -> tuple[object, ...]:
     """What a result is of: of several of the same, the newest is shown."""
     result, trial = stored.result, stored.result.trial
     host = (result.hardware, result.environment.fingerprint)

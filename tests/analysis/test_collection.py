@@ -6,13 +6,13 @@ import gc
 
 import pytest
 
-from epochcost.analysis.collection import without_collection
+from epochcost.analysis.collection import gc_paused
 
 
 def test_an_inner_block_changes_nothing() -> None:
     """The search is off until the outermost block ends, and on again then."""
-    with without_collection():
-        with without_collection():
+    with gc_paused():
+        with gc_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -20,6 +20,6 @@ def test_an_inner_block_changes_nothing() -> None:
 
 def test_the_search_goes_on_after_a_fault() -> None:
     """Whatever ends the block."""
-    with pytest.raises(KeyError), without_collection():
+    with pytest.raises(KeyError), gc_paused():
         raise KeyError
     assert gc.isenabled()

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.analysis.emissions import drawn
+from epochcost.analysis.emissions import energy_by_machine
 from epochcost.report.pages.page import Report
 from epochcost.specs.reference_data import Grid
 
@@ -20,7 +20,7 @@ GRIDS = {
 def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
     """20 W of two owned vCPUs over the training; the GPU's power nobody stated is unknown."""
     rows = [row for row in report.rows if row.observed.subject.id == "net"]
-    known, unknown = drawn(replace(report.catalogue, grids=GRIDS), rows, "full")
+    known, unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows, "full")
     assert known.least is not None
     assert known.most is not None
     time = known.row.time("full")
@@ -34,6 +34,6 @@ def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
 def test_without_grids_nothing_is_zero(report: Report) -> None:
     """The state is said, not counted."""
     rows = [row for row in report.rows if row.observed.subject.id == "net"]
-    for one in drawn(replace(report.catalogue, grids={}), rows, "full"):
+    for one in energy_by_machine(replace(report.catalogue, grids={}), rows, "full"):
         assert one.least is None
         assert one.unknown

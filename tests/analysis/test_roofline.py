@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.roofline import achieved, measured_roofs, roof_of
+from epochcost.analysis.roofline import achieved_rates, measured_roofs, roof_of
 from epochcost.cost import Time
 from epochcost.report.charts.roofline import roofline
 from epochcost.report.pages.page import Report
@@ -41,7 +41,7 @@ def test_the_roof_is_of_the_device_and_of_all_its_chips() -> None:
 def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
     """The net computes 1.34e6 operations for an example; a training step thrice that."""
     hardware = report.catalogue.hardware["local"]
-    found = achieved(report.inputs, hardware, report.observations_on(hardware))
+    found = achieved_rates(report.inputs, hardware, report.observations_on(hardware))
     training = next(one for one in found if one.observed.mode == "training")
     assert training.observed.batch_size == 128
     forward = 2 * (784 * 512 + 512 * 512 + 512 * 10)
@@ -58,9 +58,9 @@ def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> 
     """With a peak and a bandwidth the roof has its slope, its ridge and its flat part."""
     on_box = report.observations_on(report.catalogue.hardware["box"])
     (printed,) = (one for one in on_box if one.subject.id == "net")
-    assert achieved(report.inputs, GPUS, [printed]) == ()  # the source gives no steps
+    assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source gives no steps
     timed = replace(printed, step=Time.exact(Decimal("0.01")))
-    found = achieved(report.inputs, GPUS, [timed])
+    found = achieved_rates(report.inputs, GPUS, [timed])
     assert found[0].of_peak is not None
     assert 0 < found[0].of_peak < 1
     figure = roofline(found, identifier="x")
@@ -82,7 +82,7 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
     """Shares are of its fastest times; another host's roof is drawn, and no share is of it."""
     inputs = with_ceilings.inputs
     hardware = inputs.catalogue.hardware["local"]
-    found = achieved(inputs, hardware, with_ceilings.observations_on(hardware))
+    found = achieved_rates(inputs, hardware, with_ceilings.observations_on(hardware))
     assert {roof.stored.ceilings.environment.fingerprint for roof in found[0].measured} == {
         "f00d" * 4
     }
@@ -109,7 +109,7 @@ def test_measured_and_published_roofs_differ_by_more_than_colour(with_ceilings: 
     )
     catalogue = replace(inputs.catalogue, hardware={**inputs.catalogue.hardware, "local": hardware})
     known = replace(inputs, catalogue=catalogue)
-    found = achieved(known, hardware, with_ceilings.observations_on(hardware))
+    found = achieved_rates(known, hardware, with_ceilings.observations_on(hardware))
     figure = roofline(found, measured_roofs(known, hardware, "cpu"), identifier="x")
     assert figure is not None
     lines = [one["mark"] for one in figure.chart.spec()["layer"] if one["mark"]["type"] == "line"]

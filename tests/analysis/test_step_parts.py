@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.arithmetic import Arithmetic, estimated_parts, forward_shares
+from epochcost.analysis.arithmetic import Arithmetic, forward_shares, step_parts
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, write_project
 
@@ -14,12 +14,12 @@ from report_project import inputs_of, make_result, write_project
 def test_the_backward_pass_is_twice_the_forward_pass(report: Report) -> None:
     """At batch 32; plain SGD reads weights and gradients and writes weights: 12 bytes a number."""
     training = report.catalogue.models["net"].training
-    forward, backward, update = estimated_parts(Arithmetic(110, 100.0, 10), training, 32)
+    forward, backward, update = step_parts(Arithmetic(110, 100.0, 10), training, 32)
     assert forward.flops == 3200
     assert backward.flops == 6400
     assert update.flops is None
     assert (forward.least_bytes, backward.least_bytes, update.least_bytes) == (400, 800, 1200)
-    assert estimated_parts(None, training, 32) == ()
+    assert step_parts(None, training, 32) == ()
 
 
 def test_inference_at_the_same_batch_size_is_the_forward_pass(report: Report) -> None:

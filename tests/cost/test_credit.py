@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Usage, quote, quotes_in_a_row
+from epochcost.cost import Quote, Usage, quote
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Credit
@@ -20,6 +20,14 @@ HOUR = Decimal(3600)
 def with_credit(price: Price, credit: Credit) -> Price:
     """The same plan, with free credit."""
     return price.model_copy(update={"credit": credit})
+
+
+def quotes_in_a_row(price: Price, usages: list[Usage]) -> list[Quote]:
+    """Bills of jobs one after another, each with the credit that those before it left."""
+    bills: list[Quote] = []
+    for usage in usages:
+        bills.append(quote(price, usage, credit=bills[-1].credit_left if bills else None))
+    return bills
 
 
 def test_the_credit_is_a_line() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Candidate, Estimate, cheapest
-from epochcost.cost.currency import conversion, in_one_currency
+from epochcost.cost.currency import conversion
 from epochcost.errors import InputError
 from epochcost.specs.reference_data import ExchangeRate
 from price_plans import figures
@@ -99,7 +99,7 @@ def test_mixed_currencies_become_comparable() -> None:
     ]
     with pytest.raises(InputError, match="costs in one currency; got EUR, USD"):
         cheapest([Candidate(cost.price_id, Decimal(1), cost) for cost in costs])
-    converted = in_one_currency(costs, "USD", rates, DAY)
+    converted = [conversion(one.currency, "USD", rates, DAY).estimate(one) for one in costs]
     best = cheapest([Candidate(cost.price_id, Decimal(1), cost) for cost in converted])
     assert best is not None
     assert (best.key, best.cost.mean) == ("b", Decimal("1.5"))

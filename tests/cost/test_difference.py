@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from epochcost.cost.difference import (
     Basis,
     amount_of_change,
-    changed,
     contributions,
+    cost_changed,
     relative_change,
 )
 from epochcost.cost.estimate import MachineTime, Time, Unpriced
@@ -61,8 +61,8 @@ def test_an_unknown_price_is_no_amount() -> None:
     known = basis(Decimal(10), 10, rented(amount=Decimal(1)))
     unknown = basis(Decimal(10), 10, None)
     assert isinstance(unknown.cost, Unpriced)
-    assert changed(known.cost, unknown.cost)
-    assert not changed(unknown.cost, Unpriced("another reason"))
+    assert cost_changed(known.cost, unknown.cost)
+    assert not cost_changed(unknown.cost, Unpriced("another reason"))
     assert amount_of_change(known.cost, unknown.cost) is None
     assert relative_change(unknown.cost, known.cost) is None
     assert contributions(known, unknown) == ()

@@ -13,7 +13,7 @@ from epochcost.cost.flops import (
     OF_LARGE_MODELS,
     Computation,
     Utilisation,
-    achieved,
+    achieved_utilisation,
     peak_flops,
     training_flops,
 )
@@ -118,7 +118,7 @@ def test_operations_of_a_declared_model() -> None:
 def test_what_was_achieved() -> None:
     """Half a petaflop in a second is half of the peak; the time's interval becomes a range."""
     time = Time(Decimal("0.8"), Decimal(1), Decimal("1.25"))
-    found = achieved(PETA / 2, time, PETA, "a smaller model")
+    found = achieved_utilisation(PETA / 2, time, PETA, "a smaller model")
     assert (found.low, found.high) == (Decimal("0.4"), Decimal("0.625"))
     assert found.words == "0.4 to 0.625 of the peak (a smaller model)"
 
@@ -126,4 +126,4 @@ def test_what_was_achieved() -> None:
 def test_more_than_the_peak() -> None:
     """Work beyond the peak shows that the peak is wrong."""
     with pytest.raises(InputError, match=r"demanded at most the peak of 1000 TFLOP/s; got 2 times"):
-        achieved(2 * PETA, Time.exact(Decimal(1)), PETA, "a test")
+        achieved_utilisation(2 * PETA, Time.exact(Decimal(1)), PETA, "a test")

@@ -96,5 +96,6 @@ def test_use_as_assumed_costs_what_the_months_do(share: Decimal, idle_watts: Dec
     price = owned("10", str(share), **upkeep)
     assert price.owned is not None
     used = HOURS_PER_CALENDAR_MONTH * share
-    month = Ownership.of(price.owned).per_month(used)
+    own = Ownership.of(price.owned)
+    month = own.fixed_per_month + used * own.energy_per_hour
     assert abs(quote(price, Usage(used * HOUR)).total - month) <= Decimal("1e-9")

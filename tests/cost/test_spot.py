@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Quote, Usage, quote, quote_at
+from epochcost.cost import Quote, Usage, quote, quote_quantile
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.rounding import rounding_seconds
-from epochcost.cost.simulation import PlayedOut, play_out
+from epochcost.cost.simulation import SimulatedRun, simulate_runs
 from epochcost.cost.spot import SpotJob, expected_time, spot_job
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
@@ -59,7 +59,7 @@ JOBS = {
 each_job = pytest.mark.parametrize("name", JOBS)
 
 
-def mean(runs: Sequence[PlayedOut], of: Callable[[PlayedOut], float]) -> tuple[float, float]:
+def mean(runs: Sequence[SimulatedRun], of: Callable[[SimulatedRun], float]) -> tuple[float, float]:
     """The mean of a figure over all runs, and four of its standard errors."""
     values = [of(run) for run in runs]
     return statistics.fmean(values), 4 * statistics.stdev(values) / math.sqrt(len(values))
@@ -71,7 +71,7 @@ def test_closed_form_and_simulation_agree(name: str) -> None:
     one = JOBS[name]
     with exact_arithmetic():
         time = expected_time(one)
-    runs = list(play_out(one, PRORATED, RUNS, SEED))
+    runs = list(simulate_runs(one, PRORATED, RUNS, SEED))
     ends = 0.0 if one.ends_in_time else 1.0
     slack = ends * float(one.later_start + one.save)
     for closed, of, more in (
@@ -109,7 +109,7 @@ def test_rounding_as_played_out(name: str, rule: BillingName, *, free: bool) -> 
         time = expected_time(one)
         added = float(rounding_seconds(one, time, steps, free=free))
     played, error = mean(
-        list(play_out(one, steps, RUNS, SEED, free=free)), lambda run: run.billed - run.running
+        list(simulate_runs(one, steps, RUNS, SEED, free=free)), lambda run: run.billed - run.running
     )
     step = float(max(steps.increment_seconds, steps.minimum_seconds / 20))
     steps_off = 0.05 * float(time.starts) + (0 if one.ends_in_time else 0.5)
@@ -134,7 +134,7 @@ def test_a_rate_of_zero_costs_the_list_price(price: Price, used: Decimal) -> Non
     never = {"rate_per_hour": Decimal(0), "checkpoint_seconds": Decimal(30)}
     calm = plan(**{**free.model_dump(exclude_none=True), "interruptions": never})
     assert quote(calm, Usage(used)) == quote(free, Usage(used))
-    assert quote_at(calm, Usage(used), 0.95).lines == quote(free, Usage(used)).lines
+    assert quote_quantile(calm, Usage(used), 0.95).lines == quote(free, Usage(used)).lines
 
 
 @given(job_seconds, figures("1e-9", "1e-6", "1e-9"))
@@ -221,7 +221,7 @@ def test_ends_lie_around_the_mean(rate: Decimal, hours: Decimal, save: int) -> N
     """5 % at most the mean, 95 % at least the bill without interruptions, and in order."""
     price = spot(rate_per_hour=rate, checkpoint_seconds=save, restart_seconds=60)
     usage = Usage(hours * HOUR)
-    low, middle, high = (quote_at(price, usage, share).total for share in (0.05, 0.5, 0.95))
+    low, middle, high = (quote_quantile(price, usage, share).total for share in (0.05, 0.5, 0.95))
     assert quote(plan(amount=Decimal("0.36"), billing="prorated"), usage).total <= low
     assert low <= quote(price, usage).total
     assert low <= middle <= high
@@ -247,8 +247,10 @@ def test_nine_of_ten_runs_lie_between_the_ends(name: str) -> None:
         },
     )
     usage = Usage(one.work)
-    low, high = (float(quote_at(price, usage, share).elapsed_seconds) for share in (0.05, 0.95))
-    played = list(play_out(one, PRORATED, RUNS, SEED))
+    low, high = (
+        float(quote_quantile(price, usage, share).elapsed_seconds) for share in (0.05, 0.95)
+    )
+    played = list(simulate_runs(one, PRORATED, RUNS, SEED))
     inside = sum(low - 1e-6 <= run.running <= high + 1e-6 for run in played) / RUNS
     assert 0.87 <= inside <= 0.97
 
@@ -271,8 +273,8 @@ def bills_or_a_sentence(price: Price, usage: Usage) -> list[Quote]:
     with contextlib.suppress(InputError):
         for bill in (
             quote,
-            partial(quote_at, probability=0.05),
-            partial(quote_at, probability=0.95),
+            partial(quote_quantile, probability=0.05),
+            partial(quote_quantile, probability=0.95),
         ):
             bills.append(bill(price, usage))
     return bills if len(bills) == 3 else []

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from epochcost.cost import Usage, billed_seconds, quote
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.schedule import Schedule, uninterrupted
+from epochcost.cost.schedule import Schedule, uninterrupted_schedule
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES
 from price_plans import job_seconds, plan, rented_plans
@@ -33,7 +33,7 @@ def preemptible(**start: Any) -> Price:
 def schedule(price: Price, used: Decimal) -> Schedule:
     """The schedule of a job under the plan's own billing."""
     with exact_arithmetic():
-        return uninterrupted(price, used, price.billing_rule)
+        return uninterrupted_schedule(price, used, price.billing_rule)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_starts_end_with_a_checkpoint() -> None:
 def test_starts_hold_all_the_work(price: Price, used: Decimal) -> None:
     """Billed time holds work and start-ups; no start is longer than the lifetime, none is idle."""
     with exact_arithmetic():
-        got = uninterrupted(price, used, BILLING_RULES["prorated"])
+        got = uninterrupted_schedule(price, used, BILLING_RULES["prorated"])
     assert got.billed_seconds == got.used_seconds + got.starting_seconds
     lifetime = price.maximum_lifetime_seconds
     if lifetime is not None:

@@ -16,20 +16,20 @@ from epochcost.cost.program import Program
 from epochcost.cost.schedule import Schedule
 from epochcost.cost.tracing import (
     branch,
+    ceil_divide,
     ceiling,
+    expm1,
     exponential,
     floor,
     fold,
-    grown,
-    indexed_powers,
+    indexed_power_sum,
+    is_certain,
     is_zero,
-    known,
-    largest,
-    lost,
-    nearest,
-    smallest,
+    maximum,
+    minimum,
+    one_minus_exp,
+    round_half_even,
     square_root,
-    steps_begun,
     symbol,
     where,
 )
@@ -61,13 +61,15 @@ def chosen(x: Decimal) -> Decimal:
     "formula",
     [
         lambda x: (1 - x / 3) * 2 - (-x) + 0 * x,
-        lambda x: exponential(-x) + grown(x / 100) + lost(x) + square_root(x),
-        lambda x: ceiling(x) + floor(x) + nearest(x + Decimal("1e-9")) + steps_begun(x, HALF),
-        lambda x: largest(x, Decimal(40)) + smallest(x, Decimal(7)) + largest(x, x),
+        lambda x: exponential(-x) + expm1(x / 100) + one_minus_exp(x) + square_root(x),
+        lambda x: (
+            ceiling(x) + floor(x) + round_half_even(x + Decimal("1e-9")) + ceil_divide(x, HALF)
+        ),
+        lambda x: maximum(x, Decimal(40)) + minimum(x, Decimal(7)) + maximum(x, x),
         lambda x: where(x < 20, x, Decimal(3)) + where(x >= 60, Decimal(5), x * x),
         chosen,
         lambda x: fold(ceiling(x), (x, HALF), lambda i, a, b: (a * b + i, (a + x / 2, b * HALF))),
-        lambda x: indexed_powers(ceiling(x), 1 / (x + 1), x / (x + 1)),
+        lambda x: indexed_power_sum(ceiling(x), 1 / (x + 1), x / (x + 1)),
     ],
 )
 @given(x=st.integers(1, 8_000).map(lambda number: Decimal(number) / 100 + Decimal("1e-3")))
@@ -87,8 +89,8 @@ def test_a_formula_may_not_ask_for_what_only_a_number_knows() -> None:
         max(x, ZERO)
     with pytest.raises(TypeError, match="demanded a `where`"):
         bool(x)
-    assert not known(x > 3)
-    assert known(Decimal(4) > 3)
+    assert not is_certain(x > 3)
+    assert is_certain(Decimal(4) > 3)
     assert not is_zero(x)
     assert is_zero(x * 0)
     assert is_zero(x - x)

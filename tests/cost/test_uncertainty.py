@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from epochcost.cost import MachineTime, Time, quote_at
+from epochcost.cost import MachineTime, Time, quote_quantile
 from epochcost.cost.lines import Usage
 from epochcost.cost.sensitivity import INTERRUPTIONS, TIME, PricedJob, cost_interval
 from epochcost.specs.price import Price
@@ -69,7 +69,7 @@ def test_interruptions_are_a_part() -> None:
         interruptions={"rate_per_hour": Decimal("0.1"), "restart_seconds": Decimal(60)}
     )
     got = cost_interval(PricedJob(price, MachineTime(DAYS)))
-    ends = [quote_at(price, Usage(DAYS.mean), share).total for share in (0.05, 0.95)]
+    ends = [quote_quantile(price, Usage(DAYS.mean), share).total for share in (0.05, 0.95)]
     assert [(part.name, part.low, part.high) for part in got.parts] == [(INTERRUPTIONS, *ends)]
     assert [got.cost.low, got.cost.high] == pytest.approx(ends)
 

@@ -126,7 +126,7 @@ _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adam
 
 
 @dataclass(frozen=True)
-class Part:
+class StepPart:
     """A part of a step: its operations, and the bytes of parameters that it must move at least.
 
     Tables that are looked up are left out: a step moves some of their rows only.
@@ -150,9 +150,9 @@ class ForwardShare:
     share: Bounded
 
 
-def estimated_parts(
+def step_parts(
     counted: Arithmetic | None, training: Training | None, batch_size: int
-) -> tuple[Part, ...]:
+) -> tuple[StepPart, ...]:
     """The parts of a step at a batch size, estimated; none where the model cannot be counted.
 
     The backward pass computes twice the forward pass, as the literature counts it (Kaplan et al.
@@ -162,15 +162,15 @@ def estimated_parts(
         return ()
     forward, weights = counted.forward_flops * batch_size, counted.read_whole * BYTES_PER_NUMBER
     # Weights and gradients are read, weights written; states are read and written.
-    update = (3 + 2 * states(training.optimizer)) * weights
+    update = (3 + 2 * optimizer_states(training.optimizer)) * weights
     return (
-        Part("forward", forward, weights, 1 / 3),
-        Part("backward", 2 * forward, 2 * weights, 2 / 3),
-        Part("update", None, update, None),
+        StepPart("forward", forward, weights, 1 / 3),
+        StepPart("backward", 2 * forward, 2 * weights, 2 / 3),
+        StepPart("update", None, update, None),
     )
 
 
-def states(optimizer: Optimizer) -> int:
+def optimizer_states(optimizer: Optimizer) -> int:
     """How many numbers an optimizer keeps for each parameter."""
     momentum = bool(getattr(optimizer, "momentum", 0))
     return _STATES[optimizer.name] + momentum

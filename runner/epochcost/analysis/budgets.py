@@ -14,7 +14,7 @@ from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal, observe
-from epochcost.analysis.rows import Row, accuracies, priced
+from epochcost.analysis.rows import Row, accuracies, price_rows
 from epochcost.cost import Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -56,7 +56,7 @@ def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
     budgets = [study for study in catalogue.studies.values() if study.budget]
     models = {limit.model for study in budgets for limit in _limits(study)}
     observed = [one for one in observe(inputs) if one.subject.id in models]
-    rows = priced(catalogue, observed)
+    rows = price_rows(catalogue, observed)
     return tuple(
         _verdict(catalogue, study, index, rows)
         for study in budgets

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Free by counting references alone until the end of the block."""
     enabled = gc.isenabled()
     gc.disable()

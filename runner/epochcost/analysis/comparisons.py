@@ -110,7 +110,7 @@ _ONE = Bounded(1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class VariantRow:
     """A trial with what its job costs.
 
     ``speedup`` is how many times as fast it is as what it is compared with; None where there is
@@ -123,17 +123,17 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class VariantComparison:
     """The variants of one piece of work on one machine, the plain trial first if there is one."""
 
     machine: Machine
     mode: Mode
     batch_size: int
-    rows: tuple[Compared, ...]
+    rows: tuple[VariantRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class VcpuPoint:
     """The work on so many vCPUs.
 
     ``speedup`` and ``relative_cost`` are against the fewest vCPUs; the latter takes the price in
@@ -157,15 +157,15 @@ class Scaling:
     machine: Machine
     mode: Mode
     batch_size: int
-    points: tuple[Scaled, ...]
+    points: tuple[VcpuPoint, ...]
 
     @property
-    def cheapest(self) -> Scaled:
+    def cheapest(self) -> VcpuPoint:
         """The count at which the job costs least."""
         return min(self.points, key=lambda point: point.relative_cost.mean)
 
     @property
-    def largest(self) -> Scaled:
+    def largest(self) -> VcpuPoint:
         """The most vCPUs."""
         return self.points[-1]
 
@@ -182,11 +182,11 @@ class Scaling:
 
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
-) -> tuple[Comparison, ...]:
+) -> tuple[VariantComparison, ...]:
     """Every piece of work that has variants other than its vCPUs, in order."""
     others = [one for one in variants if not only_vcpus(one)]
     return tuple(
-        Comparison(*key, tuple(_compared(catalogue, found)))
+        VariantComparison(*key, tuple(_compared(catalogue, found)))
         for key, found in _by_work(plain, others)
     )
 
@@ -234,13 +234,13 @@ def _by_work(
         yield key, list(found)
 
 
-def _compared(catalogue: Catalogue, found: Sequence[Observation]) -> Iterator[Compared]:
+def _compared(catalogue: Catalogue, found: Sequence[Observation]) -> Iterator[VariantRow]:
     first = found[0]
     price = cheapest_plan(catalogue, first)
     for one in found:
         beside = first.variant == "" and one is not first
         faster = ratio(in_floats(_step(first)), in_floats(_step(one))) if beside else None
-        yield Compared(one, job_cost(catalogue, one, price), faster)
+        yield VariantRow(one, job_cost(catalogue, one, price), faster)
 
 
 def _counted(found: Sequence[Observation]) -> list[tuple[int, Observation]]:
@@ -250,7 +250,9 @@ def _counted(found: Sequence[Observation]) -> list[tuple[int, Observation]]:
     return sorted((whole | pinned).items())
 
 
-def _scaled(catalogue: Catalogue, counted: Sequence[tuple[int, Observation]]) -> Iterator[Scaled]:
+def _scaled(
+    catalogue: Catalogue, counted: Sequence[tuple[int, Observation]]
+) -> Iterator[VcpuPoint]:
     price = cheapest_plan(catalogue, counted[0][1])
     jobs = [job_cost(catalogue, one, price) for _, one in counted]
     steps = [in_floats(_step(one)) for _, one in counted]
@@ -261,7 +263,7 @@ def _scaled(catalogue: Catalogue, counted: Sequence[tuple[int, Observation]]) ->
         relative = _ONE if fewest else ratio(cost, costs[0])
         factor = vcpus / counted[0][0]
         whole = one.vcpus is None
-        yield Scaled(vcpus, one, job, speedup, speedup.mean / factor, relative, whole)
+        yield VcpuPoint(vcpus, one, job, speedup, speedup.mean / factor, relative, whole)
 
 
 def _comparable(
@@ -283,7 +285,7 @@ def _step(observed: Observation) -> Time:
 
 
 @dataclass(frozen=True)
-class OnCpu:
+class CpuBesideGpu:
     """The job on one machine's CPU; ``time`` and ``cost`` are over those of the GPU."""
 
     row: Row
@@ -292,15 +294,15 @@ class OnCpu:
 
 
 @dataclass(frozen=True)
-class Relative:
+class CpuGpuComparison:
     """The cheapest GPU for a goal, and every CPU at its batch size, cheapest first."""
 
     goal: Goal
     gpu: Row
-    cpus: tuple[OnCpu, ...]
+    cpus: tuple[CpuBesideGpu, ...]
 
 
-def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> Relative | None:
+def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> CpuGpuComparison | None:
     """The comparison of one workload; None unless both kinds of machine have a cost for it."""
     on_gpu = [row for row in rows if row.observed.machine.device == "cuda"]
     found = answer(on_gpu, goal)
@@ -316,10 +318,10 @@ def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> Relative | None:
     machines = grouped(same, lambda row: row.observed.machine).values()
     cpus = [one for mine in machines if (one := _beside(mine, gpu, goal))]
     ordered = sorted(cpus, key=lambda one: one.cost.mean)
-    return Relative(goal, gpu, tuple(ordered)) if ordered else None
+    return CpuGpuComparison(goal, gpu, tuple(ordered)) if ordered else None
 
 
-def _beside(rows: Sequence[Row], gpu: Row, goal: Goal) -> OnCpu | None:
+def _beside(rows: Sequence[Row], gpu: Row, goal: Goal) -> CpuBesideGpu | None:
     found = answer(rows, goal)
     if found is None or found.cheapest is None:
         return None
@@ -328,7 +330,7 @@ def _beside(rows: Sequence[Row], gpu: Row, goal: Goal) -> OnCpu | None:
     time, its_time = row.time(goal), gpu.time(goal)
     if not (cost and its_cost and time and its_time) or cost.currency != its_cost.currency:
         return None
-    return OnCpu(
+    return CpuBesideGpu(
         row,
         ratio(in_floats(time), in_floats(its_time)),
         ratio(in_floats(cost), in_floats(its_cost)),

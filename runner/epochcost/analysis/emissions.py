@@ -12,21 +12,21 @@ from decimal import Decimal
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Row, answer, grouped
 from epochcost.cost.energy import (
-    Declared,
+    DeclaredPower,
     Energy,
-    Metered,
+    EnergyReading,
     Power,
     UnknownEnergy,
     declared_power,
     energy_of,
     owned_power,
 )
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.specs.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
-class Drawn:
+class EnergyUse:
     """The cheapest way of one machine to the goal; ``least`` and ``most`` by the grids' emissions.
 
     Without either, ``unknown`` says why.
@@ -39,18 +39,20 @@ class Drawn:
     unknown: str = ""
 
 
-def drawn(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> tuple[Drawn, ...]:
+def energy_by_machine(
+    catalogue: Catalogue, rows: Sequence[Row], goal: Goal
+) -> tuple[EnergyUse, ...]:
     """One for each machine with a figure for the goal, the least energy first, unknown last."""
     machines = grouped(rows, lambda row: row.observed.machine).values()
     found = [one for mine in machines if (one := _on_machine(catalogue, mine, goal))]
     return tuple(sorted(found, key=_order))
 
 
-def _order(one: Drawn) -> tuple[bool, Decimal]:
+def _order(one: EnergyUse) -> tuple[bool, Decimal]:
     return one.least is None, one.least.machines_kwh if one.least else Decimal(0)
 
 
-def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Drawn | None:
+def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> EnergyUse | None:
     found = answer(rows, goal)
     if found is None:
         return None
@@ -58,13 +60,13 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Drawn 
     row, seconds = choice.row, choice.time.mean
     power = _power(catalogue, row, seconds)
     if isinstance(power, UnknownEnergy):
-        return Drawn(row, goal, unknown=power.reason)
+        return EnergyUse(row, goal, unknown=power.reason)
     if not catalogue.grids:
-        return Drawn(row, goal, unknown="no grid is declared in specs/grids")
+        return EnergyUse(row, goal, unknown="no grid is declared in specs/grids")
     pue = row.price.owned.pue if row.price and row.price.owned else None
     energies = [energy_of(power, seconds, grid, pue) for grid in catalogue.grids.values()]
     ordered = sorted(energies, key=lambda one: one.kg_co2e)
-    return Drawn(row, goal, ordered[0], ordered[-1])
+    return EnergyUse(row, goal, ordered[0], ordered[-1])
 
 
 def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:
@@ -72,9 +74,9 @@ def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownE
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         with exact_arithmetic():
-            joules = kept(Decimal(repr(observed.watts)) * seconds)
-        return Metered(joules, observed.meters or "a meter without a name")
-    found: Declared | UnknownEnergy
+            joules = quantized(Decimal(repr(observed.watts)) * seconds)
+        return EnergyReading(joules, observed.meters or "a meter without a name")
+    found: DeclaredPower | UnknownEnergy
     if row.price is not None and row.price.owned is not None:
         found = owned_power(row.price.owned, observed.machine.vcpus)
     else:

@@ -51,7 +51,7 @@ class EstimatedRow:
         return "estimated, price assumed" if self.price.assumed else "estimated"
 
 
-def estimated(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
+def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """By id of each model that is priced so, its rows, cheapest first.
 
     A model whose training was timed has none, nor has one whose operations cannot be counted.

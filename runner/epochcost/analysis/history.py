@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from epochcost.analysis.difference.results import changed_keys
-from epochcost.analysis.inputs import Inputs, Stored, home
+from epochcost.analysis.inputs import Inputs, StoredResult, with_declared_machine
 from epochcost.analysis.observations import Evidence, Machine, Subject, in_floats, measured_machine
 from epochcost.analysis.repository import PastResult
 from epochcost.analysis.rows import grouped
@@ -31,7 +31,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Taken:
+class TimedRun:
     """One measurement, stored or replaced; its step time is summarised when it is asked for."""
 
     hardware: str
@@ -44,7 +44,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Measured:
+class SeriesPoint:
     """One measurement of a series.
 
     ``change`` compares its step with the one before, ``method`` says what about the trial is other
@@ -70,10 +70,10 @@ class Series:
     mode: Mode
     batch_size: int
     variant: str
-    taken: tuple[Taken, ...]
+    taken: tuple[TimedRun, ...]
 
     @cached_property
-    def points(self) -> tuple[Measured, ...]:
+    def points(self) -> tuple[SeriesPoint, ...]:
         """Its measurements, earliest first."""
         return tuple(_points(self.taken))
 
@@ -84,7 +84,7 @@ class Series:
         return ", ".join(word for word in words if word)
 
     @property
-    def steps(self) -> tuple[Measured, ...]:
+    def steps(self) -> tuple[SeriesPoint, ...]:
         """The measurements before which something changed for certain."""
         return tuple(one for one in self.points if one.change and one.change.significant)
 
@@ -103,7 +103,7 @@ def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, 
     stored = [one for one in inputs.stored if one.result.measurement.served is None]
     catalogue = inputs.catalogue
     known = (one for one in past if _is_known(catalogue, one))
-    replaced = [home(one, catalogue, inputs.homes) for one in known]
+    replaced = [with_declared_machine(one, catalogue, inputs.declared) for one in known]
     every = [*map(_stored, stored), *map(_replaced, replaced)]
     once = {(_work(one), one.at): one for one in reversed(every)}
     found = [_series(inputs, group) for group in grouped(once.values(), _work).values()]
@@ -114,9 +114,9 @@ def _is_known(catalogue: Catalogue, one: PastResult) -> bool:
     return one.trial.model in catalogue.models and one.hardware in catalogue.hardware
 
 
-def _stored(stored: Stored) -> Taken:
+def _stored(stored: StoredResult) -> TimedRun:
     result = stored.result
-    return Taken(
+    return TimedRun(
         result.hardware,
         result.trial,
         result.environment,
@@ -127,10 +127,10 @@ def _stored(stored: Stored) -> Taken:
     )
 
 
-def _replaced(one: PastResult) -> Taken:
+def _replaced(one: PastResult) -> TimedRun:
     evidence = Evidence(f"git show {one.blob[:_DIGITS]}", "")
     step = Time.from_floats(one.low, one.mean, one.high)
-    return Taken(
+    return TimedRun(
         one.hardware,
         one.trial,
         one.environment,
@@ -141,14 +141,14 @@ def _replaced(one: PastResult) -> Taken:
     )
 
 
-def _work(taken: Taken) -> tuple[object, ...]:
+def _work(taken: TimedRun) -> tuple[object, ...]:
     trial = taken.trial
     host = (taken.hardware, taken.environment.fingerprint)
     return (*host, trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size,
             trial.session.threads, trial.session.device)  # fmt: skip
 
 
-def _series(inputs: Inputs, taken: Sequence[Taken]) -> Series:
+def _series(inputs: Inputs, taken: Sequence[TimedRun]) -> Series:
     ordered = sorted(taken, key=lambda one: one.at)
     last, trial = ordered[-1], ordered[-1].trial
     catalogue = inputs.catalogue
@@ -169,7 +169,7 @@ def _series(inputs: Inputs, taken: Sequence[Taken]) -> Series:
     )
 
 
-def _points(ordered: Sequence[Taken]) -> Iterator[Measured]:
+def _points(ordered: Sequence[TimedRun]) -> Iterator[SeriesPoint]:
     steps = [one.step() for one in ordered]
     yield _measured(ordered[0], steps[0], Bounded(1, 1, 1))
     for (before, after), (one, other) in zip(pairwise(ordered), pairwise(steps), strict=True):
@@ -181,13 +181,13 @@ def _points(ordered: Sequence[Taken]) -> Iterator[Measured]:
 
 
 def _measured(
-    taken: Taken,
+    taken: TimedRun,
     step: Time,
     relative: Bounded,
     change: TimeChange | None = None,
     method: str = "",
-) -> Measured:
-    return Measured(
+) -> SeriesPoint:
+    return SeriesPoint(
         taken.at,
         step,
         taken.trial.runtime.replace("==", " "),
@@ -198,6 +198,6 @@ def _measured(
     )
 
 
-def _step(stored: Stored) -> Time:
+def _step(stored: StoredResult) -> Time:
     summary = summary_of(stored.result.measurement)
     return Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)

@@ -18,7 +18,7 @@ import tomli
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import epochcost
-from epochcost.analysis.collection import without_collection
+from epochcost.analysis.collection import gc_paused
 from epochcost.analysis.repository import PastResult
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
@@ -172,7 +172,7 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings, PastResult)
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredResult:
     """A result, its file, and the file's address on the site."""
 
     result: Result
@@ -193,14 +193,15 @@ class StoredCeilings:
 class Inputs:
     """Everything that a build reads; ``problems`` are sentences that each name a file.
 
-    What was measured on a host as the machine at hand stands here under ``homes``' name of it.
+    What was measured on a host as the machine at hand stands here under the name that
+    ``declared`` has for it.
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
     ``folders`` are those of the results, whose earlier files git may have, and ``limit_files`` the
     files of ``limits``.
     """
 
     catalogue: Catalogue
-    stored: tuple[Stored, ...]
+    stored: tuple[StoredResult, ...]
     ratios: StepRatios
     graphs: Mapping[str, GraphFacts]
     problems: tuple[str, ...]
@@ -208,7 +209,7 @@ class Inputs:
     cache: Path | None = None
     ceilings: tuple[StoredCeilings, ...] = ()
     folders: tuple[Path, ...] = ()
-    homes: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, str] = field(default_factory=dict)
     limit_files: tuple[Path, ...] = ()
 
     @property
@@ -219,7 +220,7 @@ class Inputs:
         return frozenset((*results, *ceilings, *self.limit_files))
 
 
-def homes(catalogue: Catalogue, stored: Iterable[Stored]) -> Mapping[str, str]:
+def declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
     """The declared machine of each host's fingerprint, where results name exactly one.
 
     One host is one competitor: what was measured there as the machine at hand is that machine's.
@@ -231,22 +232,24 @@ def homes(catalogue: Catalogue, stored: Iterable[Stored]) -> Mapping[str, str]:
     return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
 
 
-def home(kept: HostedT, catalogue: Catalogue, homes: Mapping[str, str]) -> HostedT:
+def with_declared_machine(
+    record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]
+) -> HostedT:
     """The record of a host, under the name of its declared machine where it has one."""
-    declared = homes.get(kept.environment.fingerprint)
-    spec = catalogue.hardware.get(kept.hardware)
-    if declared is None or spec is None or not spec.detected:
-        return kept
-    return kept.model_copy(update={"hardware": declared})
+    machine = declared.get(record.environment.fingerprint)
+    spec = catalogue.hardware.get(record.hardware)
+    if machine is None or spec is None or not spec.detected:
+        return record
+    return record.model_copy(update={"hardware": machine})
 
 
-def at_home(
-    catalogue: Catalogue, stored: Iterable[Stored], homes: Mapping[str, str]
-) -> tuple[Stored, ...]:
-    """The results, those of ``home``'s hosts under its name; each keeps its file and address."""
+def with_declared_machines(
+    catalogue: Catalogue, stored: Iterable[StoredResult], declared: Mapping[str, str]
+) -> tuple[StoredResult, ...]:
+    """The results, each with the declared machine of its host; files and addresses stay."""
     return tuple(
         replace(one, result=renamed)
-        if (renamed := home(one.result, catalogue, homes)) is not one.result
+        if (renamed := with_declared_machine(one.result, catalogue, declared)) is not one.result
         else one
         for one in stored
     )
@@ -257,7 +260,7 @@ def read_inputs(
 ) -> Inputs:
     """Join the catalogue with the results of all folders and the ratios under ``docs``."""
     problems: list[str] = []
-    with without_collection():
+    with gc_paused():
         stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
     ratios = _or(StepRatios(), lambda: read_ratios(docs / RATIOS_FILE), problems)
     graphs: Mapping[str, GraphFacts] = _or(
@@ -266,16 +269,23 @@ def read_inputs(
     ends = [load_limits(folder) for folder in results]
     problems += [f"{fault} (left out of the site)" for end in ends for fault in end.faults]
     ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
-    at = homes(catalogue, stored)
+    at = declared_machines(catalogue, stored)
     return Inputs(
         catalogue,
-        at_home(catalogue, stored, at),
+        with_declared_machines(catalogue, stored, at),
         ratios,
         graphs,
         tuple(problems),
-        tuple(home(one, catalogue, at) for end in ends for one in end.records.values()),
+        tuple(
+            with_declared_machine(one, catalogue, at)
+            for end in ends
+            for one in end.records.values()
+        ),
         cache,
-        tuple(replace(one, ceilings=home(one.ceilings, catalogue, at)) for one in ceilings),
+        tuple(
+            replace(one, ceilings=with_declared_machine(one.ceilings, catalogue, at))
+            for one in ceilings
+        ),
         tuple(results),
         at,
         tuple(path for end in ends for path in end.records),
@@ -302,18 +312,18 @@ def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> Read
         return fallback
 
 
-def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[Stored]:
+def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredResult]:
     loaded = load_all(folder)
     problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
     for path, result in zip(loaded.files, loaded.results, strict=True):
-        reason = unknown(result, catalogue)
+        reason = missing_spec(result, catalogue)
         if reason:
             problems.append(f"{path}: {reason} (left out of the site)")
         else:
-            yield Stored(result, path, f"{RESULTS_URI}/{result.hardware}/{path.name}")
+            yield StoredResult(result, path, f"{RESULTS_URI}/{result.hardware}/{path.name}")
 
 
-def unknown(result: Result, catalogue: Catalogue) -> str | None:
+def missing_spec(result: Result, catalogue: Catalogue) -> str | None:
     """What the result names and no spec describes."""
     model = catalogue.models.get(result.trial.model)
     if model is None:

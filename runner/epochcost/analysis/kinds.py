@@ -146,7 +146,7 @@ class JobKind:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GoalAnswer:
     """One workload's answer to one way of using it."""
 
     way: Way
@@ -173,17 +173,17 @@ def family(subject: Subject) -> str:
     return _OTHER
 
 
-def asked(rows: Sequence[Row], answers: Mapping[Goal, Answer]) -> tuple[Asked, ...]:
+def goal_answers(rows: Sequence[Row], answers: Mapping[Goal, Answer]) -> tuple[GoalAnswer, ...]:
     """What a workload answers: its training's goals, then a million one by one and in bulk."""
     trained: tuple[Goal, ...] = ("epoch", "full")
-    training = (Asked("training", goal, answers[goal]) for goal in trained if goal in answers)
+    training = (GoalAnswer("training", goal, answers[goal]) for goal in trained if goal in answers)
     return (*training, *_inference(rows))
 
 
-def _inference(rows: Sequence[Row]) -> Iterator[Asked]:
+def _inference(rows: Sequence[Row]) -> Iterator[GoalAnswer]:
     for way, select in _ROWS.items():
         if found := answer(select(rows), "million"):
-            yield Asked(way, "million", found)
+            yield GoalAnswer(way, "million", found)
 
 
 def job_kinds(

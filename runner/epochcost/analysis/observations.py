@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from epochcost.analysis.inputs import Inputs, StepRatio, Stored
+from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
@@ -197,7 +197,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ResultStatistics:
     """What a result shows by itself, whatever the specs say."""
 
     summary: Summary
@@ -205,17 +205,17 @@ class Seen:
     outliers: Outliers | None
 
     @classmethod
-    def of(cls, result: Result) -> Seen:
+    def of(cls, result: Result) -> ResultStatistics:
         """The statistics of a result that has samples."""
         measured = result.measurement
         found = outliers(measured.samples_seconds)
-        return cls(summary_of(measured), doubts_of(result), found)
+        return cls(summary_of(measured), doubts_about(result), found)
 
 
-See = Callable[[Result], Seen]
+StatisticsOf = Callable[[Result], ResultStatistics]
 
 
-def observe(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, ...]:
+def observe(inputs: Inputs, see: StatisticsOf = ResultStatistics.of) -> tuple[Observation, ...]:
     """Every measured and every published figure of plain trials, in the order of the files.
 
     Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
@@ -225,12 +225,14 @@ def observe(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, ...]:
     return (*_measured(inputs, see, variants=False), *_published(inputs.catalogue))
 
 
-def observe_variants(inputs: Inputs, see: See = Seen.of) -> tuple[Observation, ...]:
+def observe_variants(
+    inputs: Inputs, see: StatisticsOf = ResultStatistics.of
+) -> tuple[Observation, ...]:
     """Every measured figure of a trial that is not the plain one, in the order of the files."""
     return tuple(_measured(inputs, see, variants=True))
 
 
-def _measured(inputs: Inputs, see: See, *, variants: bool) -> Iterator[Observation]:
+def _measured(inputs: Inputs, see: StatisticsOf, *, variants: bool) -> Iterator[Observation]:
     steps = [one for one in inputs.stored if one.result.measurement.served is None]
     stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
@@ -244,14 +246,14 @@ def _host(result: Result) -> tuple[str, str]:
     return result.hardware, result.environment.fingerprint
 
 
-def representatives(stored: Sequence[Stored]) -> tuple[Stored, ...]:
+def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     """The result that stands for each configuration on each host: the latest.
 
     A trial's id changes with the runtime, the spec and this package, so an older version's result
     of the same model, mode, provider, batch size, threads, load and variant gives way to the newer
     one. Studies may ask the same of one version with other samples: then that of more rounds does.
     """
-    latest: dict[tuple[object, ...], Stored] = {}
+    latest: dict[tuple[object, ...], StoredResult] = {}
     for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
         trial = one.result.trial
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
@@ -277,7 +279,9 @@ def _version(result: Result) -> tuple[str | None, ...]:
     return *of_trial, result.environment.revision
 
 
-def _from_result(inputs: Inputs, stored: Stored, seen: Seen, *, only_host: bool) -> Observation:
+def _from_result(
+    inputs: Inputs, stored: StoredResult, seen: ResultStatistics, *, only_host: bool
+) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
     summary = seen.summary
@@ -332,7 +336,7 @@ def _peak_memory_bytes(result: Result) -> int | None:
     return None if measured.conditions is None else measured.conditions.device_memory_bytes
 
 
-def doubts_of(result: Result) -> tuple[str, ...]:
+def doubts_about(result: Result) -> tuple[str, ...]:
     """In what the machine is not the declared one, and why the figure may not repeat."""
     found = instabilities(result.measurement, result.environment)
     return (

@@ -14,7 +14,7 @@ from typing import Literal
 
 from epochcost.analysis.comparisons import PROPORTIONAL, job_cost
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.inputs import Inputs, Stored
+from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row
 from epochcost.analysis.serving import ServingRow, serving_rows
@@ -69,7 +69,7 @@ class PricedWork:
     job: JobKey
     basis: Basis
     current: bool
-    stored: Stored | None
+    stored: StoredResult | None
 
     @property
     def price(self) -> Price | None:
@@ -85,7 +85,7 @@ class PricedWork:
 def priced_work(
     catalogue: Catalogue,
     rows: Iterable[Row],
-    stored: Mapping[str, Stored],
+    stored: Mapping[str, StoredResult],
     sources: Mapping[int, str],
 ) -> Iterator[PricedWork]:
     """Each row, once for each goal that it is about; variants for the one that their pages price.
@@ -102,7 +102,7 @@ def priced_work(
             yield work_of(row, goal, found, source)
 
 
-def _variant_work(catalogue: Catalogue, row: Row, stored: Stored | None) -> PricedWork:
+def _variant_work(catalogue: Catalogue, row: Row, stored: StoredResult | None) -> PricedWork:
     """A variant under a plan of its machine, as `smaller` prices as many vCPUs as it had."""
     observed, machine = row.observed, row.observed.machine
     goal = observed.goals[0]
@@ -117,7 +117,9 @@ def _variant_work(catalogue: Catalogue, row: Row, stored: Stored | None) -> Pric
     return PricedWork(_job(observed, goal, stored, ""), basis, row.current, stored)
 
 
-def work_of(row: Row, goal: Goal, stored: Stored | None = None, source: str = "") -> PricedWork:
+def work_of(
+    row: Row, goal: Goal, stored: StoredResult | None = None, source: str = ""
+) -> PricedWork:
     """A row for one of the goals that it is about."""
     job = _job(row.observed, goal, stored, source)
     return PricedWork(job, _basis(row, goal), row.current, stored)
@@ -162,7 +164,7 @@ def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:
     return sources
 
 
-def _job(observed: Observation, goal: Goal, stored: Stored | None, source: str) -> JobKey:
+def _job(observed: Observation, goal: Goal, stored: StoredResult | None, source: str) -> JobKey:
     return JobKey(
         subject=observed.subject.id,
         mode=observed.mode,
@@ -192,7 +194,7 @@ def served_work(inputs: Inputs) -> Iterator[PricedWork]:
             yield _served(row, row.work, stored[row.evidence.uri])
 
 
-def _served(row: ServingRow, work: MachineTime, stored: Stored) -> PricedWork:
+def _served(row: ServingRow, work: MachineTime, stored: StoredResult) -> PricedWork:
     trial, machine = stored.result.trial, row.machine
     job = JobKey(
         subject=row.model,

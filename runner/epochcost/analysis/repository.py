@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 import epochcost.results
 import epochcost.statistics
-from epochcost.analysis.collection import without_collection
+from epochcost.analysis.collection import gc_paused
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
@@ -76,7 +76,7 @@ def blob_contents(folder: Path, blobs: Sequence[str]) -> Iterator[bytes | None]:
         begin += size + 1
 
 
-def replaced(folder: Path) -> Iterator[str]:
+def replaced_blobs(folder: Path) -> Iterator[str]:
     """Ids of contents that result files below a folder had before a change, newest change first.
 
     What the working tree has changed since the last commit comes before all.
@@ -152,7 +152,7 @@ def past_results(folders: Iterable[Path], cache: Path | None = None) -> Past:
 def _in_folder(folder: Path, known: _Known, left_out: list[str]) -> dict[str, PastResult | None]:
     if not folder.is_dir():
         return {}
-    blobs = [*dict.fromkeys(replaced(folder))]
+    blobs = [*dict.fromkeys(replaced_blobs(folder))]
     if git(folder, "rev-parse", "--is-shallow-repository").strip() == b"true":
         left_out.append("This is a shallow clone: what was replaced before its oldest commit "
                         "is not here.")  # fmt: skip
@@ -177,7 +177,7 @@ def _read(contents: Mapping[str, bytes | None]) -> Iterator[tuple[str, PastResul
 
     Files of as many samples follow each other: they share the larger half of their statistics.
     """
-    with without_collection():
+    with gc_paused():
         parsed = [(blob, _parsed(blob, data)) for blob, data in contents.items() if data]
     timed = [(blob, one) for blob, one in parsed if one is not None]
     yield from ((blob, None) for blob, one in parsed if one is None)

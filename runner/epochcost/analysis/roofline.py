@@ -16,7 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, Arithmetic, arithmetic_of, states
+from epochcost.analysis.arithmetic import (
+    BYTES_PER_NUMBER,
+    Arithmetic,
+    arithmetic_of,
+    optimizer_states,
+)
 from epochcost.analysis.inputs import Inputs, StoredCeilings
 from epochcost.analysis.observations import Machine, Observation
 from epochcost.cost.flops import peak_flops
@@ -58,7 +63,7 @@ class MeasuredRoof:
 
 
 @dataclass(frozen=True)
-class Achieved:
+class AchievedRate:
     """What a timed work achieved; ``intensity`` is its operations per least byte moved.
 
     ``measured`` are the roofs of the host that did it, fewest threads first; none for a published
@@ -96,11 +101,11 @@ class Achieved:
         return self.least_bytes_per_second / peak if peak else None
 
 
-def achieved(
+def achieved_rates(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
-) -> tuple[Achieved, ...]:
+) -> tuple[AchievedRate, ...]:
     """The best of each workload, mode and device, highest first; uncounted models are left out."""
-    best: dict[tuple[object, ...], Achieved] = {}
+    best: dict[tuple[object, ...], AchievedRate] = {}
     for one in _achieved(inputs, hardware, observations):
         observed = one.observed
         key = (observed.subject, observed.mode, observed.machine, observed.kind)
@@ -125,7 +130,7 @@ def roof_of(hardware: Hardware, device: str) -> Roof:
 
 def _achieved(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
-) -> Iterator[Achieved]:
+) -> Iterator[AchievedRate]:
     for observed in observations:
         model = inputs.catalogue.models.get(observed.subject.id)
         counted = _counted(inputs, model) if observed.subject.is_model else None
@@ -136,7 +141,7 @@ def _achieved(
             roof = roof_of(hardware, observed.machine.device)
             rates = (flops / seconds, least / seconds)
             own = _of_host(inputs, observed.machine)
-            yield Achieved(observed, *rates, flops / least, roof, own)
+            yield AchievedRate(observed, *rates, flops / least, roof, own)
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
@@ -187,4 +192,4 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
     if model.training is None or model.training.freeze:
         return None
     # Read forward and backward, a gradient written, and the update as `step_parts` counts it.
-    return _PASSES * forward, (6 + 2 * states(model.training.optimizer)) * weights
+    return _PASSES * forward, (6 + 2 * optimizer_states(model.training.optimizer)) * weights

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, TypeVar
 
-from epochcost.analysis.collection import without_collection
+from epochcost.analysis.collection import gc_paused
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.cost import (
@@ -100,11 +100,11 @@ class Row:
 
 def join(inputs: Inputs) -> tuple[Row, ...]:
     """All rows, those of one subject and mode together, cheapest first, the unpriced last."""
-    with without_collection():
-        return priced(inputs.catalogue, observe(inputs))
+    with gc_paused():
+        return price_rows(inputs.catalogue, observe(inputs))
 
 
-def priced(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
+def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
     """The rows of some observations, ordered as all are."""
     # Once for each machine: there may be many thousand observations.
     current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.analysis.inputs import Inputs, Stored
+from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.observations import (
     MILLION,
     Evidence,
     Machine,
-    doubts_of,
+    doubts_about,
     measured_machine,
     representatives,
 )
@@ -90,7 +90,7 @@ def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     )
 
 
-def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[ServingRow]:
+def _rows(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> Iterator[ServingRow]:
     result, trial = stored.result, stored.result.trial
     served = result.measurement.served
     assert served is not None, "only results of LoadGen have rows here"
@@ -115,7 +115,7 @@ def _rows(inputs: Inputs, stored: Stored, *, only_host: bool) -> Iterator[Servin
             work=work,
             million=work.cost(price) if work else Unpriced("no rate keeps the bound"),
             evidence=Evidence("result file", stored.uri),
-            doubts=doubts_of(result),
+            doubts=doubts_about(result),
             runs=served.runs,
             bound_seconds=_bound_seconds(stored),
         )
@@ -128,7 +128,7 @@ def _million(run: LoadGenRun, machine: Machine) -> MachineTime:
     return MachineTime(time, machine.vcpus, machine.device == "cuda", shared=True)
 
 
-def _load(stored: Stored) -> str:
+def _load(stored: StoredResult) -> str:
     """The scenario, with its bound."""
     load = stored.result.trial.load
     assert load is not None, "a result of LoadGen has a load"
@@ -141,14 +141,14 @@ def _load(stored: Stored) -> str:
     return words
 
 
-def _bound_seconds(stored: Stored) -> float | None:
+def _bound_seconds(stored: StoredResult) -> float | None:
     """The latency that a server has to keep; None in other scenarios."""
     load = stored.result.trial.load
     bound = load.server_latency_ms if load is not None else None
     return None if bound is None else float(bound) / 1e3
 
 
-def _batching(stored: Stored) -> str:
+def _batching(stored: StoredResult) -> str:
     """The policy of batching."""
     trial = stored.result.trial
     if trial.batch_size == 1:

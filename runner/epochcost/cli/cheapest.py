@@ -15,7 +15,7 @@ import typer
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Goal, observe
-from epochcost.analysis.rows import Offer, Offers, accuracies, offers, priced
+from epochcost.analysis.rows import Offer, Offers, accuracies, offers, price_rows
 from epochcost.cli.cheapest_answer import (
     MODES,
     Answer,
@@ -102,7 +102,7 @@ def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     observed = [one for one in observe(inputs) if one.subject.id == demand.model]
-    found = offers(priced(catalogue, observed), _GOALS[demand.mode])
+    found = offers(price_rows(catalogue, observed), _GOALS[demand.mode])
     if not found.candidates and not found.unpriced:
         raise InputError(
             f"{demand.model}: demanded a time of a {MODES[demand.mode]}; got none in {results} "

@@ -17,7 +17,7 @@ from epochcost.cost.flops import (
     Computation,
     Precision,
     Utilisation,
-    achieved,
+    achieved_utilisation,
     peak_flops,
     training_flops,
 )
@@ -109,7 +109,7 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
         ):
             interval = summary_of(result.measurement)
             time = Time.from_floats(interval.interval.low, interval.mean, interval.interval.high)
-            found.append(achieved(per_example * trial.batch_size, time, peak, name))
+            found.append(achieved_utilisation(per_example * trial.batch_size, time, peak, name))
     if not found:
         raise InputError(
             f"{name}: demanded results of its training on {hardware.id} in {results}; got none"

@@ -13,9 +13,9 @@ from epochcost.cli.terminal import RESULTS
 from epochcost.cost import Quote, Usage
 from epochcost.cost.currency import Conversion, conversion
 from epochcost.cost.energy import (
-    Declared,
+    DeclaredPower,
     Energy,
-    Metered,
+    EnergyReading,
     UnknownEnergy,
     declared_power,
     energy_of,
@@ -93,7 +93,9 @@ class EnergyOptions:
         with exact_arithmetic():
             machine_seconds = usage.duration_seconds * usage.machines * (1 + failures)
         if self.power_of is None:
-            power: Metered | Declared | UnknownEnergy = self._declared(price, usage, catalogue)
+            power: EnergyReading | DeclaredPower | UnknownEnergy = self._declared(
+                price, usage, catalogue
+            )
         else:
             power = _metered(self.power_of, price, machine_seconds, catalogue)
         if isinstance(power, UnknownEnergy):
@@ -104,10 +106,10 @@ class EnergyOptions:
 
     def _declared(
         self, price: Price | None, usage: Usage, catalogue: Catalogue
-    ) -> Declared | UnknownEnergy:
+    ) -> DeclaredPower | UnknownEnergy:
         load = parse_share(self.load or "1", "load")
         if self.watts is not None:
-            return Declared(parse_decimal(self.watts, "watts"), load)
+            return DeclaredPower(parse_decimal(self.watts, "watts"), load)
         if price is None:
             raise UsageError("quote: --grid with --rate demands --watts: a rate has no machine")
         if price.owned is not None:
@@ -117,7 +119,7 @@ class EnergyOptions:
 
 def _metered(
     model: str, price: Price | None, machine_seconds: Decimal, catalogue: Catalogue
-) -> Metered | UnknownEnergy:
+) -> EnergyReading | UnknownEnergy:
     """At the mean power of the model's last plain result on the machine, of those with a meter."""
     if price is None:
         raise UsageError("quote: --power-of demands --price: a rate has no machine")
@@ -180,7 +182,7 @@ def energy_as_json(energy: Energy | UnknownEnergy) -> dict[str, Any]:
         return {"unknown": energy.reason}
     grid = energy.grid
     return {
-        "measured": isinstance(energy.power, Metered),
+        "measured": isinstance(energy.power, EnergyReading),
         "source": energy.power.words,
         "machines_kwh": energy.machines_kwh,
         "pue": energy.pue,

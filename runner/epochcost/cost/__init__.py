@@ -3,7 +3,7 @@
 Everything is Decimal and pure. A missing price is a state (`Unpriced`), never zero.
 """
 
-from epochcost.cost.bill import quote, quote_at, quote_at_rate, quotes_in_a_row, share
+from epochcost.cost.bill import quote, quote_at_rate, quote_quantile, share
 from epochcost.cost.claims import Agreement, CheckedRow, ClaimCheck, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
 from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
@@ -27,9 +27,8 @@ __all__ = [
     "cheapest",
     "frontier",
     "quote",
-    "quote_at",
     "quote_at_rate",
-    "quotes_in_a_row",
+    "quote_quantile",
     "recompute",
     "rivals",
     "share",

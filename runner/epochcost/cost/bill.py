@@ -6,15 +6,14 @@ docs/decisions/0005-bills.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from epochcost.cost.lines import Line, Quote, Usage, paid_from
+from epochcost.cost.lines import Line, Quote, Usage, apply_credit
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines, owned_units
 from epochcost.cost.rented import (
-    compute_part,
+    compute_charge,
     hourly_lines,
     job_lines,
     share_lines,
@@ -23,10 +22,10 @@ from epochcost.cost.rented import (
 )
 from epochcost.cost.schedule import (
     Schedule,
-    schedule_at,
-    schedule_of,
-    share_of_a_start,
-    single_start,
+    expected_schedule,
+    schedule_quantile,
+    shared_schedule,
+    single_start_schedule,
 )
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
@@ -52,11 +51,11 @@ def quote(
         if price.owned is not None:
             return _owned(price, usage)
         rule = billing or price.billing_rule
-        schedule = schedule_of(price, usage.duration_seconds, rule)
+        schedule = expected_schedule(price, usage.duration_seconds, rule)
         return quote_scheduled(price, schedule, usage, credit)
 
 
-def quote_at(price: Price, usage: Usage, probability: float) -> Quote:
+def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """The bill that so large a share of all runs does not exceed, as interruptions would have it.
 
     The one bill there is where nothing interrupts. Credit is left out. Raises InputError as
@@ -67,7 +66,7 @@ def quote_at(price: Price, usage: Usage, probability: float) -> Quote:
     with exact_arithmetic():
         if price.owned is None:
             seconds, rule = usage.duration_seconds, price.billing_rule
-            schedule = schedule_at(price, seconds, rule, probability)
+            schedule = schedule_quantile(price, seconds, rule, probability)
             if schedule is not None:
                 _refuse_unpriced_egress(price, usage)
                 return quote_scheduled(price, schedule, usage, Decimal(0))
@@ -86,7 +85,7 @@ def quote_scheduled(
     left = given.amount if credit is None and given is not None else credit
     used = Decimal(0)
     if left is not None:
-        lines, used, left = paid_from(left, given.label if given else "free credit", lines)
+        lines, used, left = apply_credit(left, given.label if given else "free credit", lines)
     elapsed = schedule.elapsed_seconds * usage.runs
     return _quote_of(price, lines, elapsed, used, left)
 
@@ -102,7 +101,7 @@ def share(price: Price, usage: Usage) -> Quote:
         _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
             return _owned(price, usage)
-        schedule = share_of_a_start(usage.duration_seconds)
+        schedule = shared_schedule(usage.duration_seconds)
         lines = tuple(share_lines(price, schedule, usage.machines, usage.egress_gb))
         return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
 
@@ -112,7 +111,7 @@ def quote_total(price: Price, usage: Usage, *, billing: Billing | None = None) -
     if price.owned is not None or usage.egress_gb:
         return quote(price, usage, billing=billing, credit=Decimal(0)).total
     with exact_arithmetic():
-        schedule = schedule_of(price, usage.duration_seconds, billing or price.billing_rule)
+        schedule = expected_schedule(price, usage.duration_seconds, billing or price.billing_rule)
         return total_of_job(price, schedule, usage.machines, usage.runs)
 
 
@@ -122,19 +121,6 @@ def share_total(price: Price, usage: Usage) -> Decimal:
         return share(price, usage).total
     with exact_arithmetic():
         return total_of_share(price, usage.duration_seconds, usage.machines)
-
-
-def quotes_in_a_row(price: Price, usages: Iterable[Usage]) -> tuple[Quote, ...]:
-    """Bill jobs one after another, each with the credit that those before it left.
-
-    Raises InputError as ``quote`` does.
-    """
-    quotes: list[Quote] = []
-    left: Decimal | None = None
-    for usage in usages:
-        quotes.append(quote(price, usage, credit=left))
-        left = quotes[-1].credit_left
-    return tuple(quotes)
 
 
 def quote_at_rate(
@@ -152,8 +138,8 @@ def quote_at_rate(
     with exact_arithmetic():
         if usage.egress_gb > 0:
             raise InputError("egress: demanded a price plan with a price per GB; got a bare rate")
-        schedule = single_start(usage.duration_seconds, billing)
-        lines = tuple(hourly_lines([compute_part(rate_per_hour)], schedule, usage.machines))
+        schedule = single_start_schedule(usage.duration_seconds, billing)
+        lines = tuple(hourly_lines([compute_charge(rate_per_hour)], schedule, usage.machines))
         elapsed = schedule.elapsed_seconds * usage.runs
     return Quote(lines, currency, None, assumed=False, elapsed_seconds=elapsed)
 

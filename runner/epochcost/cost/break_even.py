@@ -15,7 +15,7 @@ from typing import Literal
 
 from epochcost.cost.bill import share
 from epochcost.cost.lines import Usage
-from epochcost.cost.money import CONTEXT, exact_arithmetic, kept
+from epochcost.cost.money import CONTEXT, exact_arithmetic, quantized
 from epochcost.cost.owned import (
     HOURS_PER_CALENDAR_MONTH,
     MONTHS_PER_YEAR,
@@ -44,7 +44,7 @@ class MonthlyCost:
     def at(self, hours: Decimal) -> Decimal:
         """What a month with so many hours costs."""
         with exact_arithmetic():
-            return kept(self.fixed + hours * self.per_hour)
+            return quantized(self.fixed + hours * self.per_hour)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def crossing(own: MonthlyCost, rent: MonthlyCost) -> BreakEven:
             return BreakEven("always")
         if unused >= 0 and whole >= 0:
             return BreakEven("never")
-        hours = kept(unused / (rent.per_hour - own.per_hour))
+        hours = quantized(unused / (rent.per_hour - own.per_hour))
         return BreakEven("above" if unused > 0 else "below", hours)
 
 
@@ -150,8 +150,8 @@ def payback(own: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None 
         rented = renting.fixed + hours_per_month * renting.per_hour
         months = plan.years * MONTHS_PER_YEAR
         purchase, residual = plan.purchase * units, plan.residual * units
-        owned_in_all = kept(purchase - residual + months * running)
-        rented_in_all = kept(months * rented)
+        owned_in_all = quantized(purchase - residual + months * running)
+        rented_in_all = quantized(months * rented)
         saved = rented - running
         years = purchase / saved / MONTHS_PER_YEAR if saved > 0 else None
     if years is not None and years <= plan.years:

@@ -47,7 +47,7 @@ _BASE_UNITS: Mapping[Unit, Decimal] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RowInputs:
     """A row with the time of all its work, which may be other than the one it gives.
 
     ``timing`` and ``seconds`` are None for claims of no row.
@@ -77,7 +77,7 @@ class Job:
         return Decimal(value)
 
 
-def evaluate(claim: Claim, job: Job, reference: Job | None) -> Decimal:
+def evaluate(claim: Claim, job: RowInputs, reference: RowInputs | None) -> Decimal:
     """The figure that a claim is about, in its unit; to be called inside `exact_arithmetic`.
 
     Raises InputError where the row lacks an input or its price cannot be applied.
@@ -89,7 +89,7 @@ def evaluate(claim: Claim, job: Job, reference: Job | None) -> Decimal:
     return value / _BASE_UNITS.get(claim.unit, Decimal(1))
 
 
-def _own(claim: Claim, job: Job) -> Decimal:
+def _own(claim: Claim, job: RowInputs) -> Decimal:
     match claim.formula:
         case Bill() as bill:
             return _bill(job, bill.price, bill.epochs, bill.billing)
@@ -106,7 +106,10 @@ def _own(claim: Claim, job: Job) -> Decimal:
 
 
 def _bill(
-    job: Job, price_id: str | None, epochs: int | None = None, billing: BillingName = "prorated"
+    job: RowInputs,
+    price_id: str | None,
+    epochs: int | None = None,
+    billing: BillingName = "prorated",
 ) -> Decimal:
     price = job.prices.get(price_id or job.row.price or "")
     if price is None or price.currency != "USD":
@@ -118,7 +121,7 @@ def _bill(
     return quote(price, usage, billing=BILLING_RULES[billing], credit=Decimal(0)).total
 
 
-def _against(formula: Against, job: Job, reference: Job | None) -> Decimal:
+def _against(formula: Against, job: RowInputs, reference: RowInputs | None) -> Decimal:
     assert reference is not None, "specs demand a row to compare with"
     if formula.name == "relative-cost":
         return _bill(job, None) / _bill(reference, None)
@@ -126,7 +129,7 @@ def _against(formula: Against, job: Job, reference: Job | None) -> Decimal:
     return other / own if formula.name == "speed-up" else own / other
 
 
-def _energy(formula: Energy, job: Job) -> Decimal:
+def _energy(formula: Energy, job: RowInputs) -> Decimal:
     assumed = ASSUMPTIONS[formula.assumptions]
     power = job.known(job.row.power_watts, "power_watts")
     energy = energy_kwh(power, job.seconds_of(None), assumed.pue)
@@ -135,7 +138,7 @@ def _energy(formula: Energy, job: Job) -> Decimal:
     return emissions_pounds(energy, assumed.pounds_per_kwh)
 
 
-def _rate_drop(formula: RateDrop, job: Job) -> Decimal:
+def _rate_drop(formula: RateDrop, job: RowInputs) -> Decimal:
     batch = int(job.known(job.row.batch_size, "batch_size"))
     drop = Decimal(formula.epochs * (formula.examples_per_epoch // batch))
     if formula.name == "rate-drop":
@@ -239,8 +242,8 @@ def _figure(
     """The figure at the times as given, and its extremes over all times that round to them."""
 
     def at(own: Decimal | None, other: Decimal | None) -> Decimal:
-        beside = Job(reference, other, prices) if reference else None
-        return evaluate(claim, Job(timing, own, prices), beside)
+        beside = RowInputs(reference, other, prices) if reference else None
+        return evaluate(claim, RowInputs(timing, own, prices), beside)
 
     given = at(_seconds(timing), _seconds(reference))
     ends = [at(*times) for times in product(_rounded_to(timing), _rounded_to(reference))]

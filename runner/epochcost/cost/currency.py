@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.estimate import Estimate
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.specs.reference_data import ISO_4217, ExchangeRate
 
@@ -42,9 +42,9 @@ class Conversion:
         """An amount of ``base`` in ``quote``, kept to 18 decimals."""
         with exact_arithmetic():
             if self.rate is None:
-                return kept(amount)
+                return quantized(amount)
             rate = self.rate.rate
-            return kept(amount / rate if self.inverse else amount * rate)
+            return quantized(amount / rate if self.inverse else amount * rate)
 
     def estimate(self, cost: Estimate) -> Estimate:
         """An estimate in ``quote``; raises InputError where it is not in ``base``.
@@ -75,14 +75,6 @@ def conversion(base: str, quote: str, rates: Iterable[ExchangeRate], day: dt.dat
         raise InputError(_missing(base, quote, between, day))
     newest = max(known, key=lambda rate: (rate.as_of, rate.base == base, rate.id))
     return Conversion(base, quote, newest, inverse=newest.base != base)
-
-
-def in_one_currency(
-    costs: Iterable[Estimate], currency: str, rates: Iterable[ExchangeRate], day: dt.date
-) -> tuple[Estimate, ...]:
-    """Costs of several currencies made comparable; raises InputError as ``conversion`` does."""
-    known = tuple(rates)
-    return tuple(conversion(cost.currency, currency, known, day).estimate(cost) for cost in costs)
 
 
 def _check(code: str) -> None:

@@ -41,7 +41,7 @@ class Contribution:
     amount: Decimal
 
 
-def changed(before: Cost | None, after: Cost | None) -> bool:
+def cost_changed(before: Cost | None, after: Cost | None) -> bool:
     """Whether a reader is shown another cost: another amount, or one where there was none."""
     if isinstance(before, Estimate) and isinstance(after, Estimate):
         return (before.mean, before.currency) != (after.mean, after.currency)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.results import records as results
 from epochcost.specs.hardware import Hardware
@@ -40,7 +40,7 @@ ASSUMPTIONS: Mapping[str, Assumptions] = MappingProxyType({"strubell-2019": STRU
 
 
 @dataclass(frozen=True, slots=True)
-class Metered:
+class EnergyReading:
     """Joules that a meter read over the whole use, on all machines; ``meter`` is its name.
 
     Raises InputError on joules that are not positive and finite.
@@ -59,11 +59,11 @@ class Metered:
 
     def kwh(self, _machine_seconds: Decimal) -> Decimal:
         """Kilowatt-hours of the machines; to be called inside `exact_arithmetic`."""
-        return kept(self.joules / JOULES_PER_KILOWATT_HOUR)
+        return quantized(self.joules / JOULES_PER_KILOWATT_HOUR)
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredPower:
     """Watts that one machine is said to draw, of which it draws the share ``load``.
 
     ``of`` says what draws them. Raises InputError on watts that are not positive and finite, and
@@ -88,10 +88,10 @@ class Declared:
     def kwh(self, machine_seconds: Decimal) -> Decimal:
         """Kilowatt-hours of the machines; to be called inside `exact_arithmetic`."""
         hours = machine_seconds / SECONDS_PER_HOUR
-        return kept(self.watts * self.load * hours / WATTS_PER_KILOWATT)
+        return quantized(self.watts * self.load * hours / WATTS_PER_KILOWATT)
 
 
-Power = Metered | Declared
+Power = EnergyReading | DeclaredPower
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Energy:
     def pounds_co2e(self) -> Decimal:
         """The same emissions in pounds of 0.45359237 kg."""
         with exact_arithmetic():
-            return kept(self.kg_co2e / KILOGRAMS_PER_POUND)
+            return quantized(self.kg_co2e / KILOGRAMS_PER_POUND)
 
 
 def energy_of(
@@ -140,13 +140,13 @@ def energy_of(
         raise InputError(f"PUE: demanded at least 1, finite; got {pue:.6g}")
     with exact_arithmetic():
         machines = power.kwh(machine_seconds)
-        building = kept(machines * pue)
+        building = quantized(machines * pue)
         return Energy(
-            power, pue, source, grid, machines, building, kept(building * grid.kg_co2e_per_kwh)
+            power, pue, source, grid, machines, building, quantized(building * grid.kg_co2e_per_kwh)
         )
 
 
-def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> Declared | UnknownEnergy:
+def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> DeclaredPower | UnknownEnergy:
     """What a machine's spec says that it draws when busy, or why that is not known.
 
     Without the host's power it is that of the accelerators alone, and says so.
@@ -156,26 +156,26 @@ def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> Declared |
         return UnknownEnergy(f"{hardware.id}: the power of {', '.join(unknown)} is not known")
     drawn = [one.power_watts * one.count for one in hardware.accelerators if one.power_watts]
     if hardware.busy_watts is not None:
-        return Declared(hardware.busy_watts + sum(drawn, Decimal(0)), load, hardware.id)
+        return DeclaredPower(hardware.busy_watts + sum(drawn, Decimal(0)), load, hardware.id)
     if not drawn:
         return UnknownEnergy(f"{hardware.id}: its power is not known")
-    return Declared(sum(drawn, Decimal(0)), load, f"the accelerators of {hardware.id} alone")
+    return DeclaredPower(sum(drawn, Decimal(0)), load, f"the accelerators of {hardware.id} alone")
 
 
 def owned_power(
     plan: Owned, vcpus: int | None, load: Decimal = Decimal(1)
-) -> Declared | UnknownEnergy:
+) -> DeclaredPower | UnknownEnergy:
     """What an owned plan says that its machine draws in use, or why that is not known."""
     if not plan.per_vcpu:
-        return Declared(plan.power_watts, load, "the owned machine")
+        return DeclaredPower(plan.power_watts, load, "the owned machine")
     if vcpus is None:
         return UnknownEnergy("the plan's power is per vCPU, and how many there are is not known")
-    return Declared(plan.power_watts * vcpus, load, f"{vcpus} vCPUs of the owned machine")
+    return DeclaredPower(plan.power_watts * vcpus, load, f"{vcpus} vCPUs of the owned machine")
 
 
 def metered_energy(
     measured: results.Energy | None, machine_seconds: Decimal
-) -> Metered | UnknownEnergy:
+) -> EnergyReading | UnknownEnergy:
     """What machines draw over so many seconds at the mean power that a result's meters read.
 
     UnknownEnergy where no meter read: an unknown energy is never zero.
@@ -183,9 +183,9 @@ def metered_energy(
     if measured is None or measured.watts is None:
         return UnknownEnergy("no meter read the energy of this result")
     with exact_arithmetic():
-        joules = kept(Decimal(repr(measured.watts)) * machine_seconds)
+        joules = quantized(Decimal(repr(measured.watts)) * machine_seconds)
     parts = " and ".join(sorted({one.of for one in measured.readings}))
-    return Metered(joules, f"{measured.meter}, of {parts} alone")
+    return EnergyReading(joules, f"{measured.meter}, of {parts} alone")
 
 
 def _demand_positive(name: str, value: Decimal, unit: str) -> None:
@@ -197,10 +197,10 @@ def energy_kwh(power_watts: Decimal, duration_seconds: Decimal, pue: Decimal) ->
     """Take ``pue`` times the power over the time: kilowatt-hours drawn by the building."""
     with exact_arithmetic():
         hours = duration_seconds / SECONDS_PER_HOUR
-        return kept(pue * hours * power_watts / WATTS_PER_KILOWATT)
+        return quantized(pue * hours * power_watts / WATTS_PER_KILOWATT)
 
 
 def emissions_pounds(energy: Decimal, pounds_per_kwh: Decimal) -> Decimal:
     """Pounds of CO2 equivalent of an energy in kilowatt-hours."""
     with exact_arithmetic():
-        return kept(energy * pounds_per_kwh)
+        return quantized(energy * pounds_per_kwh)

@@ -130,7 +130,7 @@ def peak_flops(hardware: Hardware, precision: Precision) -> Decimal:
         return total * _OPERATIONS_PER_TERA
 
 
-def achieved(flops: Decimal, time: Time, peak: Decimal, source: str) -> Utilisation:
+def achieved_utilisation(flops: Decimal, time: Time, peak: Decimal, source: str) -> Utilisation:
     """The utilisation of timed work of so many operations, over the interval of its time.
 
     Raises InputError where it exceeds the peak, which then is not the machine's.

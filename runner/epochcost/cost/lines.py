@@ -9,7 +9,7 @@ import datetime as dt
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
 
-from epochcost.cost.money import LARGEST, QUANTUM, exact_arithmetic, kept
+from epochcost.cost.money import LARGEST, QUANTUM, exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.units import MAX_DURATION_SECONDS
 
@@ -103,7 +103,7 @@ class Quote:
 
 def _duration(seconds: Decimal) -> Decimal:
     if seconds.is_finite() and 0 < seconds <= MAX_DURATION_SECONDS:
-        duration = kept(seconds)
+        duration = quantized(seconds)
         if duration > 0:
             return duration
     raise InputError(f"duration: demanded at least 1e-18 s and at most 100 years; got {seconds} s")
@@ -111,7 +111,7 @@ def _duration(seconds: Decimal) -> Decimal:
 
 def _gigabytes(amount: Decimal) -> Decimal:
     if amount.is_finite() and 0 <= amount <= MOST_GIGABYTES:
-        return kept(amount)
+        return quantized(amount)
     raise InputError(f"egress: demanded at least 0 GB and at most {MOST_GIGABYTES:,}; got {amount}")
 
 
@@ -120,7 +120,7 @@ def _check_number(name: str, value: int) -> None:
         raise InputError(f"{name}: demanded a whole number from 1 to {MOST_AT_ONCE:,}; got {value}")
 
 
-def paid_from(
+def apply_credit(
     left: Decimal, label: str, lines: tuple[Line, ...]
 ) -> tuple[tuple[Line, ...], Decimal, Decimal]:
     """Pay a bill from what is left of a credit: all lines, what was used, and what is left then.

@@ -72,7 +72,7 @@ def exact_arithmetic() -> AbstractContextManager[None]:
     return _ExactArithmetic()
 
 
-def kept(value: Decimal) -> Decimal:
+def quantized(value: Decimal) -> Decimal:
     """Keep 18 decimals of a value; raises InputError on NaN, infinity and more than 1e30.
 
     To be called inside `exact_arithmetic`. A symbol is kept as it is.
@@ -87,12 +87,12 @@ def kept(value: Decimal) -> Decimal:
     raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
 
 
-def kept_positive(value: Decimal, name: str = "rate") -> Decimal:
+def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
     """Keep 18 decimals of what must not vanish; raises InputError where that leaves nothing.
 
     To be called inside `exact_arithmetic`.
     """
-    quantity = kept(value)
+    quantity = quantized(value)
     if quantity <= 0:
         raise InputError(f"{name}: demanded an amount above 0, at least 1e-18; got {value:.6g}")
     return quantity

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.lines import Line, Usage
-from epochcost.cost.money import kept
+from epochcost.cost.money import quantized
 from epochcost.cost.tracing import is_zero
 from epochcost.errors import InputError
 from epochcost.specs.terms import Owned
@@ -43,10 +43,6 @@ class Ownership:
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
         return cls(loss + running, (plan.power_watts - plan.idle_watts) * per_watt)
 
-    def per_month(self, used_hours: Decimal) -> Decimal:
-        """What a month costs with so many hours of use."""
-        return self.fixed_per_month + used_hours * self.energy_per_hour
-
 
 def running_per_month(plan: Owned) -> Decimal:
     """What an unused month costs beside the loss of value: rack, maintenance, idle energy."""
@@ -61,9 +57,9 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
     At utilisation u each used hour carries 1/u - 1 idle ones. A line that the plan gives no figure
     for is left out.
     """
-    hours = kept(seconds / SECONDS_PER_HOUR)
+    hours = quantized(seconds / SECONDS_PER_HOUR)
     return tuple(
-        Line(label, quantity * units, unit, rate, kept(quantity * rate) * units)
+        Line(label, quantity * units, unit, rate, quantized(quantity * rate) * units)
         for label, quantity, unit, rate in _parts(plan, hours)
     )
 
@@ -77,20 +73,20 @@ def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Dec
         ("maintenance", plan.maintenance_per_year),
     ):
         if yearly > 0:
-            yield label, hours, unit, kept(yearly / (HOURS_PER_YEAR * plan.utilisation))
+            yield label, hours, unit, quantized(yearly / (HOURS_PER_YEAR * plan.utilisation))
     idle_hours = hours * (1 / plan.utilisation - 1)
-    idle_kwh = kept(idle_hours * plan.idle_watts * plan.pue / WATTS_PER_KILOWATT)
+    idle_kwh = quantized(idle_hours * plan.idle_watts * plan.pue / WATTS_PER_KILOWATT)
     if not is_zero(idle_kwh):
         label = "idle energy, from declared power"
         yield label, idle_kwh, "kWh", plan.electricity_per_kwh
-    energy_kwh = kept(hours * plan.power_watts * plan.pue / WATTS_PER_KILOWATT)
+    energy_kwh = quantized(hours * plan.power_watts * plan.pue / WATTS_PER_KILOWATT)
     yield "energy, from declared power", energy_kwh, "kWh", plan.electricity_per_kwh
 
 
 def depreciation_per_hour(plan: Owned) -> Decimal:
     """Loss of value per hour of use: (purchase - residual) / (years x 8766 h x utilisation)."""
     used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
-    return kept((plan.purchase - plan.residual) / used_hours)
+    return quantized((plan.purchase - plan.residual) / used_hours)
 
 
 def owned_units(plan: Owned, usage: Usage, price_id: str) -> int:

@@ -23,7 +23,7 @@ from epochcost.cost.lines import Line
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
 from epochcost.cost.rented import job_lines, share_lines
-from epochcost.cost.schedule import schedule_of, share_of_a_start
+from epochcost.cost.schedule import expected_schedule, shared_schedule
 from epochcost.cost.tracing import Condition, Expression, symbol
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
@@ -75,7 +75,7 @@ def bill_program(price: Price) -> Program:
             return _owned_program(price, price.owned)
         traced, inputs = _interruptible(price)
         egress_gb = _egress(price, inputs)
-        schedule = schedule_of(traced, _SECONDS, price.billing_rule)
+        schedule = expected_schedule(traced, _SECONDS, price.billing_rule)
         lines = job_lines(traced, schedule, _COUNT * _RUNS, _RUNS, egress_gb)
         return _program(price, inputs, lines, schedule.elapsed_seconds * _RUNS)
 
@@ -90,7 +90,7 @@ def share_program(price: Price) -> Program:
             return _owned_program(price, price.owned)
         inputs: dict[str, Decimal] = {}
         egress_gb = _egress(price, inputs)
-        lines = share_lines(price, share_of_a_start(_SECONDS), _COUNT * _RUNS, egress_gb)
+        lines = share_lines(price, shared_schedule(_SECONDS), _COUNT * _RUNS, egress_gb)
         return _program(price, inputs, lines, _SECONDS * _RUNS)
 
 

@@ -11,8 +11,8 @@ from decimal import ROUND_CEILING, Decimal
 from types import MappingProxyType
 
 from epochcost.cost.bill import quote
-from epochcost.cost.lines import Line, Quote, Usage, paid_from
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.lines import Line, Quote, Usage, apply_credit
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 
@@ -52,7 +52,7 @@ class Project:
     def failures(self) -> Decimal:
         """How many failed runs are expected: s / (1 - s) for each that counts."""
         with exact_arithmetic():
-            return kept(self.runs * self.failed_share / (1 - self.failed_share))
+            return quantized(self.runs * self.failed_share / (1 - self.failed_share))
 
     def rounds(self, at_once: int) -> int:
         """How often in a row so many run side by side, with whole failed runs as expected."""
@@ -92,9 +92,9 @@ def quote_project(price: Price, usage: Usage, project: Project) -> ProjectQuote:
         lines = (*counted.lines, *_failed_lines(run, project))
         used, left = Decimal(0), None
         if price.credit is not None:
-            lines, used, left = paid_from(price.credit.amount, price.credit.label, lines)
+            lines, used, left = apply_credit(price.credit.amount, price.credit.label, lines)
         in_sequence, at_once = (
-            kept(run.elapsed_seconds * project.rounds(machines))
+            quantized(run.elapsed_seconds * project.rounds(machines))
             for machines in (1, project.at_once)
         )
     whole = replace(
@@ -106,5 +106,5 @@ def quote_project(price: Price, usage: Usage, project: Project) -> ProjectQuote:
 def _failed_lines(run: Quote, project: Project) -> tuple[Line, ...]:
     if project.failures == 0:
         return ()
-    amount = kept(project.failures * run.total)
+    amount = quantized(project.failures * run.total)
     return (Line("failed runs, expected", project.failures, "run", run.total, amount),)

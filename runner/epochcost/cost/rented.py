@@ -12,9 +12,9 @@ from decimal import Decimal
 from functools import lru_cache
 
 from epochcost.cost.lines import Line
-from epochcost.cost.money import kept, kept_positive
-from epochcost.cost.schedule import Schedule, share_of_a_start
-from epochcost.cost.tracing import is_zero, largest
+from epochcost.cost.money import quantized, quantized_positive
+from epochcost.cost.schedule import Schedule, shared_schedule
+from epochcost.cost.tracing import is_zero, maximum
 from epochcost.errors import InputError
 from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
@@ -26,7 +26,7 @@ HOURS_PER_BILLED_MONTH = 730
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HourlyCharge:
     """What an hour of a machine costs: ``rate`` for each of ``units``, kept to 18 decimals.
 
     ``name`` is what premiums call it, ``label`` what the bill does.
@@ -45,7 +45,7 @@ class Part:
     @property
     def hourly(self) -> Decimal:
         """What the part costs in an hour, kept to 18 decimals."""
-        return self.rate if self.units == 1 else kept(self.rate * self.units)
+        return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
         """What it costs for so long; never less for longer, to the last decimal."""
@@ -54,15 +54,15 @@ class Part:
 
 def amount_at(rate_per_hour: Decimal, seconds: Decimal) -> Decimal:
     """What so much an hour comes to."""
-    return kept(rate_per_hour * seconds / SECONDS_PER_HOUR)
+    return quantized(rate_per_hour * seconds / SECONDS_PER_HOUR)
 
 
-def compute_part(rate_per_hour: Decimal) -> Part:
+def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
     """The part that a bare hourly rate is; raises InputError below 1e-18 and where not finite."""
-    return Part(COMPUTE, f"{COMPUTE}, used", kept_positive(rate_per_hour))
+    return HourlyCharge(COMPUTE, f"{COMPUTE}, used", quantized_positive(rate_per_hour))
 
 
-def hourly_parts(price: Price) -> tuple[Part, ...]:
+def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
     """All that a rented plan charges by the hour, premiums last; to be called in exact_arithmetic.
 
     Raises InputError where a rate is below 1e-18.
@@ -72,20 +72,20 @@ def hourly_parts(price: Price) -> tuple[Part, ...]:
 
 # Prices are frozen, and each bills many jobs.
 @lru_cache(maxsize=256)
-def _hourly_parts(identity: Identity[Price]) -> tuple[Part, ...]:
+def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
     price = identity.value
-    parts = [] if price.amount is None else [compute_part(price.amount)]
+    parts = [] if price.amount is None else [compute_charge(price.amount)]
     if price.commitment is not None:
         parts.extend(_commitment_parts(price.commitment))
     parts.extend(
-        Part(part.label, part.label, kept_positive(part.amount), kept(part.count))
+        HourlyCharge(part.label, part.label, quantized_positive(part.amount), quantized(part.count))
         for part in price.components
         if part.amount is not None and part.per == "hour"
     )
     return (*parts, *_premiums(price.components, parts))
 
 
-def _commitment_parts(terms: Commitment) -> Iterator[Part]:
+def _commitment_parts(terms: Commitment) -> Iterator[HourlyCharge]:
     """An hour's payments, and those of the hours of the term that nobody uses.
 
     At utilisation u each used hour carries 1/u - 1 idle ones, so that it costs
@@ -93,25 +93,27 @@ def _commitment_parts(terms: Commitment) -> Iterator[Part]:
     """
     by_the_hour = terms.upfront / (terms.term_months * HOURS_PER_BILLED_MONTH)
     paid = [
-        Part(COMMITTED, label, kept_positive(rate))
+        HourlyCharge(COMMITTED, label, quantized_positive(rate))
         for label, rate in (("upfront, by the hour", by_the_hour), ("commitment", terms.hourly))
         if rate > 0
     ]
     yield from paid
-    idle = kept(1 / terms.utilisation - 1)
+    idle = quantized(1 / terms.utilisation - 1)
     if idle > 0:
         rate = sum((part.rate for part in paid), Decimal(0))
-        yield Part(COMMITTED, "commitment, idle hours", rate, idle)
+        yield HourlyCharge(COMMITTED, "commitment, idle hours", rate, idle)
 
 
-def _premiums(components: Iterable[Component], parts: Iterable[Part]) -> Iterator[Part]:
+def _premiums(
+    components: Iterable[Component], parts: Iterable[HourlyCharge]
+) -> Iterator[HourlyCharge]:
     for component in components:
         if component.percent is None:
             continue
         names = component.of or {part.name for part in parts}
         hourly = sum((part.hourly for part in parts if part.name in names), Decimal(0))
         label = f"{component.label}, {plain(component.percent)} %"
-        yield Part(component.label, label, kept(hourly * component.percent / 100))
+        yield HourlyCharge(component.label, label, quantized(hourly * component.percent / 100))
 
 
 # Whole numbers, but as symbols.
@@ -122,7 +124,7 @@ def job_lines(
     price: Price, schedule: Schedule, machines: Count, runs: Count, egress_gb: Decimal
 ) -> Iterator[Line]:
     """All lines of a job that runs by a schedule, on ``machines`` in all of its ``runs``."""
-    yield from hourly_lines(hourly_parts(price), schedule, machines)
+    yield from hourly_lines(hourly_charges(price), schedule, machines)
     yield from _storage_lines(price, schedule, machines)
     yield from _egress_lines(price, egress_gb)
     yield from _run_lines(price, runs)
@@ -157,10 +159,12 @@ def total_of_share(price: Price, seconds: Decimal, machines: Count) -> Decimal:
     total = charges.of_hours(seconds) * machines
     if not charges.others:
         return total
-    return total + _sum(_storage_lines(price, share_of_a_start(seconds), machines))
+    return total + _sum(_storage_lines(price, shared_schedule(seconds), machines))
 
 
-def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: Count) -> Iterator[Line]:
+def hourly_lines(
+    parts: Sequence[HourlyCharge], schedule: Schedule, machines: Count
+) -> Iterator[Line]:
     """List each part for the time of work, then all for each other use of time, in order.
 
     The later amounts are what the bill of all time so far exceeds the lines before by: rounding
@@ -180,8 +184,8 @@ def hourly_lines(parts: Sequence[Part], schedule: Schedule, machines: Count) -> 
         so_far, amounts = until, later
 
 
-def _required_parts(price: Price) -> tuple[Part, ...]:
-    parts = hourly_parts(price)
+def _required_parts(price: Price) -> tuple[HourlyCharge, ...]:
+    parts = hourly_charges(price)
     if not parts:
         raise InputError(f"{price.id}: demanded a price per hour for a share; got none")
     return parts
@@ -203,7 +207,7 @@ class _Charges:
 @lru_cache(maxsize=256)
 def _charges(identity: Identity[Price]) -> _Charges:
     price = identity.value
-    hourly = tuple(part.rate * part.units for part in hourly_parts(price))
+    hourly = tuple(part.rate * part.units for part in hourly_charges(price))
     otherwise = any(part.per != "hour" and part.amount is not None for part in price.components)
     return _Charges(hourly, otherwise or price.start.failure_charge > 0)
 
@@ -226,7 +230,7 @@ def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
             yield label, so_far
     if is_zero(schedule.billed_seconds - so_far):
         return
-    most = largest(schedule.billed_seconds, so_far)
+    most = maximum(schedule.billed_seconds, so_far)
     if not is_zero(most - so_far):
         yield "compute, billed but unused", most
     if not is_zero(schedule.billed_seconds - most):
@@ -238,7 +242,7 @@ def _storage_lines(price: Price, schedule: Schedule, machines: Count) -> Iterato
     for part in price.components:
         if part.per == "gb-month" and part.amount is not None:
             months = schedule.elapsed_seconds / (HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
-            quantity = kept(part.count * months)
+            quantity = quantized(part.count * months)
             yield _line(part.label, quantity, "GB-month", part.amount, machines)
 
 
@@ -253,7 +257,9 @@ def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
     """What is charged for each run, whatever it lasts."""
     for part in price.components:
         if part.per == "run" and part.amount is not None:
-            yield _line(part.label, kept_positive(part.count, "count"), "run", part.amount, runs)
+            yield _line(
+                part.label, quantized_positive(part.count, "count"), "run", part.amount, runs
+            )
 
 
 def _failure_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
@@ -264,13 +270,13 @@ def _failure_lines(price: Price, schedule: Schedule, machines: Count) -> Iterato
 
 
 def _line(label: str, quantity: Decimal, unit: str, rate: Decimal, times: Count = 1) -> Line:
-    rate = kept_positive(rate)
-    return Line(label, quantity * times, unit, rate, kept(quantity * rate) * times)
+    rate = quantized_positive(rate)
+    return Line(label, quantity * times, unit, rate, quantized(quantity * rate) * times)
 
 
 def _hours(seconds: Decimal) -> Decimal:
-    return kept(seconds / SECONDS_PER_HOUR)
+    return quantized(seconds / SECONDS_PER_HOUR)
 
 
-def _amounts(parts: Sequence[Part], seconds: Decimal) -> list[Decimal]:
+def _amounts(parts: Sequence[HourlyCharge], seconds: Decimal) -> list[Decimal]:
     return [part.amount(seconds) for part in parts]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.estimate import Unpriced
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.specs.prices.history import PriceHistory
 from epochcost.units import SECONDS_PER_HOUR
@@ -74,7 +74,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """What a job would have cost; ``cost`` is the sum of the stays and of the charges of moves."""
 
     cost: Decimal
@@ -85,36 +85,38 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReplayComparison:
     """A job that may move, beside the same job in each region alone, where it would have ended."""
 
-    moving: Replayed
-    staying: Mapping[str, Replayed | Unpriced]
+    moving: ReplayResult
+    staying: Mapping[str, ReplayResult | Unpriced]
 
     @property
     def saved(self) -> Decimal | None:
         """The share of the cheapest stay that moving saves; negative where it costs more."""
-        costs = [one.cost for one in self.staying.values() if isinstance(one, Replayed)]
+        costs = [one.cost for one in self.staying.values() if isinstance(one, ReplayResult)]
         if not costs:
             return None
         with exact_arithmetic():
             return 1 - self.moving.cost / min(costs)
 
 
-def compare_with_staying(history: PriceHistory, job: MovingJob, start: dt.datetime) -> Comparison:
+def compare_with_staying(
+    history: PriceHistory, job: MovingJob, start: dt.datetime
+) -> ReplayComparison:
     """Replay a job over all regions, and in each alone; raises InputError as ``replay`` does."""
-    staying: dict[str, Replayed | Unpriced] = {}
+    staying: dict[str, ReplayResult | Unpriced] = {}
     for region in history.series:
         try:
             staying[region] = replay(history, job, start, (region,))
         except InputError as error:
             staying[region] = Unpriced(str(error))
-    return Comparison(replay(history, job, start), staying)
+    return ReplayComparison(replay(history, job, start), staying)
 
 
 def replay(
     history: PriceHistory, job: MovingJob, start: dt.datetime, regions: Sequence[str] | None = None
-) -> Replayed:
+) -> ReplayResult:
     """What a job that begins at ``start`` would have cost, in all regions or some.
 
     Raises InputError where a region or the start is not in the history, and where the history ends
@@ -169,7 +171,7 @@ class _Market:
             if time >= end:
                 break
         total += (end - since) * price
-        return kept(total / SECONDS_PER_HOUR)
+        return quantized(total / SECONDS_PER_HOUR)
 
 
 class _Run:
@@ -182,13 +184,13 @@ class _Run:
         self._interruptions = self._moves = 0
         self._stays: list[Stay] = []
 
-    def play(self) -> Replayed:
+    def play(self) -> ReplayResult:
         """Use one machine after the other until the work is done."""
         while self._saved < self._job.work:
             self._use(self._next_region())
         charges = self._moves * self._job.move_charge
         cost = sum((stay.amount for stay in self._stays), charges)
-        return Replayed(cost, self._now, self._interruptions, self._moves, tuple(self._stays))
+        return ReplayResult(cost, self._now, self._interruptions, self._moves, tuple(self._stays))
 
     def _next_region(self) -> str:
         """The cheapest that can be had now; else time passes until one can be."""

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.cost.spot import SpotJob, SpotTime
 from epochcost.cost.tracing import (
     branch,
+    ceil_divide,
+    expm1,
     exponential,
     floor,
     fold,
-    grown,
     is_zero,
-    lost,
-    smallest,
-    steps_begun,
+    minimum,
+    one_minus_exp,
     where,
 )
 from epochcost.specs.terms import Billing
@@ -35,13 +35,13 @@ def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
     used). Billing billed seconds again changes nothing.
     """
     with exact_arithmetic():
-        return rounded(used_seconds, rule)
+        return round_up(used_seconds, rule)
 
 
-def rounded(used_seconds: Decimal, rule: Billing) -> Decimal:
+def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
     """As ``billed_seconds``, inside `exact_arithmetic`."""
     step, least = rule.increment_seconds, rule.minimum_seconds
-    whole = steps_begun(used_seconds, step) * step if step else used_seconds
+    whole = ceil_divide(used_seconds, step) * step if step else used_seconds
     return where(used_seconds <= least, least, whole) if least else whole
 
 
@@ -56,7 +56,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool)
         return _ZERO
     added = time.interruptions * _added_to_interrupted(job.rate, job.longest, rule, free=free)
     if not is_zero(time.forced):
-        added += time.forced * (rounded(job.longest, rule) - job.longest)
+        added += time.forced * (round_up(job.longest, rule) - job.longest)
     return added + _added_to_last(job, rule)
 
 
@@ -71,8 +71,8 @@ def _added_to_last(job: SpotJob, rule: Billing) -> Decimal:
 
     def of_one_life() -> Decimal:
         at_first = job.undisturbed
-        calm, added = exponential(-job.rate * at_first), rounded(at_first, rule) - at_first
-        later = lost(job.rate * at_first) * half
+        calm, added = exponential(-job.rate * at_first), round_up(at_first, rule) - at_first
+        later = one_minus_exp(job.rate * at_first) * half
         return calm * added + later + _added_beyond_half(job, rule, half)
 
     return branch(job.ends_in_time, of_one_life, lambda: half)
@@ -90,11 +90,11 @@ def _added_beyond_half(job: SpotJob, rule: Billing, half: Decimal) -> Decimal:
     stretch, rate = job.interval + job.save, job.rate
     tail = job.work - (job.segments - 1) * job.interval
     again, through = exponential(rate * job.later_start), exponential(-rate * stretch)
-    each = again * grown(rate * stretch)
+    each = again * expm1(rate * stretch)
 
     def added(length: Decimal) -> Decimal:
         # A length of exactly whole steps must not be one step more by its last digit.
-        return rounded(kept(length), rule) - length - half
+        return round_up(quantized(length), rule) - length - half
 
     def step(
         _: Decimal, begun: Decimal, length: Decimal, left_alone: Decimal
@@ -104,25 +104,30 @@ def _added_beyond_half(job: SpotJob, rule: Billing, half: Decimal) -> Decimal:
 
     def from_the_start() -> Decimal:
         length = job.longest_restart
-        return again * lost(rate * job.first_start) * exponential(-rate * length) * added(length)
+        return (
+            again
+            * one_minus_exp(rate * job.first_start)
+            * exponential(-rate * length)
+            * added(length)
+        )
 
     start = job.later_start + tail
-    first = again * grown(rate * tail), start, exponential(-rate * start)
-    beyond = fold(smallest(job.segments, _LAST_STRETCHES), first, step)
+    first = again * expm1(rate * tail), start, exponential(-rate * start)
+    beyond = fold(minimum(job.segments, _LAST_STRETCHES), first, step)
     return beyond + branch(job.segments <= _LAST_STRETCHES, from_the_start, lambda: _ZERO)
 
 
 def _added_to_interrupted(rate: Decimal, longest: Decimal, rule: Billing, *, free: bool) -> Decimal:
     """The mean of what is billed beyond an exponential time, given that it is below ``longest``."""
-    step, minimum = rule.increment_seconds, rule.minimum_seconds
-    chance = lost(rate * longest)
+    step, least = rule.increment_seconds, rule.minimum_seconds
+    chance = one_minus_exp(rate * longest)
     length = _mean_part(rate, longest, Decimal(0))
     billed = _mean_part(rate, longest, step)
     if free:
         billed -= step * chance
-    elif minimum:
-        short = smallest(minimum, longest)
-        billed += minimum * lost(rate * short) - _mean_part(rate, short, step)
+    elif least:
+        short = minimum(least, longest)
+        billed += least * one_minus_exp(rate * short) - _mean_part(rate, short, step)
     return (billed - length) / chance
 
 
@@ -134,8 +139,8 @@ def _mean_part(rate: Decimal, end: Decimal, step: Decimal) -> Decimal:
     """
     left = exponential(-rate * end)
     if step == 0:
-        return lost(rate * end) / rate - end * left
+        return one_minus_exp(rate * end) / rate - end * left
     whole = floor(end / step)
     through = exponential(-rate * whole * step)
-    full = lost(rate * whole * step) / lost(rate * step) - whole * through
+    full = one_minus_exp(rate * whole * step) / one_minus_exp(rate * step) - whole * through
     return step * (full + (whole + 1) * (through - left))

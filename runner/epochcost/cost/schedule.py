@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from statistics import NormalDist
 
-from epochcost.cost.money import kept
-from epochcost.cost.rounding import rounded, rounding_seconds
+from epochcost.cost.money import quantized
+from epochcost.cost.rounding import round_up, rounding_seconds
 from epochcost.cost.spot import SpotJob, SpotTime, expected_time, spot_job
-from epochcost.cost.tracing import branch, ceiling, is_zero, known, largest
+from epochcost.cost.tracing import branch, ceiling, is_certain, is_zero, maximum
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
@@ -45,18 +45,18 @@ class Schedule:
     restarting_seconds: Decimal = Decimal(0)
 
 
-def share_of_a_start(used_seconds: Decimal) -> Schedule:
+def shared_schedule(used_seconds: Decimal) -> Schedule:
     """A share of a machine that runs anyway: nothing starts and nothing is rounded up."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 
-def single_start(used_seconds: Decimal, rule: Billing) -> Schedule:
+def single_start_schedule(used_seconds: Decimal, rule: Billing) -> Schedule:
     """One start that takes no time."""
-    billed = rounded(used_seconds, rule)
+    billed = round_up(used_seconds, rule)
     return Schedule(used_seconds, Decimal(0), billed, used_seconds)
 
 
-def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
+def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """As few starts as the plan's maximum lifetime allows, each full but the last.
 
     Every start begins with the start-up, every one but the first goes on with the restart of
@@ -65,15 +65,15 @@ def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedul
     expected for each that succeeds, and each takes the start-up's time. Raises InputError where a
     lifetime leaves no time to work.
     """
-    start, startup = price.start, kept(price.start.seconds)
+    start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
     if pauses is not None:
-        restart, save = kept(pauses.restart_seconds), kept(pauses.checkpoint_seconds)
+        restart, save = quantized(pauses.restart_seconds), quantized(pauses.checkpoint_seconds)
     billed_startup = startup if start.billed else _ZERO
     alone = billed_startup + used_seconds
-    more, billed = _ZERO, rounded(alone, rule)
+    more, billed = _ZERO, round_up(alone, rule)
     if price.maximum_lifetime_seconds is not None:
-        lifetime = kept(price.maximum_lifetime_seconds)
+        lifetime = quantized(price.maximum_lifetime_seconds)
         more, billed = branch(
             alone > lifetime,
             lambda: _further_starts(
@@ -82,12 +82,12 @@ def uninterrupted(price: Price, used_seconds: Decimal, rule: Billing) -> Schedul
             lambda: (more, billed),
         )
     starts = 1 + more
-    failures = kept(starts * start.failure_probability / (1 - start.failure_probability))
+    failures = quantized(starts * start.failure_probability / (1 - start.failure_probability))
     return Schedule(
         used_seconds,
         starts * billed_startup + more * restart,
         billed,
-        kept(used_seconds + (starts + failures) * startup + more * (restart + save)),
+        quantized(used_seconds + (starts + failures) * startup + more * (restart + save)),
         starts,
         failures,
         saving_seconds=more * save,
@@ -110,7 +110,7 @@ def _further_starts(
     further = alone - lifetime
     more = ceiling(further / room)
     last = lifetime + further - more * room
-    return more, more * rounded(lifetime, rule) + rounded(last, rule)
+    return more, more * round_up(lifetime, rule) + round_up(last, rule)
 
 
 # From so many interruptions on, their sum is normal to all digits that anybody reads.
@@ -118,7 +118,7 @@ _MANY = 400
 _BISECTIONS = 60
 
 
-def schedule_of(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
+def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """One run of a job under a rented plan: as it is expected, where it may be interrupted.
 
     Raises InputError where a lifetime leaves no time to work, and where the job is expected to take
@@ -126,7 +126,7 @@ def schedule_of(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """
     terms = price.interruptions
     if terms is None or is_zero(terms.rate_per_hour):
-        return uninterrupted(price, used_seconds, rule)
+        return uninterrupted_schedule(price, used_seconds, rule)
 
     def interrupted() -> Schedule:
         job = spot_job(price, used_seconds)
@@ -135,10 +135,10 @@ def schedule_of(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
 
     # A symbol of a rate may come to stand for none.
     calm = terms.rate_per_hour <= 0
-    return branch(calm, lambda: uninterrupted(price, used_seconds, rule), interrupted)
+    return branch(calm, lambda: uninterrupted_schedule(price, used_seconds, rule), interrupted)
 
 
-def schedule_at(
+def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule | None:
     """The run that so large a share of all runs does not exceed; None where none is interrupted.
@@ -146,7 +146,7 @@ def schedule_at(
     What interruptions take is scaled from its mean to a quantile of its sum: the number of
     interruptions is taken as Poisson, widened for those that follow each other, and what each takes
     as of its own mean and, for the place in the stretch where it falls, uniform. Raises
-    InputError as ``schedule_of`` does.
+    InputError as ``expected_schedule`` does.
     """
     job = spot_job(price, used_seconds)
     if job is None:
@@ -171,24 +171,24 @@ def _schedule(
     """The seconds of a job under a plan; ``restarts`` scales what is expected of them."""
     start, pauses = price.start, price.interruptions
     assert pauses is not None, "an interrupted job has interruptions"
-    work, first = kept(time.work), kept(job.first_start)
+    work, first = quantized(time.work), quantized(job.first_start)
     on_notice = job.interval is None
-    saving = kept(time.saving * (restarts if on_notice else 1))
-    rework = kept(time.rework)
-    again = kept(largest(time.starting - first, _ZERO) * restarts)
+    saving = quantized(time.saving * (restarts if on_notice else 1))
+    rework = quantized(time.rework)
+    again = quantized(maximum(time.starting - first, _ZERO) * restarts)
     running = work + first + saving + rework + again
     shown = rounding_seconds(job, time, rule, free=pauses.interrupted_period_free)
     failures = time.starts * start.failure_probability / (1 - start.failure_probability)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
-    calm = is_zero(time.interruptions) and known(job.ends_in_time)
-    billed = rounded(running, rule) if calm else kept(largest(running + shown, _ZERO))
+    calm = is_zero(time.interruptions) and is_certain(job.ends_in_time)
+    billed = round_up(running, rule) if calm else quantized(maximum(running + shown, _ZERO))
     return Schedule(
         work,
         first,
         billed,
-        kept(running + waiting + failures * start.seconds),
-        kept(time.starts),
-        kept(failures),
+        quantized(running + waiting + failures * start.seconds),
+        quantized(time.starts),
+        quantized(failures),
         saving,
         rework,
         again,
@@ -196,7 +196,7 @@ def _schedule(
 
 
 def _bearable(price: Price, time: SpotTime) -> SpotTime:
-    if known(time.running > MAX_DURATION_SECONDS):
+    if is_certain(time.running > MAX_DURATION_SECONDS):
         raise InputError(
             f"{price.id}: demanded interruptions that let a job end within 100 years; got a job "
             f"of {time.work:.6g} s with {time.interruptions:.6g} interruptions expected; save more "

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.cost.bill import quote_at
+from epochcost.cost.bill import quote_quantile
 from epochcost.cost.estimate import Estimate, MachineTime
 from epochcost.cost.lines import Quote
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.price_fields import value_at, with_value
@@ -37,7 +37,7 @@ class PricedJob:
         """The bill that so large a share of all runs does not exceed, by interruptions alone."""
         if self.work.shared:
             return self.bill()
-        return quote_at(self.price, self.work.usage(), probability)
+        return quote_quantile(self.price, self.work.usage(), probability)
 
     @property
     def interrupted(self) -> bool:
@@ -253,4 +253,4 @@ def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
 
 def _together(distances: Iterable[Decimal]) -> Decimal:
     squares = sum((distance * distance for distance in distances), Decimal(0))
-    return kept(squares.sqrt())
+    return quantized(squares.sqrt())

@@ -17,7 +17,7 @@ from epochcost.specs.terms import Billing
 
 
 @dataclass(slots=True)
-class PlayedOut:
+class SimulatedRun:
     """One run: seconds that machines ran, seconds billed, what was saved and worked anew."""
 
     running: float = 0.0
@@ -33,9 +33,9 @@ class PlayedOut:
         return len(self.lives)
 
 
-def play_out(
+def simulate_runs(
     job: SpotJob, rule: Billing, runs: int, seed: int, *, free: bool = False
-) -> Iterator[PlayedOut]:
+) -> Iterator[SimulatedRun]:
     """Play a job so many times, always the same for one seed.
 
     ``free``: of a start that is interrupted only whole steps are billed.
@@ -53,9 +53,9 @@ class _Run:
         self._rate, self._save = float(job.rate), float(job.save)
         self._lifetime = float("inf") if job.ends_in_time else float(job.lifetime or 0)
         self._saved, self._work = 0.0, float(job.work)
-        self._seen = PlayedOut()
+        self._seen = SimulatedRun()
 
-    def play(self) -> PlayedOut:
+    def play(self) -> SimulatedRun:
         """Start machines until the work is done."""
         begin = float(self._job.first_start)
         while not self._live(begin):

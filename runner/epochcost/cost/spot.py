@@ -11,20 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.cost.money import exact_arithmetic, kept
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.cost.tracing import (
     branch,
     ceiling,
+    expm1,
     exponential,
     floor,
-    grown,
-    indexed_powers,
+    indexed_power_sum,
+    is_certain,
     is_zero,
-    known,
-    largest,
-    lost,
-    nearest,
-    smallest,
+    maximum,
+    minimum,
+    one_minus_exp,
+    round_half_even,
     square_root,
     where,
 )
@@ -75,7 +75,7 @@ class SpotJob:
         """How many stretches of work there are, each but the last with a save at its end."""
         if self.interval is None:
             return _ONE
-        return largest(ceiling(self.work / self.interval), _ONE)
+        return maximum(ceiling(self.work / self.interval), _ONE)
 
     @property
     def undisturbed(self) -> Decimal:
@@ -107,7 +107,7 @@ class SpotJob:
             return lifetime
         stretch, room = self.interval + self.save, lifetime - self.later_start
         # Kept: where the interval divides the lifetime, a last digit must not change its stretches.
-        return kept(lifetime - (room - floor(kept(room / stretch)) * stretch))
+        return quantized(lifetime - (room - floor(quantized(room / stretch)) * stretch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
         interval,
         price.maximum_lifetime_seconds,
     )
-    return job if known(job.ends_in_time) else _within_lifetime(job, price, terms)
+    return job if is_certain(job.ends_in_time) else _within_lifetime(job, price, terms)
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
@@ -180,7 +180,7 @@ def _within_lifetime(job: SpotJob, price: Price, terms: Interruptions) -> SpotJo
     if interval is None:
         return job
     stretches = room / (interval + job.save)
-    shorter = room / largest(ceiling(stretches), _ONE) - job.save
+    shorter = room / maximum(ceiling(stretches), _ONE) - job.save
     fitting = where(shorter > 0, shorter, interval)
     if terms.checkpoint_interval_seconds is not None:
         fitting = where(stretches >= 1, interval, fitting)
@@ -205,21 +205,21 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
     assert job.interval is not None, "a job in stretches has an interval"
     rate, saves = job.rate, job.segments - 1
     last = job.work - saves * job.interval
-    stretches = saves * grown(rate * (job.interval + job.save)) + grown(rate * last)
-    begun = lost(rate * job.first_start)
+    stretches = saves * expm1(rate * (job.interval + job.save)) + expm1(rate * last)
+    begun = one_minus_exp(rate * job.first_start)
     running = exponential(rate * job.later_start) * (stretches + begun) / rate
-    starting = running * lost(rate * job.later_start) + begun / rate
+    starting = running * one_minus_exp(rate * job.later_start) + begun / rate
     saving = saves * job.save
     rework = running - job.work - saving - starting
-    return SpotTime(running, job.work, saving, starting, largest(rework, _ZERO), rate * running)
+    return SpotTime(running, job.work, saving, starting, maximum(rework, _ZERO), rate * running)
 
 
 def _time_saved_on_notice(job: SpotJob) -> SpotTime:
     """Every interruption of work costs a save and what it takes to go on, and no work."""
     rate = job.rate
-    begun = lost(rate * job.first_start) / rate
+    begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
-    starting = noticed * lost(rate * job.later_start) / rate + begun
+    starting = noticed * one_minus_exp(rate * job.later_start) / rate + begun
     saving = rate * job.work * job.save
     running = job.work + saving + starting
     return SpotTime(running, job.work, saving, starting, Decimal(0), noticed)
@@ -244,14 +244,14 @@ def _time_of_lives(job: SpotJob) -> SpotTime:
     assert job.lifetime is not None, "a job of several lives has a lifetime"
     life = _life_on_notice(job) if job.interval is None else _life_of_stretches(job, job.interval)
     rate, lives = job.rate, job.work / life.saved
-    starts = largest(lives + life.excess / life.saved, _ONE)
-    begun = lost(rate * job.later_start) / rate
-    starting = (starts - 1) * begun + lost(rate * job.first_start) / rate
-    saving = largest(lives * life.saving - job.save, _ZERO)
-    rework = largest(lives * life.worked - job.work, _ZERO)
+    starts = maximum(lives + life.excess / life.saved, _ONE)
+    begun = one_minus_exp(rate * job.later_start) / rate
+    starting = (starts - 1) * begun + one_minus_exp(rate * job.first_start) / rate
+    saving = maximum(lives * life.saving - job.save, _ZERO)
+    rework = maximum(lives * life.worked - job.work, _ZERO)
     running = job.work + saving + starting + rework
     endangered = running - saving if job.interval is None else running
-    interruptions = smallest(rate * endangered, starts - 1)
+    interruptions = minimum(rate * endangered, starts - 1)
     forced = starts - 1 - interruptions
     return SpotTime(running, job.work, saving, starting, rework, interruptions, forced)
 
@@ -264,7 +264,7 @@ def _life_on_notice(job: SpotJob) -> _Life:
     assert job.lifetime is not None, "a life has a lifetime"
     rate, reached = job.rate, exponential(-job.rate * job.later_start)
     longest = job.lifetime - job.later_start - job.save
-    mean = lost(rate * longest) / rate
+    mean = one_minus_exp(rate * longest) / rate
     half_square = mean / rate - longest * exponential(-rate * longest) / rate
     worked = reached * mean
     return _Life(worked, half_square / mean, reached * job.save, worked)
@@ -277,10 +277,10 @@ def _life_of_stretches(job: SpotJob, interval: Decimal) -> _Life:
     """
     rate, stretch = job.rate, interval + job.save
     reached, stays = exponential(-rate * job.later_start), exponential(-rate * stretch)
-    most = nearest((job.longest - job.later_start) / stretch)
-    ended, gone = lost(most * rate * stretch), lost(rate * stretch)
+    most = round_half_even((job.longest - job.later_start) / stretch)
+    ended, gone = one_minus_exp(most * rate * stretch), one_minus_exp(rate * stretch)
     mean = reached * stays * ended / gone
-    half_pairs = reached * indexed_powers(most, stays, gone)
+    half_pairs = reached * indexed_power_sum(most, stays, gone)
     saving = mean * job.save
     worked = reached * ended / rate - saving
     return _Life(mean * interval, half_pairs / mean * interval, saving, worked)

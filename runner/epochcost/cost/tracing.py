@@ -102,7 +102,7 @@ def is_zero(number: Decimal) -> bool:
     return number == _ZERO
 
 
-def known(condition: bool | Condition) -> bool:
+def is_certain(condition: bool | Condition) -> bool:
     """Whether a condition is known to hold, for what is to be done or refused only then."""
     return condition is True
 
@@ -139,12 +139,12 @@ def _either(condition: Condition, then: Any, otherwise: Any) -> Any:
     return then if same else Expression("if", condition, then, otherwise)
 
 
-def largest(first: Decimal, second: Decimal) -> Decimal:
+def maximum(first: Decimal, second: Decimal) -> Decimal:
     """The larger of two numbers."""
     return _extreme("max", first >= second, first, second)
 
 
-def smallest(first: Decimal, second: Decimal) -> Decimal:
+def minimum(first: Decimal, second: Decimal) -> Decimal:
     """The smaller of two numbers."""
     return _extreme("min", first <= second, first, second)
 
@@ -162,7 +162,7 @@ def ceiling(number: Decimal) -> Decimal:
     return number.to_integral_value(ROUND_CEILING)
 
 
-def steps_begun(number: Decimal, step: Decimal) -> Decimal:
+def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
     """How many steps it takes to reach a number; exact, where a quotient would lose a last digit.
 
     Raises InvalidOperation where the steps have more digits than the context.
@@ -180,7 +180,7 @@ def floor(number: Decimal) -> Decimal:
     return number.to_integral_value(ROUND_FLOOR)
 
 
-def nearest(number: Decimal) -> Decimal:
+def round_half_even(number: Decimal) -> Decimal:
     """The whole number that is next to one but for its last digits."""
     if is_traced(number):
         return floor(number + _HALF)
@@ -197,14 +197,14 @@ def exponential(exponent: Decimal) -> Decimal:
     return _traced("exp", exponent) if is_traced(exponent) else _power_of_e(exponent)
 
 
-def grown(exponent: Decimal) -> Decimal:
+def expm1(exponent: Decimal) -> Decimal:
     """exp(x) - 1 of an x of 0 and above, to all digits of a small one."""
     if is_traced(exponent):
         return _traced("expm1", exponent)
     return exponent if exponent < _TINY else _power_of_e(exponent) - 1
 
 
-def lost(exponent: Decimal) -> Decimal:
+def one_minus_exp(exponent: Decimal) -> Decimal:
     """1 - exp(-x) of an x of 0 and above, to all digits of a small one: a chance to be stopped."""
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
@@ -246,7 +246,7 @@ def _traced_fold(
     return _traced("sum", count, term, *itertools.chain.from_iterable(pairs))
 
 
-def indexed_powers(count: Decimal, ratio: Decimal, complement: Decimal) -> Decimal:
+def indexed_power_sum(count: Decimal, ratio: Decimal, complement: Decimal) -> Decimal:
     """The sum of i x ratio^(i + 1) over i = 0 … count - 1; ``complement`` is 1 - ratio.
 
     In closed form, ratio (ratio - n ratio^n + (n - 1) ratio^(n + 1)) / (1 - ratio)^2; a program

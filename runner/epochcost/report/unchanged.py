@@ -23,7 +23,7 @@ from mkdocs.config.defaults import MkDocsConfig
 
 import epochcost
 from epochcost.analysis.inputs import Sources
-from epochcost.analysis.repository import git, replaced
+from epochcost.analysis.repository import git, replaced_blobs
 from epochcost.errors import EpochcostError
 
 # Plugins and extensions that read nothing but what is said here. With any other nothing is skipped.
@@ -193,7 +193,7 @@ def _replaced(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     try:
-        blobs = [*dict.fromkeys(replaced(folder))]
+        blobs = [*dict.fromkeys(replaced_blobs(folder))]
     except EpochcostError as error:
         return [str(error)]
     asked = "".join(f"{blob}\n" for blob in blobs).encode()

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
 
-from epochcost.analysis.kinds import Asked, Way
+from epochcost.analysis.kinds import GoalAnswer, Way
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
@@ -53,7 +53,7 @@ def way_words(way: Way) -> str:
     return _WAYS[way]
 
 
-def asked_words(asked: Asked) -> str:
+def asked_words(asked: GoalAnswer) -> str:
     """What a workload answers, as a noun without an article."""
     return goal_words(asked.goal) if asked.way == "training" else way_words(asked.way)
 

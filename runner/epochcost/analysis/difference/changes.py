@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.analysis.claim_words import agreement_words, ours_words
-from epochcost.analysis.collection import without_collection
+from epochcost.analysis.collection import gc_paused
 from epochcost.analysis.difference.results import ResultChanges, changed_keys, result_changes
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side, both_sides
@@ -23,8 +23,8 @@ from epochcost.cost.difference import (
     Cause,
     Contribution,
     amount_of_change,
-    changed,
     contributions,
+    cost_changed,
     relative_change,
 )
 from epochcost.results.rounds import rounds_in
@@ -137,7 +137,7 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         return Difference(before.label, after.label, (), (), ResultChanges(), 0, ())
     if before.declared == after.declared:
         before = replace(before, load=lambda: after.catalogue)
-    with without_collection():
+    with gc_paused():
         one, other = both_sides(before, after)
     compared = [
         _compared(pair, one.catalogue, other.catalogue) for pair in _pairs(one.work, other.work)
@@ -223,7 +223,7 @@ def _compared(pair: _Pair, earlier: Catalogue, later: Catalogue) -> ChangedCost 
     """The change of a pair; without reasons where only a time differs and that cannot be said."""
     before, after = pair
     costs = (one.basis.cost if one else None for one in pair)
-    if not changed(*costs) and not _asks_otherwise(before, after):
+    if not cost_changed(*costs) and not _asks_otherwise(before, after):
         return None
     if before is None or after is None:
         return ChangedCost(before, after, (_plan_came_or_went(before, after),))

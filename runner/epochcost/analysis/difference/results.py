@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side
-from epochcost.analysis.observations import doubts_of
+from epochcost.analysis.observations import doubts_about
 from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.records import Result
@@ -132,7 +132,7 @@ def _file(side: Side, path: str) -> ResultFile:
         return ResultFile(path, pure.stem, pure.parent.name, ("it cannot be read",))
     stored = side.stored[path]
     known, result = side.doubts.get(stored.uri), stored.result
-    doubts = doubts_of(result) if known is None else known
+    doubts = doubts_about(result) if known is None else known
     return ResultFile(path, result.trial.title, result.hardware, doubts)
 
 

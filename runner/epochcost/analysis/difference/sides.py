@@ -10,12 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epochcost.analysis.difference.revision import Snapshot
-from epochcost.analysis.estimates import estimated, trains_large_models
-from epochcost.analysis.inputs import Inputs, StepRatios, Stored, at_home, homes, unknown
+from epochcost.analysis.estimates import estimated_rows, trains_large_models
+from epochcost.analysis.inputs import (
+    Inputs,
+    StepRatios,
+    StoredResult,
+    declared_machines,
+    missing_spec,
+    with_declared_machines,
+)
 from epochcost.analysis.observations import (
     Observation,
-    See,
-    Seen,
+    ResultStatistics,
+    StatisticsOf,
     observe,
     observe_variants,
     representatives,
@@ -28,7 +35,7 @@ from epochcost.analysis.priced_jobs import (
     served_work,
     sources_of,
 )
-from epochcost.analysis.rows import Row, priced
+from epochcost.analysis.rows import Row, price_rows
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
 from epochcost.specs.base import Identity
@@ -39,7 +46,7 @@ from epochcost.specs.catalogue import Catalogue
 class Side:
     """One revision: its priced work that may differ, and all rows of the workloads concerned.
 
-    ``rows`` are all of plain trials, by workload, and ``estimated`` what stands for them where
+    ``rows`` are all of plain trials, by workload, and ``estimated_rows`` what stands for them where
     nobody timed a model, cheapest first; ``stored`` are by the result file's path, and ``doubts``
     are those of observed results, by their address.
     """
@@ -48,7 +55,7 @@ class Side:
     work: tuple[PricedWork, ...]
     rows: Mapping[str, tuple[Row, ...]]
     estimated: Mapping[str, tuple[PricedWork, ...]]
-    stored: Mapping[str, Stored]
+    stored: Mapping[str, StoredResult]
     doubts: Mapping[str, tuple[str, ...]]
     problems: tuple[str, ...]
 
@@ -70,7 +77,7 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see)
     repriced = [one for one in shared if one.machine.hardware in scope.hardware]
     same = [one for one in shared if one.machine.hardware not in scope.hardware]
-    rows = priced(after.catalogue, same)
+    rows = price_rows(after.catalogue, same)
     one, other = (
         _side(found, scope, (*repriced, *_observed(found.catalogue, others, see)), rows)
         for found, others in ((one, one.newest_but(common)) for one in (old, new))
@@ -78,14 +85,14 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     return one, other
 
 
-def _seen_once() -> See:
+def _seen_once() -> StatisticsOf:
     """Sees each result once: another spec of its model changes no statistics of it."""
-    known: dict[Identity[Result], Seen] = {}
+    known: dict[Identity[Result], ResultStatistics] = {}
 
-    def see(result: Result) -> Seen:
+    def see(result: Result) -> ResultStatistics:
         key = Identity(result)
         if key not in known:
-            known[key] = Seen.of(result)
+            known[key] = ResultStatistics.of(result)
         return known[key]
 
     return see
@@ -96,11 +103,11 @@ class _Found:
     """What one revision holds of the scope: ``newest`` by address, the latest of each trial."""
 
     catalogue: Catalogue
-    stored: Mapping[str, Stored]
-    newest: Mapping[str, Stored]
+    stored: Mapping[str, StoredResult]
+    newest: Mapping[str, StoredResult]
     problems: tuple[str, ...]
 
-    def newest_but(self, common: frozenset[str]) -> Iterator[Stored]:
+    def newest_but(self, common: frozenset[str]) -> Iterator[StoredResult]:
         return (one for uri, one in self.newest.items() if uri not in common)
 
 
@@ -184,7 +191,7 @@ def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _F
     unread = {blob: path for path, blob in wanted.items() if blob not in read}
     for path, data in snapshot.contents(unread.values()):
         read[wanted[path]] = _parsed(data, Path(path))
-    stored: dict[str, Stored] = {}
+    stored: dict[str, StoredResult] = {}
     problems: list[str] = []
     for path, blob in wanted.items():
         result = read[blob]
@@ -192,9 +199,11 @@ def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _F
         if isinstance(result, str) or problem is not None:
             problems.append(f"{snapshot.label}: {problem} (left out)")
         else:
-            stored[path] = Stored(result, Path(path), path.removeprefix("docs/"))
+            stored[path] = StoredResult(result, Path(path), path.removeprefix("docs/"))
     catalogue = snapshot.catalogue
-    housed = at_home(catalogue, stored.values(), homes(catalogue, stored.values()))
+    housed = with_declared_machines(
+        catalogue, stored.values(), declared_machines(catalogue, stored.values())
+    )
     newest = {one.uri: one for one in _representatives(housed)}
     return _Found(catalogue, dict(zip(stored, housed, strict=True)), newest, tuple(problems))
 
@@ -210,11 +219,11 @@ def _misplaced(result: Result, path: str, snapshot: Snapshot) -> str | None:
     folder = path.split("/")[-2]
     if result.hardware != folder:
         return f"{path}: demanded hardware {folder!r} in this folder; got {result.hardware!r}"
-    reason = unknown(result, snapshot.catalogue)
+    reason = missing_spec(result, snapshot.catalogue)
     return None if reason is None else f"{path}: {reason}"
 
 
-def _representatives(stored: Iterable[Stored]) -> tuple[Stored, ...]:
+def _representatives(stored: Iterable[StoredResult]) -> tuple[StoredResult, ...]:
     return representatives([one for one in stored if one.result.measurement.served is None])
 
 
@@ -226,12 +235,14 @@ def _same_specs(one: Catalogue, other: Catalogue, result: Result) -> bool:
     )
 
 
-def _observed(catalogue: Catalogue, stored: Iterable[Stored], see: See) -> tuple[Observation, ...]:
+def _observed(
+    catalogue: Catalogue, stored: Iterable[StoredResult], see: StatisticsOf
+) -> tuple[Observation, ...]:
     inputs = _inputs(replace(catalogue, published={}), stored)
     return (*observe(inputs, see), *observe_variants(inputs, see))
 
 
-def _inputs(catalogue: Catalogue, stored: Iterable[Stored]) -> Inputs:
+def _inputs(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Inputs:
     return Inputs(catalogue, tuple(stored), StepRatios(), {}, ())
 
 
@@ -241,7 +252,7 @@ def _side(
     """``same`` are rows of both sides: they may be the cheapest, and do not differ."""
     published = observe(_inputs(found.catalogue, ()))
     concerned = [one for one in published if one.subject.id in scope.subjects]
-    rows = priced(found.catalogue, [*measured, *concerned])
+    rows = price_rows(found.catalogue, [*measured, *concerned])
     stored = {one.uri: one for one in found.stored.values()}
     served = [one for one in stored.values() if one.result.measurement.served is not None]
     models = {
@@ -249,7 +260,7 @@ def _side(
     }
     untimed = {
         model: tuple(estimated_work(model, row) for row in guessed)
-        for model, guessed in estimated(
+        for model, guessed in estimated_rows(
             _inputs(replace(found.catalogue, models=models), ()), (*same, *rows)
         ).items()
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from epochcost.analysis.history import Measured, Series
+from epochcost.analysis.history import Series, SeriesPoint
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.figure import Figure
 from epochcost.report.escape import one_line
@@ -124,11 +124,11 @@ def moved(series: Sequence[Series], *, identifier: str) -> Figure | None:
     )
 
 
-def _at(point: Measured) -> str:
+def _at(point: SeriesPoint) -> str:
     return point.at.isoformat(timespec="seconds")
 
 
-def _ends(point: Measured) -> tuple[float, float, float]:
+def _ends(point: SeriesPoint) -> tuple[float, float, float]:
     return point.relative.low, point.relative.mean, point.relative.high
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from epochcost.analysis.comparisons import OnCpu, Relative
+from epochcost.analysis.comparisons import CpuBesideGpu, CpuGpuComparison
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.figure import BATCH, MACHINE, MARK, PLAN, Figure, machine_name
 from epochcost.report.tables import Column, Table, Value
@@ -98,7 +98,9 @@ def _datum(one: Ratio) -> dict[str, Any]:
     }
 
 
-def cpu_against_gpu_figure(found: Relative | None, *, identifier: str, job: str) -> Figure | None:
+def cpu_against_gpu_figure(
+    found: CpuGpuComparison | None, *, identifier: str, job: str
+) -> Figure | None:
     """Time and cost over the GPU's, by machine; None where there is nothing to compare."""
     if found is None:
         return None
@@ -117,7 +119,7 @@ def cpu_against_gpu_figure(found: Relative | None, *, identifier: str, job: str)
     )
 
 
-def _ratios(one: OnCpu) -> Iterator[Ratio]:
+def _ratios(one: CpuBesideGpu) -> Iterator[Ratio]:
     name, mark = machine_name(one.row.observed), one.row.mark
     yield Ratio(name, "cost", mark, _ends(one.cost))
     yield Ratio(name, "time", mark, _ends(one.time))
@@ -127,7 +129,7 @@ def _ends(value: Bounded) -> tuple[float, float, float]:
     return value.low, value.mean, value.high
 
 
-def _table(found: Relative) -> Table:
+def _table(found: CpuGpuComparison) -> Table:
     columns = (
         MACHINE,
         PLAN,
@@ -141,7 +143,7 @@ def _table(found: Relative) -> Table:
     return Table(columns, tuple(_row(one, found) for one in found.cpus))
 
 
-def _row(one: OnCpu, found: Relative) -> tuple[Value, ...]:
+def _row(one: CpuBesideGpu, found: CpuGpuComparison) -> tuple[Value, ...]:
     return (
         machine_name(one.row.observed),
         one.row.plan,

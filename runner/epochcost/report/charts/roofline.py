@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from epochcost.analysis.roofline import Achieved, MeasuredRoof
+from epochcost.analysis.roofline import AchievedRate, MeasuredRoof
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.figure import BATCH, MARK, Figure
 from epochcost.report.escape import one_line
@@ -144,7 +144,7 @@ def _datum(point: RoofPoint) -> dict[str, Any]:
 
 
 def roofline(
-    found: Sequence[Achieved], measured: Sequence[MeasuredRoof] = (), *, identifier: str
+    found: Sequence[AchievedRate], measured: Sequence[MeasuredRoof] = (), *, identifier: str
 ) -> Figure | None:
     """Every work of one device below its roofs; None where nothing can be counted.
 
@@ -177,7 +177,7 @@ def roofline(
     )
 
 
-def _roofs(found: Sequence[Achieved], measured: Sequence[MeasuredRoof]) -> Iterator[RoofLine]:
+def _roofs(found: Sequence[AchievedRate], measured: Sequence[MeasuredRoof]) -> Iterator[RoofLine]:
     roof = found[0].roof
     if roof.peak_flops is not None:
         yield RoofLine(
@@ -187,7 +187,7 @@ def _roofs(found: Sequence[Achieved], measured: Sequence[MeasuredRoof]) -> Itera
         yield RoofLine(one.name, one.peak_flops, one.bytes_per_second, measured=True)
 
 
-def _measured_words(found: Sequence[Achieved]) -> str:
+def _measured_words(found: Sequence[AchievedRate]) -> str:
     """How near the best comes to what was measured; nothing where nothing was."""
     shares = [one.of_measured_peak for one in found if one.of_measured_peak is not None]
     if not shares:
@@ -198,7 +198,7 @@ def _measured_words(found: Sequence[Achieved]) -> str:
     )
 
 
-def _roof_words(found: Sequence[Achieved]) -> str:
+def _roof_words(found: Sequence[AchievedRate]) -> str:
     roof = found[0].roof
     if roof.peak_flops is None:
         return "The machine's spec states no FP32 peak, so no published roof is drawn."
@@ -207,7 +207,7 @@ def _roof_words(found: Sequence[Achieved]) -> str:
     return f"The best reaches {best:.0%} of the FP32 peak.{slope}"
 
 
-def _table(found: Sequence[Achieved]) -> Table:
+def _table(found: Sequence[AchievedRate]) -> Table:
     columns = (
         Column("workload", "Workload"),
         Column("work", "Work"),
@@ -224,7 +224,7 @@ def _table(found: Sequence[Achieved]) -> Table:
     return Table(columns, tuple(_row(one) for one in found))
 
 
-def _row(one: Achieved) -> tuple[Value, ...]:
+def _row(one: AchievedRate) -> tuple[Value, ...]:
     return (
         one_line(one.observed.subject.name),
         one.observed.mode,

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from epochcost.analysis.comparisons import Scaled, Scaling
+from epochcost.analysis.comparisons import Scaling, VcpuPoint
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.figure import Figure
 from epochcost.report.escape import one_line
@@ -169,7 +169,7 @@ def _name(found: Scaling, with_machine: bool) -> str:
     return f"{one_line(found.machine.name)}: {work}" if with_machine else work
 
 
-def _table(rows: Iterable[tuple[str, Scaled]]) -> Table:
+def _table(rows: Iterable[tuple[str, VcpuPoint]]) -> Table:
     columns = (
         Column("work", "Work"),
         Column("vcpus", "vCPUs", "number"),
@@ -182,7 +182,7 @@ def _table(rows: Iterable[tuple[str, Scaled]]) -> Table:
     return Table(columns, tuple(_row(name, point) for name, point in rows))
 
 
-def _row(name: str, point: Scaled) -> tuple[str | int | Decimal, ...]:
+def _row(name: str, point: VcpuPoint) -> tuple[str | int | Decimal, ...]:
     faster, cost = point.speedup, point.relative_cost
     figures = (faster.low, faster.mean, faster.high, point.efficiency, cost.mean)
     return (name, point.vcpus, *(Decimal(f"{figure:.4g}") for figure in figures))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.observations import Goal, Subject
-from epochcost.analysis.roofline import Achieved, MeasuredRoof, achieved, measured_roofs
+from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, answer, grouped
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.dots import workloads_compared
@@ -90,7 +90,7 @@ def _figures(counts: dict[str, int]) -> int:
 def _page(report: Report, hardware: Hardware) -> Page:
     rows = report.rows_on(hardware)
     prices = report.catalogue.prices_of(hardware.id)
-    reached = achieved(report.inputs, hardware, report.observations_on(hardware))
+    reached = achieved_rates(report.inputs, hardware, report.observations_on(hardware))
     roofs = {one: measured_roofs(report.inputs, hardware, one) for one in _DEVICES}
     return Page(
         uri=machine_uri(hardware.id),
@@ -126,7 +126,7 @@ def _page(report: Report, hardware: Hardware) -> Page:
 
 
 def _roofline(
-    hardware: Hardware, device: str, reached: Sequence[Achieved], roofs: Sequence[MeasuredRoof]
+    hardware: Hardware, device: str, reached: Sequence[AchievedRate], roofs: Sequence[MeasuredRoof]
 ) -> Figure | None:
     mine = [one for one in reached if one.roof.device == device]
     return roofline(mine, roofs, identifier=f"machine-{hardware.id}-roofline-{device}")

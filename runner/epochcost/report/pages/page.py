@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from epochcost.analysis.difference.publication import Publication
-from epochcost.analysis.estimates import EstimatedRow, estimated
+from epochcost.analysis.estimates import EstimatedRow, estimated_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
     Goal,
@@ -19,7 +19,7 @@ from epochcost.analysis.observations import (
     observe_variants,
     subjects,
 )
-from epochcost.analysis.rows import GOALS, Answer, Row, answer, grouped, priced
+from epochcost.analysis.rows import GOALS, Answer, Row, answer, grouped, price_rows
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
@@ -72,7 +72,7 @@ class Report:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every priced row."""
-        return priced(self.catalogue, self.observations)
+        return price_rows(self.catalogue, self.observations)
 
     @cached_property
     def variants(self) -> tuple[Observation, ...]:
@@ -97,7 +97,7 @@ class Report:
     @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
         """What nobody timed and is priced from its operations, by id of the model."""
-        return estimated(self.inputs, self.rows)
+        return estimated_rows(self.inputs, self.rows)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.analysis.arithmetic import arithmetic_of, estimated_parts, forward_shares
+from epochcost.analysis.arithmetic import arithmetic_of, forward_shares, step_parts
 from epochcost.analysis.comparisons import (
-    Comparison,
-    Relative,
+    CpuGpuComparison,
     Scaling,
+    VariantComparison,
     comparisons,
     cpu_against_gpu,
     scalings,
 )
-from epochcost.analysis.emissions import Drawn, drawn
+from epochcost.analysis.emissions import EnergyUse, energy_by_machine
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.kinds import asked
+from epochcost.analysis.kinds import goal_answers
 from epochcost.analysis.observations import Goal, Observation, Subject
 from epochcost.analysis.rows import Answer, Row, grouped
 from epochcost.report.charts.batch_size import cost_by_batch, time_by_batch
@@ -92,7 +92,7 @@ def _page(report: Report, subject: Subject) -> Page:
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             "size": _size(report, model),
-            "answers": asked(rows, report.answers_of(subject)),
+            "answers": goal_answers(rows, report.answers_of(subject)),
             "training": trained,
             "inference": [row for row in rows if row.mode == "inference"],
             "serving": serving,
@@ -125,15 +125,15 @@ def _page(report: Report, subject: Subject) -> Page:
     )
 
 
-def _relative(rows: Sequence[Row]) -> Relative | None:
+def _relative(rows: Sequence[Row]) -> CpuGpuComparison | None:
     """CPUs against a GPU: for the full training, else for a million inferences."""
     return cpu_against_gpu(rows, "full") or cpu_against_gpu(rows, "million")
 
 
-def _drawn(report: Report, rows: Sequence[Row]) -> tuple[Drawn, ...]:
+def _drawn(report: Report, rows: Sequence[Row]) -> tuple[EnergyUse, ...]:
     """The energy of a full training, or where none was timed of a million inferences."""
     goal: Goal = "full" if any(row.mode == "training" for row in rows) else "million"
-    return drawn(report.catalogue, rows, goal)
+    return energy_by_machine(report.catalogue, rows, goal)
 
 
 def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
@@ -144,7 +144,7 @@ def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
     counted = arithmetic_of(
         report.catalogue.graph_path(model), model.dimensions, report.inputs.cache
     )
-    return {"parts": estimated_parts(counted, model.training, size), "parts_batch": size}
+    return {"parts": step_parts(counted, model.training, size), "parts_batch": size}
 
 
 def _answers(report: Report, subject: Subject) -> tuple[Answer, ...]:
@@ -153,7 +153,7 @@ def _answers(report: Report, subject: Subject) -> tuple[Answer, ...]:
 
 def _variants(
     report: Report, subject: Subject, plain: Sequence[Observation]
-) -> tuple[tuple[Scaling, ...], tuple[Comparison, ...]]:
+) -> tuple[tuple[Scaling, ...], tuple[VariantComparison, ...]]:
     """How the work scales with vCPUs, and its other variants beside the plain trial."""
     found = [one for one in report.variants if one.subject == subject]
     catalogue = report.catalogue
