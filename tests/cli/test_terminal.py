@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cli.terminal import batch_size_of, print_json
+from epochcost.cli.plan import batch_size_of
+from epochcost.cli.terminal import print_json
 from epochcost.errors import Fault, InputError
 
 

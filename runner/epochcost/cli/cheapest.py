@@ -18,15 +18,15 @@ from epochcost.analysis.observations import Goal, observe
 from epochcost.analysis.rows import Offer, Offers, accuracies, offers, price_rows
 from epochcost.cli.cheapest_answer import (
     MODES,
-    Answer,
+    CheapestAnswer,
     Demand,
     Mode,
-    Turn,
+    SwitchPoint,
     effects_of,
     explanation,
     name_of,
     near_choices,
-    switches,
+    switch_points,
 )
 from epochcost.cli.terminal import (
     RESULTS,
@@ -88,11 +88,11 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
     return amount, found[2] or "USD"
 
 
-def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> Answer:
+def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> CheapestAnswer:
     found = _offers(catalogue, demand, results)
     sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
     batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
-    return Answer(demand, found, _choice(demand, found), batch)
+    return CheapestAnswer(demand, found, _choice(demand, found), batch)
 
 
 def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
@@ -143,7 +143,7 @@ def _words(one: Candidate[Offer]) -> str:
     return f"{name_of(one)}: {cost} in {seconds(float(one.seconds))}"
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: CheapestAnswer) -> None:
     order = "fastest" if answer.demand.fastest else "cheapest"
     typer.echo(f"Choices for {answer.demand.words}, {order} first\n")
     header = ("machine", "software", "batch", "plan", "time", "cost", "lies between", "figures")
@@ -169,7 +169,7 @@ def _row(one: Candidate[Offer]) -> tuple[str, ...]:
     )
 
 
-def _as_json(answer: Answer) -> dict[str, Any]:
+def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
     """The whole answer as JSON's values; ``choice`` and the like are positions of candidates."""
     listed, demand = answer.ordered, answer.demand
     place = {id(one): number for number, one in enumerate(listed)}
@@ -184,7 +184,7 @@ def _as_json(answer: Answer) -> dict[str, Any]:
         "may_be_as_cheap": [place[id(one)] for one in near_choices(answer)],
         "candidates": [_candidate(one) | {"on_frontier": id(one) in best} for one in listed],
         "effects": [_effect(one) for one in effects_of(answer)],
-        "changes_at": [_turn(one, place) for one in switches(answer)],
+        "changes_at": [_turn(one, place) for one in switch_points(answer)],
         "as_accurate": {
             "batch_size": answer.batch.batch_size,
             "demanded_percent": answer.batch.demanded,
@@ -206,7 +206,7 @@ def _effect(one: Effect) -> dict[str, Any]:
     }
 
 
-def _turn(one: Turn, place: dict[int, int]) -> dict[str, Any]:
+def _turn(one: SwitchPoint, place: dict[int, int]) -> dict[str, Any]:
     return {
         "candidate": place[id(one.changed)],
         "against": place[id(one.other)],

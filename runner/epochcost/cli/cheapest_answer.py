@@ -56,7 +56,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CheapestAnswer:
     """The choice among offers, and what is known of batch sizes."""
 
     demand: Demand
@@ -94,7 +94,7 @@ _MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SwitchPoint:
     """Where the answer turns: an input of one candidate at which it costs as much as another."""
 
     changed: Candidate[Offer]
@@ -102,7 +102,7 @@ class Turn:
     switch: Switch
 
 
-def explanation(answer: Answer) -> Iterator[str]:
+def explanation(answer: CheapestAnswer) -> Iterator[str]:
     """The choice, then a line for each thing to know about it."""
     choice, cost = answer.choice, answer.choice.cost
     yield (
@@ -114,13 +114,13 @@ def explanation(answer: Answer) -> Iterator[str]:
     yield from _batches(answer)
     moved = [f"{_input(effect.name)} ({_moves(effect)})" for effect in effects_of(answer)[:3]]
     yield f"A tenth more or less of an input moves its cost by at most: {', '.join(moved)}."
-    turns = [_turn_words(turn, answer) for turn in switches(answer)]
+    turns = [_turn_words(turn, answer) for turn in switch_points(answer)]
     if turns:
         yield "Both would cost the same with:"
         yield from (f"  {words}" for words in turns)
 
 
-def _superlative(answer: Answer) -> str:
+def _superlative(answer: CheapestAnswer) -> str:
     demand = answer.demand
     if demand.fastest and demand.budget is not None:
         return f"Fastest for at most {money(demand.budget, demand.currency)}"
@@ -129,7 +129,7 @@ def _superlative(answer: Answer) -> str:
     return "Cheapest"
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: CheapestAnswer) -> str:
     other = runner_up(answer)
     if other is None:
         return "Nothing else can be compared with it."
@@ -141,7 +141,7 @@ def _reason(answer: Answer) -> str:
     return f"Next is {name_of(other)}: {gap} {more}, {money(cost, currency)} in {time}."
 
 
-def _sureness(answer: Answer) -> Iterator[str]:
+def _sureness(answer: CheapestAnswer) -> Iterator[str]:
     choice, near = answer.choice, near_choices(answer)
     largest = choice.key.interval.largest
     if largest is None:
@@ -161,14 +161,14 @@ def _sureness(answer: Answer) -> Iterator[str]:
         yield f"As cheap within what is known: {names}{more}."
 
 
-def _remedy(answer: Answer) -> str:
+def _remedy(answer: CheapestAnswer) -> str:
     """What bounds the cost of a choice that a few scattered samples were taken of."""
     size = answer.choice.key.row.observed.batch_size
     command = f"epochcost run --model {answer.demand.model} --batch-size {size} --rounds 3"
     return f"measure it longer on that machine, with `{command}`"
 
 
-def _batches(answer: Answer) -> Iterator[str]:
+def _batches(answer: CheapestAnswer) -> Iterator[str]:
     """What is known of accuracy, where batch sizes are compared by a full training."""
     sizes = {one.key.row.observed.batch_size for one in answer.offers.candidates}
     if answer.demand.mode != "training" or len(sizes) < 2:
@@ -190,23 +190,23 @@ def _batches(answer: Answer) -> Iterator[str]:
             yield f"The accuracy {said} for batch sizes {', '.join(map(str, some))}."
 
 
-def near_choices(answer: Answer) -> tuple[Candidate[Offer], ...]:
+def near_choices(answer: CheapestAnswer) -> tuple[Candidate[Offer], ...]:
     """The others whose cost may be as low as the choice's."""
     return () if answer.demand.fastest else rivals(answer.choice, answer.others)
 
 
-def runner_up(answer: Answer) -> Candidate[Offer] | None:
+def runner_up(answer: CheapestAnswer) -> Candidate[Offer] | None:
     """The next best on another machine or plan that meets the demand, whatever its batch size."""
     taken = _place(answer.choice)
     return next((one for one in answer.others if _place(one) != taken), None)
 
 
-def effects_of(answer: Answer) -> tuple[Effect, ...]:
+def effects_of(answer: CheapestAnswer) -> tuple[Effect, ...]:
     """What moves the cost of the choice."""
     return effects(answer.choice.key.job)
 
 
-def switches(answer: Answer) -> tuple[Turn, ...]:
+def switch_points(answer: CheapestAnswer) -> tuple[SwitchPoint, ...]:
     """Where inputs of the choice, and of the next, make both cost the same; none of the fastest."""
     other, found = runner_up(answer), []
     if other is None or answer.demand.fastest:
@@ -217,7 +217,7 @@ def switches(answer: Answer) -> tuple[Turn, ...]:
         for name in [SPEED] if one_plan else job.input_names():
             switch = switching_value(job, name, beside.cost.mean)
             if switch is not None:
-                found.append(Turn(changed, beside, switch))
+                found.append(SwitchPoint(changed, beside, switch))
     return tuple(found)
 
 
@@ -244,7 +244,7 @@ def _moves(effect: Effect) -> str:
     return f"{effect.size / effect.cost * 100:.1f} %"
 
 
-def _turn_words(turn: Turn, answer: Answer) -> str:
+def _turn_words(turn: SwitchPoint, answer: CheapestAnswer) -> str:
     switch = turn.switch
     whose = "the choice" if turn.changed is answer.choice else "the next"
     if switch.name == "speed":

@@ -9,15 +9,23 @@ import dataclasses
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
-from epochcost.cli import terminal
 from epochcost.cli.progress import counting
-from epochcost.cli.terminal import batch_size_of, cpu_counts, print_json, print_table
-from epochcost.errors import EpochcostError
+from epochcost.cli.terminal import (
+    AsIs,
+    HardwareId,
+    OutputFormat,
+    Studies,
+    grouped,
+    ids,
+    print_json,
+    print_table,
+)
+from epochcost.errors import EpochcostError, InputError
 from epochcost.execute.planning import Request, gpu_lines, plan_here, room_bytes
 from epochcost.execute.sizes import model_sizes
 from epochcost.measure.gpus import shown_gpus
@@ -26,7 +34,7 @@ from epochcost.plan.size import Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import Mode, Provider
+from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Mode, Provider
 from epochcost.units import memory, scientific, seconds
 
 _WIDTH = 100
@@ -37,39 +45,105 @@ _Sized = tuple[Model, ModelSize | EpochcostError | None]
 _Room = Mapping[Provider, int]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Selection:
+    """The options by which a person chooses what is planned or run here."""
+
+    study: Studies = None
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A model's id; repeatable. Default: all.", autocompletion=ids("models")),
+    ] = None
+    provider: Annotated[
+        Provider | None,
+        typer.Option(help="Only this execution provider; an error where it is unusable."),
+    ] = None
+    hardware: HardwareId = "local"
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
+    ] = False
+    compliant: Annotated[
+        bool,
+        typer.Option(
+            "--compliant", help="MLPerf's durations and counts in its scenarios: 10 min each."
+        ),
+    ] = False
+    as_is: AsIs = False
+    device: Annotated[
+        int | None,
+        typer.Option(min=0, help="The GPU by CUDA's number. Default: the study's, or 0."),
+    ] = None
+    vcpus: Annotated[
+        str | None,
+        typer.Option(
+            help="Pin the CPU's trials to so many CPUs each, as 1,2,4. Default: the studies' "
+            "vcpus.",
+        ),
+    ] = None
+    batch_size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|N",
+            help="Instead of the studies' sizes: this one, or a sweep until memory ends.",
+        ),
+    ] = None
+
+    def request(self) -> Request:
+        """What they ask for; raises InputError where one says what cannot be."""
+        return Request(
+            studies=tuple(self.study or ()),
+            models=tuple(self.model or ()),
+            providers=(self.provider,) if self.provider else (),
+            hardware=self.hardware,
+            quick=self.quick,
+            compliant=self.compliant,
+            as_is=self.as_is,
+            device=self.device,
+            vcpus=_cpu_counts(self.vcpus),
+            batch_size=batch_size_of(self.batch_size),
+        )
+
+
+def _cpu_counts(text: str | None) -> tuple[int, ...]:
+    """The counts of ``--vcpus``; raises InputError where one is none, or comes twice."""
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    counts = [int(part) if part.isdecimal() and len(part) < 5 else 0 for part in parts]
+    if len(set(counts)) < len(counts) or not all(1 <= one <= MOST_CPUS for one in counts):
+        raise InputError(
+            f"--vcpus: demanded different counts of CPUs from 1 to {MOST_CPUS}, such as 1,2,4; "
+            f"got {text!r:.40}"
+        )
+    return tuple(counts)
+
+
+def batch_size_of(text: str | None) -> int | Literal["auto"] | None:
+    """What ``--batch-size`` asks for; raises InputError where it is neither."""
+    if text is None:
+        return None
+    if text == "auto":
+        return "auto"
+    if not (text.isdecimal() and len(text) < 9 and 1 <= int(text) <= MOST_BATCH):
+        raise InputError(
+            f"--batch-size: demanded auto, or a size from 1 to {MOST_BATCH}; got {text!r:.40}"
+        )
+    return int(text)
+
+
+@grouped
 def plan(
+    selection: Selection,
     *,
-    study: terminal.Studies = None,
-    model: terminal.Models = None,
-    provider: terminal.ProviderName = None,
-    hardware: terminal.HardwareId = "local",
-    quick: terminal.Quick = False,
-    compliant: terminal.Compliant = False,
-    as_is: terminal.AsIs = False,
-    device: terminal.Device = None,
-    vcpus: terminal.CpuCounts = None,
-    batch_size: terminal.BatchSize = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
     ] = False,
-    output: terminal.OutputFormat = "text",
+    output: OutputFormat = "text",
 ) -> None:
     """Show the trials that a run would do here, and why others are left out."""
-    catalogue = load_catalogue(Path())
-    request = Request(
-        studies=tuple(study or ()),
-        models=tuple(model or ()),
-        providers=(provider,) if provider else (),
-        hardware=hardware,
-        quick=quick,
-        compliant=compliant,
-        as_is=as_is,
-        device=device,
-        vcpus=cpu_counts(vcpus),
-        batch_size=batch_size_of(batch_size),
-    )
-    planned = plan_here(catalogue, request)
-    sized = _sized(catalogue, model or catalogue.models) if verbose else ()
+    catalogue, hardware = load_catalogue(Path()), selection.hardware
+    planned = plan_here(catalogue, selection.request())
+    sized = _sized(catalogue, selection.model or catalogue.models) if verbose else ()
     if output == "json":
         sizes_too = _sizes_as_json(sized, room_bytes()) if sized else {}
         print_json(_as_json(planned, hardware) | sizes_too, indent=1)

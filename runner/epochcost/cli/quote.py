@@ -24,7 +24,7 @@ from epochcost.cli.quote_extras import (
     project_as_json,
     project_words,
 )
-from epochcost.cli.terminal import ExactAmounts, ids, print_json, print_table
+from epochcost.cli.terminal import ExactAmounts, grouped, ids, print_json, print_table
 from epochcost.cost import Line, Quote, Usage, quote_at_rate, quote_quantile
 from epochcost.cost import quote as bill
 from epochcost.cost.currency import Conversion
@@ -61,85 +61,93 @@ class _Bill:
     energy: Energy | UnknownEnergy | None = None
 
 
-def quote(
-    duration: Annotated[str, typer.Option(help="Time used: 428s, 90m, 2h, 1h30m.")],
+@dataclass(frozen=True, slots=True)
+class UsageOptions:
+    """The options that say what is used."""
+
+    duration: Annotated[str, typer.Option(help="Time used: 428s, 90m, 2h, 1h30m.")]
+    count: Annotated[int, typer.Option(help="Machines at once, each billed by itself.")] = 1
+    vcpus: Annotated[int | None, typer.Option(help="vCPUs of one machine, for plans per vCPU.")] = (
+        None
+    )
+    runs: Annotated[int, typer.Option(help="Times in a row, each started anew.")] = 1
+    egress_gb: Annotated[
+        str | None, typer.Option(help="Gigabytes out of the cloud in all, for --price.")
+    ] = None
+
+    def usage(self) -> Usage:
+        """What they say; raises InputError where it is no time or number."""
+        moved = parse_decimal(self.egress_gb or "0", "egress-gb")
+        seconds_used = parse_duration_seconds(self.duration)
+        return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceOptions:
+    """The options that say what is paid: a price of the catalogue, or a bare rate."""
+
     price: Annotated[
         str | None,
         typer.Option(help="Id of a price in specs/prices.", autocompletion=ids("prices")),
-    ] = None,
-    rate: Annotated[str | None, typer.Option(help="Amount per hour, instead of --price.")] = None,
-    billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None,
+    ] = None
+    rate: Annotated[str | None, typer.Option(help="Amount per hour, instead of --price.")] = None
+    billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None
     currency: Annotated[
         str | None, typer.Option(help="Of --rate; with --price, show the total in it too.")
-    ] = None,
-    count: Annotated[int, typer.Option(help="Machines at once, each billed by itself.")] = 1,
-    vcpus: Annotated[
-        int | None, typer.Option(help="vCPUs of one machine, for plans per vCPU.")
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Times in a row, each started anew.")] = 1,
-    egress_gb: Annotated[
-        str | None, typer.Option(help="Gigabytes out of the cloud in all, for --price.")
-    ] = None,
+    ] = None
     rate_day: Annotated[
         str | None, typer.Option(help="Day of the exchange rate.  [default: today]")
-    ] = None,
-    project: Annotated[str | None, typer.Option(help="A known project: ai21.")] = None,
-    configurations: Annotated[
-        int | None, typer.Option(help="Configurations that a project tries.")
-    ] = None,
-    repeats: Annotated[int | None, typer.Option(help="Runs of each configuration.")] = None,
-    machines: Annotated[
-        int | None, typer.Option(help="Runs of a project at once, each on --count machines.")
-    ] = None,
-    failed_share: Annotated[
-        str | None, typer.Option(help="Share of all started runs that fail, such as 0.1.")
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(help="Id of a grid: show energy and CO2 too.", autocompletion=ids("grids")),
-    ] = None,
-    watts: Annotated[
-        str | None, typer.Option(help="Power of one machine.  [default: as its spec says]")
-    ] = None,
-    load: Annotated[str | None, typer.Option(help="Share of that power drawn.")] = None,
-    power_of: Annotated[
-        str | None,
-        typer.Option(
-            help="Id of a model: the power metered with it on that machine.",
-            autocompletion=ids("models"),
-        ),
-    ] = None,
-    pue: Annotated[
-        str | None, typer.Option(help="The building's power over the machine's.")
-    ] = None,
+    ] = None
+
+    def __post_init__(self) -> None:
+        if (self.price is None) == (self.rate is None):
+            got = "neither" if self.price is None else "both"
+            raise UsageError(f"quote: demanded either --price ID or --rate AMOUNT; got {got}")
+        if self.rate is not None and self.billing is None:
+            raise UsageError(f"quote: --rate demands --billing: {', '.join(BILLING_RULES)}")
+        if self.price is not None and self.billing is not None:
+            raise UsageError("quote: --billing belongs to --rate; a price has its own")
+
+
+@grouped
+def quote(
+    used: UsageOptions,
+    paid: PriceOptions,
+    project: ProjectOptions,
+    energy: EnergyOptions,
     form: ExactAmounts = "text",
 ) -> None:
     """Show the bill for a time of use: lines that add up to the total."""
-    planned = ProjectOptions(project, configurations, repeats, machines, failed_share)
-    energy = EnergyOptions(grid, watts, load, pue, power_of)
-    _check_options(price, rate, billing)
-    _check_options_of_price(price, vcpus, egress_gb, planned)
-    if planned.wanted and runs != 1:
-        raise UsageError("quote: --runs demands no project; its runs are configurations x repeats")
-    if rate_day is not None and (price is None or currency is None):
-        raise UsageError("quote: --rate-day demands --price and --currency")
-    moved = parse_decimal(egress_gb or "0", "egress-gb")
-    usage = Usage(parse_duration_seconds(duration), count, vcpus, runs=runs, egress_gb=moved)
-    if price is not None:
-        bill = _bill_of_price(price, usage, planned)
-        if currency is not None:
-            rate_used = converted(bill.quote, currency, _catalogue(), parse_day(rate_day))
-            bill = replace(bill, conversion=rate_used)
+    _check_together(used, paid, project)
+    usage = used.usage()
+    if paid.price is not None:
+        bill = _bill_of_price(paid.price, usage, project)
+        if paid.currency is not None:
+            day = parse_day(paid.rate_day)
+            conversion = converted(bill.quote, paid.currency, _catalogue(), day)
+            bill = replace(bill, conversion=conversion)
     else:
-        assert rate is not None, "_check_options demands it"
-        assert billing is not None, "_check_options demands it"
-        bill = _bill_at_rate(rate, billing, currency or "USD", usage)
-    if grid is not None:
+        bill = _bill_at_rate(paid, usage)
+    if energy.grid is not None:
         bill = replace(bill, energy=_energy(energy, bill))
     if form == "json":
         print_json(_as_json(bill))
     else:
         _show(bill)
+
+
+def _check_together(used: UsageOptions, paid: PriceOptions, project: ProjectOptions) -> None:
+    """Refuse options of one group that those of another leave no room for."""
+    if paid.price is None and used.vcpus is not None:
+        raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
+    if paid.price is None and used.egress_gb is not None:
+        raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
+    if paid.price is None and project.wanted:
+        raise UsageError("quote: a project belongs to --price; use --runs with --rate")
+    if project.wanted and used.runs != 1:
+        raise UsageError("quote: --runs demands no project; its runs are configurations x repeats")
+    if paid.rate_day is not None and (paid.price is None or paid.currency is None):
+        raise UsageError("quote: --rate-day demands --price and --currency")
 
 
 def _catalogue() -> Catalogue:
@@ -155,27 +163,6 @@ def _energy(options: EnergyOptions, bill: _Bill) -> Energy | UnknownEnergy:
     return options.energy(bill.price, usage, project.failures / project.runs, _catalogue())
 
 
-def _check_options(price: str | None, rate: str | None, billing: str | None) -> None:
-    if (price is None) == (rate is None):
-        got = "neither" if price is None else "both"
-        raise UsageError(f"quote: demanded either --price ID or --rate AMOUNT; got {got}")
-    if rate is not None and billing is None:
-        raise UsageError(f"quote: --rate demands --billing: {', '.join(BILLING_RULES)}")
-    if price is not None and billing is not None:
-        raise UsageError("quote: --billing belongs to --rate; a price has its own")
-
-
-def _check_options_of_price(
-    price: str | None, vcpus: int | None, egress_gb: str | None, planned: ProjectOptions
-) -> None:
-    if price is None and vcpus is not None:
-        raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
-    if price is None and egress_gb is not None:
-        raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
-    if price is None and planned.wanted:
-        raise UsageError("quote: a project belongs to --price; use --runs with --rate")
-
-
 def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _Bill:
     catalogue = _catalogue()
     _refuse_machine(identifier, catalogue)
@@ -186,7 +173,7 @@ def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _B
     usage = _with_vcpus(usage, price, catalogue)
     if not planned.wanted:
         return _Bill(bill(price, usage), usage, plan, note, price)
-    found = quote_project(price, usage, planned.project())
+    found = quote_project(price, usage, planned.chosen())
     return _Bill(found.quote, usage, plan, note, price, found)
 
 
@@ -207,12 +194,15 @@ def _with_vcpus(usage: Usage, price: Price, catalogue: Catalogue) -> Usage:
     return replace(usage, vcpus=os.cpu_count() if hardware.detected else hardware.vcpus)
 
 
-def _bill_at_rate(rate: str, billing: BillingName, currency: str, usage: Usage) -> _Bill:
+def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
+    assert paid.rate is not None, "one of both options is given"
+    assert paid.billing is not None, "a rate has a billing"
+    currency = paid.currency or "USD"
     if re.fullmatch("[A-Z]{3}", currency) is None:
         raise InputError(f"currency: demanded three capitals, such as USD; got {currency!r}")
-    amount = parse_decimal(rate, "rate")
-    quoted = quote_at_rate(amount, BILLING_RULES[billing], usage, currency)
-    return _Bill(quoted, usage, f"{_rate(amount, currency)} per hour, {billing} billing")
+    amount = parse_decimal(paid.rate, "rate")
+    quoted = quote_at_rate(amount, BILLING_RULES[paid.billing], usage, currency)
+    return _Bill(quoted, usage, f"{_rate(amount, currency)} per hour, {paid.billing} billing")
 
 
 def _as_json(bill: _Bill) -> dict[str, Any]:

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
-from epochcost.cli.terminal import RESULTS
+import typer
+
+from epochcost.cli.terminal import RESULTS, ids
 from epochcost.cost import Quote, Usage
 from epochcost.cost.currency import Conversion, conversion
 from epochcost.cost.energy import (
@@ -36,31 +38,37 @@ from epochcost.units import money, parse_decimal, parse_share, plain, seconds
 class ProjectOptions:
     """The options of a project as they were typed; None: not given."""
 
-    preset: str | None = None
-    configurations: int | None = None
-    repeats: int | None = None
-    machines: int | None = None
-    failed_share: str | None = None
+    project: Annotated[str | None, typer.Option(help="A known project: ai21.")] = None
+    configurations: Annotated[
+        int | None, typer.Option(help="Configurations that a project tries.")
+    ] = None
+    repeats: Annotated[int | None, typer.Option(help="Runs of each configuration.")] = None
+    machines: Annotated[
+        int | None, typer.Option(help="Runs of a project at once, each on --count machines.")
+    ] = None
+    failed_share: Annotated[
+        str | None, typer.Option(help="Share of all started runs that fail, such as 0.1.")
+    ] = None
 
     @property
     def wanted(self) -> bool:
         """Whether any was given."""
         return self != ProjectOptions()
 
-    def project(self) -> Project:
-        """The project; raises InputError on impossible numbers, UsageError on a preset and own."""
+    def chosen(self) -> Project:
+        """The project; raises InputError on impossible numbers, UsageError on a known one's."""
         share = parse_share(self.failed_share or "0", "failed-share")
-        if self.preset is None:
+        if self.project is None:
             numbers = self.configurations, self.repeats, self.machines
             configurations, repeats, at_once = (1 if n is None else n for n in numbers)
             return Project(configurations, repeats, at_once, share)
         if self.configurations is not None or self.repeats is not None:
             raise UsageError("quote: --project has its own --configurations and --repeats")
-        if self.preset not in PROJECTS:
+        if self.project not in PROJECTS:
             raise InputError(
-                f"project: demanded one of {', '.join(PROJECTS)}; got {self.preset!r:.40}"
+                f"project: demanded one of {', '.join(PROJECTS)}; got {self.project!r:.40}"
             )
-        known, at_once = PROJECTS[self.preset], 1 if self.machines is None else self.machines
+        known, at_once = PROJECTS[self.project], 1 if self.machines is None else self.machines
         return Project(known.configurations, known.repeats, at_once, share)
 
 
@@ -68,11 +76,22 @@ class ProjectOptions:
 class EnergyOptions:
     """The options of energy as they were typed; None: not given."""
 
-    grid: str | None = None
-    watts: str | None = None
-    load: str | None = None
-    pue: str | None = None
-    power_of: str | None = None
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Id of a grid: show energy and CO2 too.", autocompletion=ids("grids")),
+    ] = None
+    watts: Annotated[
+        str | None, typer.Option(help="Power of one machine.  [default: as its spec says]")
+    ] = None
+    load: Annotated[str | None, typer.Option(help="Share of that power drawn.")] = None
+    power_of: Annotated[
+        str | None,
+        typer.Option(
+            help="Id of a model: the power metered with it on that machine.",
+            autocompletion=ids("models"),
+        ),
+    ] = None
+    pue: Annotated[str | None, typer.Option(help="The building's power over the machine's.")] = None
 
     def __post_init__(self) -> None:
         given = self.watts, self.load, self.pue, self.power_of

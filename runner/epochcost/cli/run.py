@@ -11,17 +11,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from epochcost.cli import terminal
 from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import failures, show_limits, show_outcomes
-from epochcost.cli.plan import show_gpus
+from epochcost.cli.plan import Selection, show_gpus
 from epochcost.cli.progress import display_for, kept_words
-from epochcost.cli.terminal import RESULTS, batch_size_of, cpu_counts, print_json
+from epochcost.cli.terminal import RESULTS, OutputFormat, ResultsFolder, grouped, print_json
 from epochcost.errors import InputError
 from epochcost.execute.assignment import Event, Failed, Finished, Outcome, RoundKept, Skipped
 from epochcost.execute.epochs import EpochsAsked
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.plan.make import Plan
 from epochcost.results.records import MOST_EPOCH_SECONDS
@@ -30,21 +29,14 @@ from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import MOST_ROUNDS
 
 
+@grouped
 def run(
+    selection: Selection,
     *,
-    study: terminal.Studies = None,
-    model: terminal.Models = None,
-    provider: terminal.ProviderName = None,
-    hardware: terminal.HardwareId = "local",
-    quick: terminal.Quick = False,
-    compliant: terminal.Compliant = False,
-    as_is: terminal.AsIs = False,
-    device: terminal.Device = None,
-    vcpus: terminal.CpuCounts = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
     ] = False,
-    results: terminal.ResultsFolder = RESULTS,
+    results: ResultsFolder = RESULTS,
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -53,7 +45,6 @@ def run(
             help="Come back to each trial so often, in another order. Default: the study's.",
         ),
     ] = None,
-    batch_size: terminal.BatchSize = None,
     validate_epochs: Annotated[
         int,
         typer.Option(
@@ -67,23 +58,11 @@ def run(
         float, typer.Option(min=1, help="Leave out epochs that would take more seconds than this.")
     ] = MOST_EPOCH_SECONDS,
     ceilings: WithCeilings = True,
-    output: terminal.OutputFormat = "text",
+    output: OutputFormat = "text",
 ) -> None:
     """Measure the trials of the studies on this machine and store the results."""
-    catalogue = load_catalogue(Path())
-    request = Request(
-        studies=tuple(study or ()),
-        models=tuple(model or ()),
-        providers=(provider,) if provider else (),
-        hardware=hardware,
-        quick=quick,
-        compliant=compliant,
-        as_is=as_is,
-        device=device,
-        vcpus=cpu_counts(vcpus),
-        batch_size=batch_size_of(batch_size),
-    )
-    planned = plan_here(catalogue, request)
+    catalogue, hardware = load_catalogue(Path()), selection.hardware
+    planned = plan_here(catalogue, selection.request())
     _require_trials(planned)
     if output == "text":
         show_gpus()
@@ -104,7 +83,7 @@ def run(
     else:
         show_outcomes(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
-    if ceilings and not quick and _on_the_cpu(planned):
+    if ceilings and not selection.quick and _on_the_cpu(planned):
         with interrupted_by_signals():
             measure_missing_ceilings(catalogue.machine(hardware), results)
     _exit_with_failures(outcomes)

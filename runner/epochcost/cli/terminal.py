@@ -6,8 +6,10 @@ What an option says is read here where several commands read it; what it means i
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +21,6 @@ from rich.table import Table
 
 from epochcost.errors import InputError
 from epochcost.specs.loader import FOLDER
-from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Provider
 from epochcost.units import plain
 
 RESULTS = Path("docs/data/results")
@@ -48,22 +49,11 @@ ResultsFolder = Annotated[
     Path, typer.Option("--results", help="The folder that keeps the results.")
 ]
 
-# Options that choose what is planned, run or measured here.
 Studies = Annotated[
     list[str] | None,
     typer.Option(
         "--study", help="A study's id; repeatable. Default: all.", autocompletion=ids("studies")
     ),
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model", help="A model's id; repeatable. Default: all.", autocompletion=ids("models")
-    ),
-]
-ProviderName = Annotated[
-    Provider | None,
-    typer.Option("--provider", help="Only this execution provider; an error where it is unusable."),
 ]
 HardwareId = Annotated[
     str,
@@ -73,65 +63,43 @@ HardwareId = Annotated[
         autocompletion=ids("hardware"),
     ),
 ]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
-]
-Compliant = Annotated[
-    bool,
-    typer.Option(
-        "--compliant", help="MLPerf's durations and counts in its scenarios: 10 min each."
-    ),
-]
 AsIs = Annotated[
     bool,
     typer.Option("--as-is", help="Measure a machine that contradicts --hardware, and mark it."),
 ]
-Device = Annotated[
-    int | None,
-    typer.Option("--device", min=0, help="The GPU by CUDA's number. Default: the study's, or 0."),
-]
-CpuCounts = Annotated[
-    str | None,
-    typer.Option(
-        "--vcpus",
-        help="Pin the CPU's trials to so many CPUs each, as 1,2,4. Default: the studies' vcpus.",
-    ),
-]
-BatchSize = Annotated[
-    str | None,
-    typer.Option(
-        "--batch-size",
-        metavar="auto|N",
-        help="Instead of the studies' sizes: this one, or a sweep until memory ends.",
-    ),
-]
 
 
-def cpu_counts(text: str | None) -> tuple[int, ...]:
-    """The counts of ``--vcpus``; raises InputError where one is none, or comes twice."""
-    if text is None:
-        return ()
-    parts = [part.strip() for part in text.split(",")]
-    counts = [int(part) if part.isdecimal() and len(part) < 5 else 0 for part in parts]
-    if len(set(counts)) < len(counts) or not all(1 <= one <= MOST_CPUS for one in counts):
-        raise InputError(
-            f"--vcpus: demanded different counts of CPUs from 1 to {MOST_CPUS}, such as 1,2,4; "
-            f"got {text!r:.40}"
-        )
-    return tuple(counts)
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of those parameters that are dataclasses.
+
+    A group of options is declared once, in a frozen dataclass whose fields are annotated as
+    parameters of a command are; the command takes the group's value.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters = signature.parameters.items()
+    groups: dict[str, Any] = {
+        name: one.annotation for name, one in parameters if is_dataclass(one.annotation)
+    }
+
+    @functools.wraps(command)
+    def with_options(**options: Any) -> None:
+        for name, group in groups.items():
+            values = {option.name: options.pop(option.name) for option in _options(group)}
+            options[name] = group(**values)
+        command(**options)
+
+    flat = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, one in parameters
+        for option in (_options(groups[name]) if name in groups else (one,))
+    ]
+    # typer reads what options there are from here.
+    with_options.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
+    return with_options
 
 
-def batch_size_of(text: str | None) -> int | Literal["auto"] | None:
-    """What ``--batch-size`` asks for; raises InputError where it is neither."""
-    if text is None:
-        return None
-    if text == "auto":
-        return "auto"
-    if not (text.isdecimal() and len(text) < 9 and 1 <= int(text) <= MOST_BATCH):
-        raise InputError(
-            f"--batch-size: demanded auto, or a size from 1 to {MOST_BATCH}; got {text!r:.40}"
-        )
-    return int(text)
+def _options(group: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    return inspect.signature(group, eval_str=True).parameters.values()
 
 
 def pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
