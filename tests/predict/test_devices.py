@@ -1,0 +1,80 @@
+"""Devices against every name that machines and published tables give them."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.device import Device
+from epochcost.specs.hardware import Accelerator
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+FIGURES = ("memory_gb_per_second", "peak_fp32_tflops", "peak_fp16_tflops", "power_watts")
+# No device: what is no GPU, and names of several forms or sizes.
+WITHOUT_DEVICE = {"CPU", "i9_10940x", "Inferentia", "TPU", "TPU v3", "TPU v5e", "TPU v6"} | {
+    "A100", "HGX A100 SXM", "V100", "Tesla V100",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+@pytest.fixture(scope="module")
+def named(catalogue: Catalogue) -> dict[str, list[Device]]:
+    """The devices that each name means."""
+    devices: dict[str, list[Device]] = defaultdict(list)
+    for device in catalogue.devices.values():
+        for name in device.names:
+            devices[name].append(device)
+    return dict(devices)
+
+
+@pytest.fixture(scope="module")
+def gpus(catalogue: Catalogue) -> list[tuple[str, Accelerator]]:
+    """The GPUs of all machines, each with its machine's id."""
+    return [
+        (machine.id, one)
+        for machine in catalogue.hardware.values()
+        for one in machine.accelerators
+        if not one.name.startswith("TPU")
+    ]
+
+
+def test_no_name_means_two_devices(named: dict[str, list[Device]]) -> None:
+    """A name leads to one device, whatever its case."""
+    assert {name: found for name, found in named.items() if len(found) > 1} == {}
+
+
+def test_every_gpu_of_a_machine_is_a_device(
+    gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
+) -> None:
+    """Each GPU that a machine has leads to a device."""
+    assert len(gpus) >= 60
+    assert {one.name for _, one in gpus if one.name.casefold() not in named} == set()
+
+
+def test_machines_say_of_a_gpu_what_its_device_says(
+    gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
+) -> None:
+    """A machine has the figures of its GPU from the device, but for the memory left free."""
+    for machine, one in gpus:
+        (device,) = named[one.name.casefold()]
+        for figure in FIGURES:
+            assert getattr(one, figure) in {None, getattr(device, figure)}, (machine, figure)
+
+
+def test_every_published_accelerator_is_a_device_or_none(named: dict[str, list[Device]]) -> None:
+    """The accelerators of all tables lead to a device, except those that can lead to none."""
+    published = set()
+    for path in (ROOT / "specs" / "observations").glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            published |= {row["accelerator"] for row in csv.DictReader(file)}
+    assert {name for name in published if name.casefold() not in named} == WITHOUT_DEVICE
