@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from epochcost.results.store import load_all
 from heeded_signals import heeded_signals
+from sound_results import sound_results
 from tiny_project import write_tiny_project
 
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
@@ -115,7 +115,7 @@ def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
 
 def rounds_stored(project: Path) -> list[int]:
     """How many rounds each stored result has."""
-    stored = load_all(project / RESULTS).require_sound()
+    stored = sound_results(project / RESULTS)
     return sorted(len(one.measurement.samples_by_round) for one in stored)
 
 
@@ -286,7 +286,7 @@ def test_a_wall_clock_that_jumps_changes_no_time(project: Path) -> None:
     assert probe.stdout == "True\n", "the library does not move the clock"
     done = run(project, "--rounds", "2", LD_PRELOAD=str(library))
     assert done.returncode == 0, done.stderr
-    for result in load_all(project / RESULTS).require_sound():
+    for result in sound_results(project / RESULTS):
         measured = result.measurement
         assert max(measured.samples_seconds) < measured.wall_seconds < _WAIT_SECONDS
         assert len(measured.rounds) == 2

@@ -14,8 +14,9 @@ from epochcost.cli.app import main
 from epochcost.cli.interruption import interrupted_by_signals
 from epochcost.plan.trial import Trial
 from epochcost.results.records import Result
-from epochcost.results.store import ResultStore, load_all
+from epochcost.results.store import ResultStore
 from heeded_signals import heeded_signals
+from sound_results import sound_results
 from tiny_project import write_tiny_project
 
 # Signals itself when it comes to load a module, as if the signal came at that moment.
@@ -125,7 +126,7 @@ def test_a_signal_lost_while_a_result_is_read_costs_no_round(
         main()
     assert ended.value.code == 130
     assert "1 of 3 trials are measured and kept, 2 more in some" in capsys.readouterr().err
-    stored = load_all(Path("docs/data/results")).require_sound()
+    stored = sound_results(Path("docs/data/results"))
     assert sorted(len(one.measurement.samples_by_round) for one in stored) == [1, 1, 2]
 
 

@@ -16,8 +16,8 @@ import pytest
 from epochcost.cli.app import main
 from epochcost.results.files import exclusive
 from epochcost.results.records import Result
-from epochcost.results.store import load_all
 from heeded_signals import heeded_signals
+from sound_results import sound_results
 from tiny_project import write_tiny_project
 from usable_providers import usable_providers
 
@@ -95,7 +95,7 @@ def test_a_killed_run_resumes_with_what_is_missing(
     assert len(after) == TRIALS
     assert {name: after[name] for name in before} == before
     assert list((project.parent / "tmp").glob("epochcost-*")) == []
-    require_learnt(load_all(project / RESULTS).require_sound())
+    require_learnt(sound_results(project / RESULTS))
 
 
 def require_learnt(results: tuple[Result, ...]) -> None:
@@ -124,7 +124,7 @@ def test_an_interruption_keeps_what_is_finished(
     assert "Traceback" not in errors
     assert psutil.wait_procs([worker], timeout=_WAIT_SECONDS)[1] == []
     assert list((project.parent / "tmp").glob("epochcost-*")) == []
-    assert len(load_all(project / RESULTS).require_sound()) == 1
+    assert len(sound_results(project / RESULTS)) == 1
 
 
 def test_a_worker_that_dies_fails_its_trial_and_no_other(
@@ -138,7 +138,7 @@ def test_a_worker_that_dies_fails_its_trial_and_no_other(
     assert "1 of 3 trials failed:" in errors
     assert "SIGKILL" in errors
     assert "2 of 3 results are in" in output
-    assert len(load_all(project / RESULTS).require_sound()) == TRIALS - 1
+    assert len(sound_results(project / RESULTS)) == TRIALS - 1
 
 
 def eventual_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:

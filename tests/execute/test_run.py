@@ -28,6 +28,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
+from sound_results import sound_results
 from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
@@ -210,7 +211,7 @@ def test_a_trial_that_fails_in_a_later_round_keeps_the_earlier(assignment: Assig
     assert failed.rounds_kept == 1
     assert rounds_begun == [1, 2]
     assert isinstance(finished, Finished)
-    kept = {one.trial_id: one for one in load_all(assignment.store.folder).require_sound()}
+    kept = {one.trial_id: one for one in sound_results(assignment.store.folder)}
     assert len(kept[victim.id].measurement.samples_by_round) == 1
     assert len(kept[other.id].measurement.rounds) == 3
 

@@ -13,9 +13,10 @@ from epochcost.execute.build import build_job, powers_of_two
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
 from epochcost.plan.make import Plan
-from epochcost.results.store import ResultStore, load_all
+from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from sound_results import sound_results
 from tiny_project import write_tiny_project
 
 pytest.importorskip("mlperf_loadgen", reason="LoadGen is not built for this machine")
@@ -73,7 +74,7 @@ def test_scenarios_are_measured_stored_and_resumed(
     store = ResultStore(tmp_path / "results")
     outcomes = run_trials(Assignment(catalogue, plan.trials, "local", store), ignore)
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
-    results = load_all(store.folder).require_sound()
+    results = sound_results(store.folder)
     assert {result.trial.scenario for result in results} == {"single-stream", "server"}
     assert all(result.measurement.served is not None for result in results)
     assert all(path.stat().st_size < 5_000_000 for path in store.folder.glob("*/*.json"))

@@ -72,7 +72,7 @@ def test_memory_ends_in_earnest(mode: Mode, first: int, tmp_path: Path) -> None:
     assert limit.cause == "memory"
     assert limit.available_bytes == 320 * MIB
     assert "ran out of memory of 320.0 MiB; batch" in limit.reason
-    largest, failed = limit.largest_that_ran, limit.smallest_that_failed
+    largest, failed = limit.largest_that_ran, min(one.batch_size for one in limit.failed)
     assert largest is not None
     assert failed is not None
     assert first <= largest < failed < 60_000
@@ -144,7 +144,11 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
     first, _ = [event for event in events if isinstance(event, Exhausted)]
     assert "demanded memory for them; got MemoryError" in str(first.error)
     (limit,) = load_limits(small.store.folder).records.values()
-    assert (limit.cause, limit.largest_that_ran, limit.smallest_that_failed) == ("memory", None, 1)
+    assert (limit.cause, limit.largest_that_ran, min(one.batch_size for one in limit.failed)) == (
+        "memory",
+        None,
+        1,
+    )
 
 
 def test_a_wrong_trial_ends_its_sweep(assignment: Assignment) -> None:

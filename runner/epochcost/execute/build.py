@@ -139,10 +139,7 @@ def serving_job(
         graph=files[largest],
         reference=reference_of(trial, graphs[largest], plain[largest], firsts[largest]),
         batches=save_arrays(examples, folder / "examples.npz"),
-        carried=tuple(
-            Carried(input=state.input, output=state.output)
-            for state in carried_state(graphs[1], model)
-        ),
+        carried=_carried_state(graphs[1], model),
         serving=Serving(load=load, graphs=files),
     )
     return job_of(trial, built)
@@ -193,13 +190,16 @@ def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes:
     if trial.load is not None:
         return serving_job(trial, trial.load, model, planned, folder)
     graph = bound(planned, model, trial.batch_size)
-    carried = tuple(
-        Carried(input=state.input, output=state.output) for state in carried_state(graph, model)
-    )
-    work = _Work(trial, model, graph, carried, folder, room_bytes)
+    work = _Work(trial, model, graph, _carried_state(graph, model), folder, room_bytes)
     if trial.mode == "training" and model.training is not None:
         return job_of(trial, _training(work, model.training))
     return job_of(trial, _inference(work))
+
+
+def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[Carried, ...]:
+    return tuple(
+        Carried(input=state.input, output=state.output) for state in carried_state(graph, model)
+    )
 
 
 def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:

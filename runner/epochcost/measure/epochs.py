@@ -28,14 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.measure.job import EpochFiles, JobError
-from epochcost.measure.sampling import Clock, Report
+from epochcost.measure.sampling import Clock, PacedReport, Report
 from epochcost.measure.stepping import Array, Stepper, TensorType
 from epochcost.results.records import Epoch, WholeEpochs
 
 # Batches that are ready at most: enough to bridge a slow read, few enough to stay in memory.
 _READ_AHEAD = 4
 _PARTS = 10
-_REPORT_SECONDS = 1.0
 _STOPPED_SECONDS = 0.1
 
 
@@ -97,9 +96,8 @@ class _Run:
     """
 
     def __init__(self, step: Stepper, clock: Clock, report: Report, others: _InTurn | None) -> None:
-        self._step, self._clock, self._report = step, clock, report
-        self._others = others
-        self._taken, self._told = 0, clock()
+        self._step, self._clock, self._others = step, clock, others
+        self._paced, self._taken = PacedReport(report, clock), 0
         self.sampled_seconds: list[float] = []
 
     def epoch(self, reader: _InTurn, between: int) -> Epoch:
@@ -110,7 +108,8 @@ class _Run:
                 self._step.feed_from(reader)
                 for _ in range(steps):
                     self._step()
-                    self._tell()
+                    self._taken += 1
+                    self._paced.at(self._clock(), self._taken, None)
                 parts.append(self._clock() - begun)
                 self._sample(samples)
                 begun = self._clock()
@@ -129,12 +128,6 @@ class _Run:
             begun = self._clock()
             self._step()
             self.sampled_seconds.append(self._clock() - begun)
-
-    def _tell(self) -> None:
-        self._taken += 1
-        if (now := self._clock()) - self._told >= _REPORT_SECONDS:
-            self._told = now
-            self._report(self._taken, None)
 
 
 def _cut(steps: int) -> list[int]:

@@ -136,7 +136,7 @@ class Job(_Frozen):
     ``series``: an .npz, by graph input an array ``[steps, ...]``, such as a scheduled learning
     rate: every step takes the next, as part of its batch, and steps after the last keep it.
     ``initial``: an .npz with values of parameters; those of a weightless model are made from the
-    metadata of ``model`` (default: of ``graph``) and ``seed``. A carried value that neither gives
+    metadata of ``graph`` and ``seed``. A carried value that neither gives
     starts at its ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
     An evaluation follows training only, as do ``epochs``, after everything else. ``pinning``: the
@@ -159,7 +159,6 @@ class Job(_Frozen):
     input_copy: InputCopy = "included"
     memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
     graph: Path
-    model: Path | None = None
     batches: Path
     initial: Path | None = None
     seed: int = 0

@@ -16,6 +16,9 @@ from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
 
 _STATUS = Path("/proc/self/status")
 _SPARED_PART = 16
+# By version of the control groups: the file's name, its controller, the file's name.
+_LIMIT = ("memory.max", "memory", "memory.limit_in_bytes")
+_USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 
 
 def peak_memory_bytes() -> int | None:
@@ -25,20 +28,12 @@ def peak_memory_bytes() -> int | None:
     """
     system = platform.system()
     if system == "Linux":
-        return _high_water_mark()
+        return _status_bytes("VmHWM") or None
     if system == "Windows":
         return getattr(psutil.Process().memory_info(), "peak_wset", None)
     import resource  # noqa: PLC0415 - exists on POSIX only
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _high_water_mark() -> int | None:
-    try:
-        match = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return int(match[1]) * 1024 if match else None
 
 
 def memory_limit_bytes() -> int:
@@ -65,9 +60,7 @@ def available_memory_bytes() -> int:
 def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
     """By group with a limit, the bytes that are neither held nor lost to it."""
     groups = groups or ControlGroups()
-    limits = groups.files("memory.max", "memory", "memory.limit_in_bytes")
-    usages = groups.files("memory.current", "memory", "memory.usage_in_bytes")
-    for limit_file, usage_file in zip(limits, usages, strict=True):
+    for limit_file, usage_file in zip(groups.files(*_LIMIT), groups.files(*_USAGE), strict=True):
         limit, usage = read_number(limit_file), read_number(usage_file)
         if limit is not None and usage is not None:
             yield max(0, limit - max(0, usage - _page_cache_bytes(limit_file.parent)))
@@ -87,8 +80,13 @@ def control_group_limits_bytes(groups: ControlGroups | None = None) -> tuple[int
     2**63: no limit): the kernel's admin-guide, cgroup-v2 and cgroup-v1/memory.
     """
     groups = groups or ControlGroups()
-    files = groups.files("memory.max", "memory", "memory.limit_in_bytes")
+    files = groups.files(*_LIMIT)
     return tuple(limit for file in files if (limit := read_number(file)) is not None)
+
+
+def group_memory_bytes(groups: ControlGroups) -> int | None:
+    """What the innermost control group that counts memory holds now."""
+    return next((held for file in groups.files(*_USAGE) if (held := read_number(file))), None)
 
 
 # Linux: what the kernel ends first when memory is short (proc_pid_oom_score_adj(5)).

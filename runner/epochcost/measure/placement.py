@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import onnxruntime as ort
 from onnx import TensorProto
 
 from epochcost.errors import CapabilityError
@@ -59,6 +60,17 @@ class ExecutedNode:
     size_bytes: int
     input_types: tuple[str, ...] = ()
     reads_weights: bool = False
+
+
+def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
+    """End a session's profiler and read the nodes that ran under it; its file is removed.
+
+    One that has ended costs the timed steps nothing (docs/method/measurement.md has the figures).
+    """
+    profile = Path(session.end_profiling())
+    nodes = read_profile(profile)
+    profile.unlink()
+    return nodes
 
 
 def read_profile(path: Path) -> tuple[ExecutedNode, ...]:

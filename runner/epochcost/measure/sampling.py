@@ -81,7 +81,7 @@ def warm_up(
 
     ``prepare`` comes before each step, in the budget and outside of the step's time.
     """
-    reporting = _Reporting(report, clock)
+    reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)
     seconds: list[float] = []
     begun = clock()
@@ -116,7 +116,7 @@ def sample(
     The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
     although the data decide when to stop, provided that it cannot stop on few samples.
     """
-    reporting = _Reporting(report, clock)
+    reporting = PacedReport(report, clock)
     looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
     earliest = clock() + _least_seconds(sampling)
     width: float | None = None
@@ -147,7 +147,7 @@ def _spent(sampling: Sampling, count: int, now: float, deadline: float) -> bool:
     return count >= sampling.most_samples or (now >= deadline and count >= _FEWEST_SAMPLES)
 
 
-class _Reporting:
+class PacedReport:
     """Passes reports on at most every ``_REPORT_SECONDS``, so that fast steps are not disturbed."""
 
     def __init__(self, report: Report, clock: Clock) -> None:

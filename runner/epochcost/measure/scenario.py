@@ -25,7 +25,7 @@ from epochcost.measure.loadgen import (
     loadgen_version,
     run_loadgen,
 )
-from epochcost.measure.sampling import Clock, Report, warm_up
+from epochcost.measure.sampling import PacedReport, Report, warm_up
 from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue
 from epochcost.plan.trial import COMPLIANT_SECONDS, Load, LoadScenario
 from epochcost.results.served import LoadGenRun, Purpose, Served
@@ -60,7 +60,6 @@ _LEAST_UTILISATION = 0.1
 # Where the longer run does not keep what the short ones did.
 _LESS = 0.9
 _MOST_SCORED_RUNS = 8
-_HEARTBEAT_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,8 @@ class _Scenario:
         self._folder = folder
         self._most = model.sizes[-1]
         self._pace = _pace(job, load)
-        self._answered = _Heartbeat(report, time.perf_counter)
+        paced = PacedReport(report, time.perf_counter)
+        self._answered = lambda count: paced.at(time.perf_counter(), count, None)
         self._runs: list[LoadGenRun] = []
 
     def run(self) -> Served:
@@ -246,20 +246,6 @@ def _pace(job: Job, load: Load) -> _Pace:
         fewest,
         fewest,
     )
-
-
-class _Heartbeat:
-    """Tells how many samples are answered, a few times a second at most."""
-
-    def __init__(self, report: Report, clock: Clock) -> None:
-        self._report, self._clock = report, clock
-        self._next = clock()
-
-    def __call__(self, count: int) -> None:
-        now = self._clock()
-        if now >= self._next:
-            self._next = now + _HEARTBEAT_SECONDS
-            self._report(count, None)
 
 
 # Asks whether a rate, in samples per second, keeps the bound.

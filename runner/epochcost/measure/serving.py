@@ -27,9 +27,9 @@ from epochcost.measure.job import Job, JobError
 from epochcost.measure.loadgen import Issue, Sample, complete
 from epochcost.measure.placement import (
     demanding_kernels,
+    executed_nodes,
     prove_arithmetic,
     prove_placement,
-    read_profile,
 )
 from epochcost.measure.session import DEVICES, fill, open_session, room
 from epochcost.measure.stepping import (
@@ -37,6 +37,7 @@ from epochcost.measure.stepping import (
     TensorType,
     initial_parameters,
     load_arrays,
+    require_type,
     tensor_type,
 )
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
@@ -83,9 +84,7 @@ class ServedModel:
 
     def _proof(self, job: Job, session: ort.InferenceSession, size: int) -> Placement:
         self([index % self.example_count for index in range(size)])
-        profile = Path(session.end_profiling())
-        nodes = read_profile(profile)
-        profile.unlink()
+        nodes = executed_nodes(session)
         prove_arithmetic(nodes, job.precision, job.provider)
         return prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
 
@@ -116,10 +115,7 @@ class _DeviceValues:
 
     def empty(self, kind: TensorType, device: str | None = None) -> ort.OrtValue:
         """Reserve room on a device; the provider's where none is named."""
-        shape, dtype = kind
-        place = device or self.device
-        number = 0 if place == "cpu" else self.job.session.device
-        return room(shape, dtype, place, number)
+        return room(*kind, device or self.device, self.job.session.device)
 
     def _parameter(self, name: str, kind: TensorType) -> Array:
         if name not in self._parameters:
@@ -128,11 +124,7 @@ class _DeviceValues:
                 "the parameters or the carried values"
             )
         value = self._parameters[name]
-        if (value.shape, value.dtype) != kind:
-            raise JobError(
-                f"{self.job.graph}: {name!r}: demanded {kind[1]} {list(kind[0])}; "
-                f"got {value.dtype} {list(value.shape)}"
-            )
+        require_type(self.job.graph, name, (value.shape, value.dtype), kind)
         return value
 
 

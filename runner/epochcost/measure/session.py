@@ -171,9 +171,10 @@ _BFLOAT16_TYPE = "tensor(bfloat16)"
 def room(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str, number: int = 0
 ) -> ort.OrtValue:
-    """An uninitialised tensor on the device of that name and number."""
+    """An uninitialised tensor on the device of that name; ``number`` is the GPU's."""
     kind = TensorProto.BFLOAT16 if dtype == BFLOAT16 else dtype
-    return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device, number)
+    place = 0 if device == DEVICES["cpu"] else number
+    return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device, place)
 
 
 def fill(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:

@@ -90,7 +90,7 @@ class Stepper:
     ) -> None:
         self._session, self._settings = session, settings
         self._run = session.run_with_iobinding
-        self._device, self._device_id = DEVICES[provider], settings.device
+        self._device = DEVICES[provider]
         self._waits = provider == "cuda"
         self._captures = settings.cuda_graph
         self._placed = False
@@ -212,8 +212,7 @@ class Stepper:
         return self._empty(*self._types[name], self._homes[name])
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> ort.OrtValue:
-        number = 0 if device == "cpu" else self._device_id
-        return room(shape, dtype, device, number)
+        return room(shape, dtype, device, self._settings.device)
 
 
 def _graph_options(number: int) -> ort.RunOptions:
@@ -265,7 +264,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 def initial_parameters(job: Job) -> dict[str, Array]:
     """Make the parameters' first values: drawn from the model's metadata, stored ones on top."""
-    drawn = materialise(load_model(job.model or job.graph), job.seed)
+    drawn = materialise(load_model(job.graph), job.seed)
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
 
 
@@ -293,7 +292,7 @@ def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, A
     if unknown:
         raise JobError(f"{path}: no input of {job.graph} is called {unknown[0]!r}")
     for name, pool in pools.items():
-        _require_type(path, name, (pool.shape[1:], pool.dtype), types[name])
+        require_type(path, name, (pool.shape[1:], pool.dtype), types[name])
     return pools
 
 
@@ -308,7 +307,7 @@ def _constant(
         return _filled(shape, job.scalars[name], dtype)
     if name in parameters:
         value = parameters[name]
-        _require_type(job.initial or job.graph, name, (value.shape, value.dtype), kind)
+        require_type(job.initial or job.graph, name, (value.shape, value.dtype), kind)
         return value
     for carried in job.carried:
         if carried.input == name:
@@ -324,7 +323,8 @@ def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Arra
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 
-def _require_type(path: Path, name: str, got: TensorType, wanted: TensorType) -> None:
+def require_type(path: Path, name: str, got: TensorType, wanted: TensorType) -> None:
+    """Raise JobError where an array of a file is not of the shape and type of its graph input."""
     if got != wanted:
         raise JobError(
             f"{path}: {name!r}: demanded {wanted[1]} {list(wanted[0])} for one step; "

@@ -40,7 +40,8 @@ from epochcost.measure.host import (
     unknown_of,
 )
 from epochcost.measure.job import Progress
-from epochcost.measure.kernel_files import ControlGroups, read_number
+from epochcost.measure.kernel_files import ControlGroups
+from epochcost.measure.memory import group_memory_bytes
 from epochcost.measure.power import (
     POWERCAP,
     Meter,
@@ -153,12 +154,6 @@ def _throttles(
     if cpu_throttled is None:
         return gpu
     return (*(("cpu-heat",) if cpu_throttled else ()), *(gpu or ()))
-
-
-def group_memory_bytes(groups: ControlGroups) -> int | None:
-    """What the innermost control group that counts memory holds now."""
-    files = groups.files("memory.current", "memory", "memory.usage_in_bytes")
-    return next((held for file in files if (held := read_number(file))), None)
 
 
 # Power is integrated from these readings where a GPU has no energy counter.

@@ -28,12 +28,11 @@ from epochcost.measure.job import Job, Message, Phase, Progress, Serving
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, volunteer
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
-    ExecutedNode,
     declared_in_half,
     demanding_kernels,
+    executed_nodes,
     prove_arithmetic,
     prove_placement,
-    read_profile,
     require_capturable,
 )
 from epochcost.measure.runtime import require_runtime, software
@@ -126,7 +125,8 @@ def _proved(
     with demanding_kernels(job.precision, job.provider):
         session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
-    nodes = _profiled(session, stepper)
+    stepper()
+    nodes = executed_nodes(session)
     placement = prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
     halves = declared_in_half(job.graph, job.precision) if job.mode == "training" else ()
     prove_arithmetic(nodes, job.precision, job.provider, halves)
@@ -138,19 +138,6 @@ def _proved(
     del stepper, session
     session = open_session(job.graph, job.provider, job.session)
     return _stepper(job, session, parameters), placement, first
-
-
-def _profiled(session: ort.InferenceSession, step: Stepper) -> tuple[ExecutedNode, ...]:
-    """Take the first step under the profiler and read where its nodes ran.
-
-    The profiler is off afterwards and costs the timed steps nothing
-    (docs/method/measurement.md has the figures).
-    """
-    step()
-    profile = Path(session.end_profiling())
-    nodes = read_profile(profile)
-    profile.unlink()
-    return nodes
 
 
 def _timed(

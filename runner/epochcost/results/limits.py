@@ -61,11 +61,6 @@ class BatchLimit(Sidecar):
         """None where no size ran."""
         return self.sizes[-1] if self.sizes else None
 
-    @property
-    def smallest_that_failed(self) -> int | None:
-        """None where all sizes ran that were tried."""
-        return min((one.batch_size for one in self.failed), default=None)
-
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> BatchLimit:
         if self.limit_version != LIMIT_VERSION:

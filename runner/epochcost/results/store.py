@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
-from epochcost.errors import Fault, ResultError
+from epochcost.errors import Fault
 from epochcost.plan.trial import Trial
 from epochcost.results.fields import Record, first_fault, read_record
 from epochcost.results.files import write_atomically
@@ -47,12 +47,6 @@ class Loaded:
     results: tuple[Result, ...]
     faults: tuple[Fault, ...]
     files: tuple[Path, ...] = ()
-
-    def require_sound(self) -> tuple[Result, ...]:
-        """The results; raises ResultError naming every damaged file, if there is one."""
-        if self.faults:
-            raise ResultError("\n".join(map(str, self.faults)))
-        return self.results
 
 
 @dataclass(frozen=True)
