@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from epochcost.cli.app import app, main
 from epochcost.errors import EpochcostError
-from epochcost.specs.layout import laid_out
+from epochcost.specs.layout import format_spec
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.model import Model
 from tiny_project import write_tiny_project
@@ -175,7 +175,7 @@ def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
     assert model.training.target.classes == 3
     assert (project / "models/word_bag.onnx").read_bytes() == graph.read_bytes()
     text = (project / "specs/models/word-bag.toml").read_text("utf-8")
-    assert laid_out(Model, text) == text
+    assert format_spec(Model, text) == text
 
 
 def _keep_weights_in(name: str, graph: Path) -> None:

@@ -14,7 +14,7 @@ from epochcost.cost.energy import (
     declared_power,
     emissions_pounds,
     energy_kwh,
-    energy_of,
+    energy_use,
     metered_energy,
     owned_power,
 )
@@ -55,7 +55,7 @@ GRID = Grid(id="here", name="Here", kg_co2e_per_kwh=Decimal("0.5"), year=2023, s
 
 def test_declared_power_over_time() -> None:
     """Two kilowatts at a load of 0.7 for ten machine-hours: 14 kWh, half as many kilograms."""
-    found = energy_of(DeclaredPower(Decimal(2000), Decimal("0.7")), Decimal(36_000), GRID)
+    found = energy_use(DeclaredPower(Decimal(2000), Decimal("0.7")), Decimal(36_000), GRID)
     assert (found.machines_kwh, found.building_kwh, found.kg_co2e) == (14, 14, 7)
     assert found.power.words == "from declared power: 2000 W of the machine at a load of 0.7"
     assert found.pue_source == "not known, the machines alone"
@@ -64,7 +64,7 @@ def test_declared_power_over_time() -> None:
 def test_what_a_meter_read_is_said_to_be_measured() -> None:
     """7.2 megajoules are 2 kWh, however long the machines took."""
     for seconds in (1, 10_000):
-        found = energy_of(EnergyReading(Decimal(7_200_000), "NVML"), Decimal(seconds), GRID)
+        found = energy_use(EnergyReading(Decimal(7_200_000), "NVML"), Decimal(seconds), GRID)
         assert found.machines_kwh == 2
     assert found.power.words == "measured by NVML"
 
@@ -73,8 +73,8 @@ def test_the_building_takes_its_share() -> None:
     """A declared PUE before the grid's, the grid's before none."""
     grid = GRID.model_copy(update={"pue": Decimal("1.58")})
     power = DeclaredPower(Decimal(1000))
-    assert energy_of(power, Decimal(HOUR), grid).building_kwh == Decimal("1.58")
-    assert energy_of(power, Decimal(HOUR), grid, Decimal(2)).building_kwh == 2
+    assert energy_use(power, Decimal(HOUR), grid).building_kwh == Decimal("1.58")
+    assert energy_use(power, Decimal(HOUR), grid, Decimal(2)).building_kwh == 2
 
 
 def test_agrees_with_the_published_preset() -> None:
@@ -82,7 +82,7 @@ def test_agrees_with_the_published_preset() -> None:
     grid = GRID.model_copy(
         update={"kg_co2e_per_kwh": Decimal("0.43272712098"), "pue": Decimal("1.58")}
     )
-    found = energy_of(DeclaredPower(Decimal("1415.78")), Decimal(12 * HOUR), grid)
+    found = energy_use(DeclaredPower(Decimal("1415.78")), Decimal(12 * HOUR), grid)
     kwh = energy_kwh(Decimal("1415.78"), Decimal(12 * HOUR), STRUBELL_2019.pue)
     assert found.building_kwh == kwh
     assert abs(found.pounds_co2e - emissions_pounds(kwh, STRUBELL_2019.pounds_per_kwh)) < 1e-12
@@ -143,7 +143,7 @@ def test_impossible_energies(value: str) -> None:
     with pytest.raises(InputError, match=r"^energy: demanded joules above 0"):
         EnergyReading(number, "a meter")
     with pytest.raises(InputError, match=r"^PUE: demanded at least 1"):
-        energy_of(DeclaredPower(Decimal(1)), Decimal(1), GRID, number)
+        energy_use(DeclaredPower(Decimal(1)), Decimal(1), GRID, number)
 
 
 def test_the_mean_power_of_a_result_goes_on_for_the_whole_use() -> None:
@@ -156,7 +156,7 @@ def test_the_mean_power_of_a_result_goes_on_for_the_whole_use() -> None:
     )
     found = metered_energy(MeasuredEnergy(readings=readings), Decimal(HOUR))
     assert isinstance(found, EnergyReading)
-    assert energy_of(found, Decimal(HOUR), GRID).machines_kwh == Decimal("0.15")
+    assert energy_use(found, Decimal(HOUR), GRID).machines_kwh == Decimal("0.15")
     assert found.words == "measured by RAPL + NVML, of cpu and gpu alone"
 
 

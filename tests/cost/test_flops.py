@@ -19,7 +19,7 @@ from epochcost.cost.flops import (
 )
 from epochcost.errors import InputError
 from epochcost.specs.hardware import Accelerator, Hardware
-from epochcost.specs.model import Declared, Model
+from epochcost.specs.model import DeclaredModel, Model
 from price_plans import figures
 
 PETA = Decimal(10) ** 15
@@ -43,7 +43,7 @@ def gpus(fp16: str | None, fp32: str | None) -> Hardware:
 
 def test_time_is_a_range() -> None:
     """1e18 operations at half and at a fifth of a petaflop per second."""
-    time = Computation(1000 * PETA, PETA, Utilisation.declared("0.2-0.5")).time()
+    time = Computation(1000 * PETA, PETA, Utilisation.parse("0.2-0.5")).time()
     assert (time.low, time.high) == (2000, 5000)
     assert abs(time.mean * Decimal("0.35") - 1000) < Decimal("1e-40")
 
@@ -72,14 +72,14 @@ def test_beyond_a_century() -> None:
 def test_a_range_is_demanded(text: str) -> None:
     """A bare number would claim what nobody knows."""
     with pytest.raises(InputError, match=r"^utilisation: demanded a range of shares, such as"):
-        Utilisation.declared(text)
+        Utilisation.parse(text)
 
 
 @pytest.mark.parametrize("text", ["0-0.5", "0-0", "0.5-0.3", "0.5-1.1"])
 def test_impossible_utilisations(text: str) -> None:
     """No share is zero, none above the whole, and the low end comes first."""
     with pytest.raises(InputError, match=r"^utilisation: demanded shares of the peak, 0 < low"):
-        Utilisation.declared(text)
+        Utilisation.parse(text)
 
 
 def test_not_a_number_is_no_utilisation() -> None:
@@ -109,7 +109,7 @@ def test_operations_of_a_declared_model() -> None:
         name="Big",
         task="language",
         example="a token",
-        declared=Declared(parameters=10, training_tokens=100),
+        declared=DeclaredModel(parameters=10, training_tokens=100),
         source="a test",
     )
     assert training_flops(model, None) == 6000

@@ -61,7 +61,7 @@ def substitutes(results: Sequence[Result] = ()) -> Substitutes:
 
 def test_the_same_accelerators_make_a_substitute() -> None:
     """By name and number, in the same currency; neither fewer of them nor the plan itself."""
-    (found,) = substitutes().every()
+    (found,) = substitutes().rents()
     assert (found.price.id, found.speed, found.why) == ("of-same", 1, "the same kind of machine")
 
 
@@ -72,7 +72,7 @@ def test_a_machine_that_did_the_same_work_is_a_substitute() -> None:
         make_result(hardware="plain", samples=(0.2, 0.2)),
         make_result(hardware="same", samples=(0.05, 0.05)),
     ]
-    found = {rent.price.id: rent for rent in substitutes(results).every()}
+    found = {rent.price.id: rent for rent in substitutes(results).rents()}
     assert set(found) == {"of-same", "of-plain"}
     assert abs(found["of-plain"].speed - Decimal("0.5")) < Decimal("1e-9")
     assert found["of-same"].why == "measured 2 times as fast on 1 equal trial"
@@ -80,7 +80,7 @@ def test_a_machine_that_did_the_same_work_is_a_substitute() -> None:
 
 def test_a_named_plan_needs_a_speed() -> None:
     """Known by kind, or declared; otherwise it is refused."""
-    assert substitutes().named("of-same").speed == 1
-    assert substitutes().named("of-plain", Decimal("0.50")).why == "declared as 0.5 times as fast"
+    assert substitutes().rent("of-same").speed == 1
+    assert substitutes().rent("of-plain", Decimal("0.50")).why == "declared as 0.5 times as fast"
     with pytest.raises(InputError, match=r"^of-plain: demanded the speed of its machine beside"):
-        substitutes().named("of-plain")
+        substitutes().rent("of-plain")

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.cli.project import pinned
+from epochcost.cli.project import requirement_origin
 from epochcost.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +107,7 @@ def test_it_installs_no_name_that_others_may_register(project: Path) -> None:
 )
 def test_what_is_pinned_is_what_pip_noted(origin: object, requirement: str) -> None:
     """A version of an index, a path, a commit or an archive's hash."""
-    assert pinned(None if origin is None else json.dumps(origin), "1.2") == requirement
+    assert requirement_origin(None if origin is None else json.dumps(origin), "1.2") == requirement
 
 
 def test_nothing_in_it_is_a_link(project: Path) -> None:

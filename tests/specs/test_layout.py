@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epochcost.specs.catalogue import KINDS
-from epochcost.specs.layout import laid_out
+from epochcost.specs.layout import format_spec
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 
@@ -71,8 +71,8 @@ def untidy(draw: st.DrawFn) -> str:
 @given(untidy())
 def test_any_text_is_laid_out_once(text: str) -> None:
     """Values and comments stay, laying out again changes nothing, and the order is the model's."""
-    result = laid_out(Model, text)
-    assert laid_out(Model, result) == result
+    result = format_spec(Model, text)
+    assert format_spec(Model, result) == result
     assert tomli.loads(result) == tomli.loads(text)
     assert sorted(COMMENTS.findall(result)) == sorted(COMMENTS.findall(text))
     headers = re.findall(r"^\[.*\]", result, re.M)
@@ -86,7 +86,7 @@ def test_any_text_is_laid_out_once(text: str) -> None:
 def test_comments_stay_with_their_keys(text: str) -> None:
     """A comment behind a value is behind the same value afterwards."""
     behind = re.compile(r"(\w+)\s*=\s*([^\n#]+?) *(# behind \d+)")
-    result = laid_out(Model, text)
+    result = format_spec(Model, text)
     assert sorted(behind.findall(result)) == sorted(behind.findall(text.replace("\r", "")))
 
 
@@ -95,21 +95,21 @@ def test_committed_specs_are_laid_out() -> None:
     for path in sorted(SPECS.rglob("*.toml")):
         kind = KINDS[path.relative_to(SPECS).parts[0]]
         text = path.read_text("utf-8")
-        assert laid_out(kind, text) == text, path
+        assert format_spec(kind, text) == text, path
 
 
 def test_inline_tables_are_ordered_too() -> None:
     """The keys of an optimizer are in the order of that optimizer, not of another one."""
     loose = "[training]\noptimizer={weight_decay=0.1,beta1=0.8,name='adam'}\n"
     tidy = "[training]\noptimizer = { name = 'adam', beta1 = 0.8, weight_decay = 0.1 }\n"
-    assert laid_out(Model, loose) == tidy
+    assert format_spec(Model, loose) == tidy
 
 
 def test_the_first_lines_stay_on_top() -> None:
     """The schema and the comments above the first key are about the file."""
     text = '#:schema x.json\n# About it.\n\namount = 3\n# its name\nid = "a"\n'
     tidy = '#:schema x.json\n# About it.\n\n# its name\nid = "a"\namount = 3\n'
-    assert laid_out(Price, text) == tidy
+    assert format_spec(Price, text) == tidy
 
 
 def test_a_comment_above_a_header_moves_with_it() -> None:
@@ -117,17 +117,17 @@ def test_a_comment_above_a_header_moves_with_it() -> None:
     owned, start = "# of owned\n[owned]\npue = 1\n", "# of start\n[start]\nseconds = 1\n"
     text = 'id = "a"\n# of the id\n\n' + owned + "\n" + start
     tidy = 'id = "a"\n# of the id\n\n' + start + "\n" + owned
-    assert laid_out(Price, text) == tidy
+    assert format_spec(Price, text) == tidy
 
 
 def test_numbers_and_texts_stay_as_written() -> None:
     """An amount keeps its digits, a text its quotes, an unknown key its place at the end."""
     text = "zeal = 1\nid = 'a'\namount = 0.900\nsku = \"\\u0041\"\nas_of = 2026-01-31\n"
     tidy = "id = 'a'\nsku = \"\\u0041\"\namount = 0.900\nas_of = 2026-01-31\nzeal = 1\n"
-    assert laid_out(Price, text) == tidy
+    assert format_spec(Price, text) == tidy
 
 
 def test_text_that_is_no_toml_is_refused() -> None:
     """There is nothing to lay out where nothing can be read."""
     with pytest.raises(ValueError, match="Invalid value"):
-        laid_out(Price, "id = \n= 3")
+        format_spec(Price, "id = \n= 3")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochcost.specs.catalogue import KINDS
-from epochcost.specs.findings import judge
+from epochcost.specs.findings import validate
 from epochcost.specs.published import Published, Timing
 
 BILL = {"name": "bill"}
@@ -29,7 +29,7 @@ def faults(row: dict[str, Any], *claims: dict[str, Any], loose: Any = ()) -> lis
         "timings": [{**row, "claims": list(claims)}],
         "claims": list(loose),
     }
-    found = judge(KINDS["published"], table)
+    found = validate(KINDS["published"], table)
     return [] if isinstance(found, Published) else [str(fault) for fault in found]
 
 

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.specs.wording import dotted, listed, nearest, printable, shown
+from epochcost.specs.wording import (
+    describe,
+    format_key_path,
+    join_choices,
+    printable,
+    suggest_or_list,
+)
 
 SHOWN = [
     ("text", '"text"'),
@@ -33,34 +39,34 @@ SHOWN = [
 @pytest.mark.parametrize(("value", "words"), SHOWN, ids=[row[1] for row in SHOWN])
 def test_shown(value: Any, words: str) -> None:
     """A value is shown as TOML writes it, or by what it is."""
-    assert shown(value) == words
+    assert describe(value) == words
 
 
 @given(st.text() | st.integers() | st.decimals() | st.floats() | st.dates() | st.datetimes())
 def test_shown_is_short_and_printable(value: Any) -> None:
     """No value of a file can break a line or a terminal."""
-    words = shown(value)
+    words = describe(value)
     assert words.isprintable()
     assert len(words) <= 400
 
 
 def test_dotted() -> None:
     """Paths read like TOML: dots between keys, quotes where a key needs them, items in brackets."""
-    assert dotted(("timings", 2, "price")) == "timings[2].price"
-    assert dotted((0,)) == "[0]"
-    assert dotted(("a b", "c")) == '"a b".c'
+    assert format_key_path(("timings", 2, "price")) == "timings[2].price"
+    assert format_key_path((0,)) == "[0]"
+    assert format_key_path(("a b", "c")) == '"a b".c'
 
 
 def test_nearest() -> None:
     """A near choice is suggested; else the choices are listed; else there is nothing to say."""
-    assert nearest("pirce", ["price", "plan"]) == '; did you mean "price"?'
-    assert nearest("zzz", ["price", "plan"]) == '; known: "plan", "price"'
-    assert nearest("zzz", []) == ""
+    assert suggest_or_list("pirce", ["price", "plan"]) == '; did you mean "price"?'
+    assert suggest_or_list("zzz", ["price", "plan"]) == '; known: "plan", "price"'
+    assert suggest_or_list("zzz", []) == ""
 
 
 def test_long_lists_end() -> None:
     """A list of many choices says how many it leaves out."""
-    assert listed(map(str, range(14))).endswith('"11" and 2 more')
+    assert join_choices(map(str, range(14))).endswith('"11" and 2 more')
 
 
 @given(st.text(st.characters()))

@@ -18,7 +18,7 @@ from epochcost.analysis.rows import Row, accuracies, price_rows
 from epochcost.cost import Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
-from epochcost.specs.document import displayed, key_position
+from epochcost.specs.document import display_path, key_position
 from epochcost.specs.price import Price
 from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
 from epochcost.units import money, plain
@@ -88,7 +88,7 @@ def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Faul
     path = catalogue.files.get(f"studies/{study.id}", Path(f"{study.id}.toml"))
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     key = ("budget", "limits", index)
-    return Fault(displayed(path), *key_position(text, key), f"budget.limits[{index}]: {message}")
+    return Fault(display_path(path), *key_position(text, key), f"budget.limits[{index}]: {message}")
 
 
 def _conditions(limit: BudgetLimit) -> str:

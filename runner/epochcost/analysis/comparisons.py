@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import groupby
 
 from epochcost.analysis.observations import Goal, Machine, Observation, in_floats
-from epochcost.analysis.rows import Row, answer, grouped
+from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
@@ -315,7 +315,7 @@ def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> CpuGpuComparison | None:
         if row.observed.machine.device == "cpu"
         and row.observed.batch_size == gpu.observed.batch_size
     ]
-    machines = grouped(same, lambda row: row.observed.machine).values()
+    machines = group_by(same, lambda row: row.observed.machine).values()
     cpus = [one for mine in machines if (one := _beside(mine, gpu, goal))]
     ordered = sorted(cpus, key=lambda one: one.cost.mean)
     return CpuGpuComparison(goal, gpu, tuple(ordered)) if ordered else None

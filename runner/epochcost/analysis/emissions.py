@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row, answer, grouped
+from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.cost.energy import (
     DeclaredPower,
-    Energy,
     EnergyReading,
+    EnergyUse,
     Power,
     UnknownEnergy,
     declared_power,
-    energy_of,
+    energy_use,
     owned_power,
 )
 from epochcost.cost.money import exact_arithmetic, quantized
@@ -26,7 +26,7 @@ from epochcost.specs.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
-class EnergyUse:
+class MachineEnergy:
     """The cheapest way of one machine to the goal; ``least`` and ``most`` by the grids' emissions.
 
     Without either, ``unknown`` says why.
@@ -34,25 +34,25 @@ class EnergyUse:
 
     row: Row
     goal: Goal
-    least: Energy | None = None
-    most: Energy | None = None
+    least: EnergyUse | None = None
+    most: EnergyUse | None = None
     unknown: str = ""
 
 
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
-) -> tuple[EnergyUse, ...]:
+) -> tuple[MachineEnergy, ...]:
     """One for each machine with a figure for the goal, the least energy first, unknown last."""
-    machines = grouped(rows, lambda row: row.observed.machine).values()
+    machines = group_by(rows, lambda row: row.observed.machine).values()
     found = [one for mine in machines if (one := _on_machine(catalogue, mine, goal))]
     return tuple(sorted(found, key=_order))
 
 
-def _order(one: EnergyUse) -> tuple[bool, Decimal]:
+def _order(one: MachineEnergy) -> tuple[bool, Decimal]:
     return one.least is None, one.least.machines_kwh if one.least else Decimal(0)
 
 
-def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> EnergyUse | None:
+def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> MachineEnergy | None:
     found = answer(rows, goal)
     if found is None:
         return None
@@ -60,13 +60,13 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Energy
     row, seconds = choice.row, choice.time.mean
     power = _power(catalogue, row, seconds)
     if isinstance(power, UnknownEnergy):
-        return EnergyUse(row, goal, unknown=power.reason)
+        return MachineEnergy(row, goal, unknown=power.reason)
     if not catalogue.grids:
-        return EnergyUse(row, goal, unknown="no grid is declared in specs/grids")
+        return MachineEnergy(row, goal, unknown="no grid is declared in specs/grids")
     pue = row.price.owned.pue if row.price and row.price.owned else None
-    energies = [energy_of(power, seconds, grid, pue) for grid in catalogue.grids.values()]
+    energies = [energy_use(power, seconds, grid, pue) for grid in catalogue.grids.values()]
     ordered = sorted(energies, key=lambda one: one.kg_co2e)
-    return EnergyUse(row, goal, ordered[0], ordered[-1])
+    return MachineEnergy(row, goal, ordered[0], ordered[-1])
 
 
 def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:

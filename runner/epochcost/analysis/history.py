@@ -16,7 +16,7 @@ from epochcost.analysis.difference.results import changed_keys
 from epochcost.analysis.inputs import Inputs, StoredResult, with_declared_machine
 from epochcost.analysis.observations import Evidence, Machine, Subject, in_floats, measured_machine
 from epochcost.analysis.repository import PastResult
-from epochcost.analysis.rows import grouped
+from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
@@ -106,7 +106,7 @@ def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, 
     replaced = [with_declared_machine(one, catalogue, inputs.declared) for one in known]
     every = [*map(_stored, stored), *map(_replaced, replaced)]
     once = {(_work(one), one.at): one for one in reversed(every)}
-    found = [_series(inputs, group) for group in grouped(once.values(), _work).values()]
+    found = [_series(inputs, group) for group in group_by(once.values(), _work).values()]
     return tuple(sorted(found, key=lambda one: (one.machine.name, one.name.casefold())))
 
 

@@ -23,7 +23,7 @@ from epochcost.cost import Candidate, Estimate, cheapest, frontier
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServingAnswer:
     """The servers of one model at one bound: the cheapest million, the shortest 99th percentile.
 
     Where the cheapest has an assumed price, ``listed`` is the cheapest at somebody's price list.
@@ -52,7 +52,7 @@ def _inferences(rows: Iterable[Row]) -> Iterable[Row]:
     return (row for row in rows if row.mode == "inference")
 
 
-def service(rows: Iterable[ServingRow]) -> Service | None:
+def serving_answer(rows: Iterable[ServingRow]) -> ServingAnswer | None:
     """The model and bound that most machines serve within; None where no priced server keeps one.
 
     Different bounds are different jobs and are not compared; of equals the first by name.
@@ -75,14 +75,14 @@ def _candidate(row: ServingRow) -> Candidate[ServingRow] | None:
     return Candidate(row, seconds, row.million)
 
 
-def _service(model: str, candidates: Sequence[Candidate[ServingRow]]) -> Service:
+def _service(model: str, candidates: Sequence[Candidate[ServingRow]]) -> ServingAnswer:
     currency = candidates[0].cost.currency
     same = [one for one in candidates if one.cost.currency == currency]
     best = cheapest(same)
     assert best is not None, "a service has a candidate"
     listed = cheapest(one for one in same if not one.key.assumed)
     between = frontier(same)
-    return Service(
+    return ServingAnswer(
         model=model,
         cheapest=best.key,
         listed=listed.key if listed and best.key.assumed else None,
@@ -131,7 +131,7 @@ class JobKind:
 
     ``subject`` answers for it, and ``frontier`` are its rows that no other beats in both time and
     cost, fastest first; None and empty where no workload of the kind has a figure. Where servers
-    were measured at a bound, ``service`` answers and no row does.
+    were measured at a bound, ``serving_answer`` answers and no row does.
     """
 
     title: str
@@ -142,7 +142,7 @@ class JobKind:
     answer: Answer | None = None
     rows: tuple[Row, ...] = ()
     frontier: tuple[Row, ...] = ()
-    service: Service | None = None
+    service: ServingAnswer | None = None
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _requests(
 ) -> JobKind:
     """Servers at their bound; where there are none, one by one."""
     rows = tuple(serving)
-    found = service(rows)
+    found = serving_answer(rows)
     if found is None:
         return _kind(_SERVE, "requests", list(_inferring(with_rows, "requests")))
     models = {row.model for row in rows if row.bound_seconds is not None}

@@ -155,7 +155,7 @@ def _order(row: Row) -> tuple[object, ...]:
     return row.observed.subject.id, row.mode == "inference", cost, row.plan
 
 
-def grouped(
+def group_by(
     items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
 ) -> Mapping[KeyT, tuple[ItemT, ...]]:
     """The items of each key, in their order."""

@@ -127,8 +127,8 @@ def _rents(
     if speed is not None and not named:
         raise UsageError("break-even: --speed demands --rent, whose machine's speed it is")
     substitutes = Substitutes(catalogue, own, load_all(results).results)
-    rents = [substitutes.named(identifier, speed) for identifier in named]
-    rents = rents or list(substitutes.every())
+    rents = [substitutes.rent(identifier, speed) for identifier in named]
+    rents = rents or list(substitutes.rents())
     if not rents:
         raise InputError(
             f"{own.id}: demanded a rented plan of a machine with the same accelerators, or results "

@@ -90,7 +90,7 @@ def estimate(
 
 
 def _declared(text: str | None) -> Utilisation:
-    return OF_LARGE_MODELS if text is None else Utilisation.declared(text)
+    return OF_LARGE_MODELS if text is None else Utilisation.parse(text)
 
 
 def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path) -> Utilisation:

@@ -20,10 +20,10 @@ from epochcost.cli.terminal import (
     HardwareId,
     OutputFormat,
     Studies,
-    grouped,
     ids,
     print_json,
     print_table,
+    with_option_groups,
 )
 from epochcost.errors import EpochcostError, InputError
 from epochcost.execute.planning import Request, gpu_lines, plan_here, room_bytes
@@ -131,7 +131,7 @@ def batch_size_of(text: str | None) -> int | Literal["auto"] | None:
     return int(text)
 
 
-@grouped
+@with_option_groups
 def plan(
     selection: Selection,
     *,

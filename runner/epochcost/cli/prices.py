@@ -15,8 +15,14 @@ import typer
 from epochcost.cli.terminal import print_table
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.prices.importing import Found, NewSpec, Sorted, new_specs, sort_rows
-from epochcost.specs.prices.matching import Request
+from epochcost.specs.prices.importing import (
+    ImportResult,
+    MatchedPrice,
+    NewSpec,
+    new_specs,
+    sort_rows,
+)
+from epochcost.specs.prices.matching import ImportRequest
 from epochcost.specs.prices.tables import FormatName, ListedPlan, read_prices, shown_sku
 from epochcost.units import money, plain
 
@@ -58,7 +64,7 @@ def import_prices(
     ] = False,
 ) -> None:
     """Write a new spec for each price that is new or changed; specs that exist stay as they are."""
-    request = Request(
+    request = ImportRequest(
         today=dt.datetime.now(dt.UTC).date(),
         provider=provider,
         region=region,
@@ -78,7 +84,7 @@ def import_prices(
     _conclude(specs, dry_run=dry_run)
 
 
-def _show(result: Sorted, specs: Sequence[NewSpec]) -> None:
+def _show(result: ImportResult, specs: Sequence[NewSpec]) -> None:
     files = {spec.found.key: spec.path.name for spec in specs}
     rows = [_row(found, files.get(found.key)) for found in result.found]
     if rows:
@@ -88,7 +94,7 @@ def _show(result: Sorted, specs: Sequence[NewSpec]) -> None:
         typer.echo(f"unmatched, {names.total():,}: {reason}: {_some(list(names))}")
 
 
-def _row(found: Found, file: str | None) -> tuple[str, ...]:
+def _row(found: MatchedPrice, file: str | None) -> tuple[str, ...]:
     key, currency = found.key, found.model.currency
     known = "none" if found.known is None else _amount(found.known, currency)
     what = "new" if found.new else "unchanged"
@@ -108,7 +114,7 @@ def _some(names: Sequence[str]) -> str:
     )
 
 
-def _refuse_faults(result: Sorted, *, skipped: bool) -> None:
+def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
     for fault in result.faults:
         typer.echo(str(fault), err=True)
     if result.faults and not skipped:

@@ -17,8 +17,8 @@ from epochcost.errors import CapabilityError, Fault, InputError, SpecError
 from epochcost.report.dataset.dictionary import dictionary_page
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import KINDS
-from epochcost.specs.layout import SCHEMAS, laid_out
-from epochcost.specs.loader import check_paths, located, tree_of
+from epochcost.specs.layout import SCHEMAS, format_spec
+from epochcost.specs.loader import absolute_path, check_paths, tree_of
 from epochcost.specs.schema import reference_page, schema_files
 
 _REQUIREMENT = re.compile(r"^epochcost\[[a-z,]+\]$", re.MULTILINE)
@@ -35,7 +35,9 @@ def init(
         (folder / SCHEMAS).mkdir(parents=True)
         for name, text in schema_files().items():
             (folder / SCHEMAS / name).write_text(text, "utf-8")
-        origin = pinned(distribution("epochcost").read_text("direct_url.json"), __version__)
+        origin = requirement_origin(
+            distribution("epochcost").read_text("direct_url.json"), __version__
+        )
         for file in (folder / "requirements").glob("*.txt"):
             text = file.read_text("utf-8")
             file.write_text(_REQUIREMENT.sub(lambda name: name[0] + origin, text), "utf-8")
@@ -49,7 +51,7 @@ def init(
     typer.echo(f"Next: cd {folder} && make report{_program()}")
 
 
-def pinned(origin: str | None, version: str) -> str:
+def requirement_origin(origin: str | None, version: str) -> str:
     """What makes a requirement of this very program: a commit, an archive's hash or a path.
 
     ``origin`` is what pip noted of where it comes from (PEP 610); None: an index, by version.
@@ -111,10 +113,10 @@ def fmt(
 
 def _wanted(path: Path) -> bytes:
     """What a file is to hold."""
-    absolute = located(path)
+    absolute = absolute_path(path)
     kind = absolute.relative_to(tree_of(absolute)).parts[0]
     try:
-        return laid_out(KINDS[kind], absolute.read_bytes().decode()).encode()
+        return format_spec(KINDS[kind], absolute.read_bytes().decode()).encode()
     except ValueError as error:
         raise SpecError([Fault(path, 1, 1, str(error))]) from None
 

@@ -15,20 +15,20 @@ import typer
 from epochcost.cli.quote_extras import (
     EnergyOptions,
     ProjectOptions,
-    converted,
     converted_as_json,
     converted_words,
     energy_as_json,
     energy_words,
+    find_conversion,
     parse_day,
     project_as_json,
     project_words,
 )
-from epochcost.cli.terminal import ExactAmounts, grouped, ids, print_json, print_table
+from epochcost.cli.terminal import ExactAmounts, ids, print_json, print_table, with_option_groups
 from epochcost.cost import Line, Quote, Usage, quote_at_rate, quote_quantile
 from epochcost.cost import quote as bill
 from epochcost.cost.currency import Conversion
-from epochcost.cost.energy import Energy, UnknownEnergy
+from epochcost.cost.energy import EnergyUse, UnknownEnergy
 from epochcost.cost.project import ProjectQuote, quote_project
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
@@ -58,7 +58,7 @@ class _Bill:
     price: Price | None = None
     project: ProjectQuote | None = None
     conversion: Conversion | None = None
-    energy: Energy | UnknownEnergy | None = None
+    energy: EnergyUse | UnknownEnergy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class PriceOptions:
             raise UsageError("quote: --billing belongs to --rate; a price has its own")
 
 
-@grouped
+@with_option_groups
 def quote(
     used: UsageOptions,
     paid: PriceOptions,
@@ -124,7 +124,7 @@ def quote(
         bill = _bill_of_price(paid.price, usage, project)
         if paid.currency is not None:
             day = parse_day(paid.rate_day)
-            conversion = converted(bill.quote, paid.currency, _catalogue(), day)
+            conversion = find_conversion(bill.quote, paid.currency, _catalogue(), day)
             bill = replace(bill, conversion=conversion)
     else:
         bill = _bill_at_rate(paid, usage)
@@ -154,7 +154,7 @@ def _catalogue() -> Catalogue:
     return load_catalogue(Path.cwd())
 
 
-def _energy(options: EnergyOptions, bill: _Bill) -> Energy | UnknownEnergy:
+def _energy(options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:
     """Of all runs: of a project, those that count and those that are expected to fail."""
     if bill.project is None:
         return options.energy(bill.price, bill.usage, Decimal(0), _catalogue())

@@ -16,11 +16,11 @@ from epochcost.cost import Quote, Usage
 from epochcost.cost.currency import Conversion, conversion
 from epochcost.cost.energy import (
     DeclaredPower,
-    Energy,
     EnergyReading,
+    EnergyUse,
     UnknownEnergy,
     declared_power,
-    energy_of,
+    energy_use,
     metered_energy,
     owned_power,
 )
@@ -102,7 +102,7 @@ class EnergyOptions:
 
     def energy(
         self, price: Price | None, usage: Usage, failures: Decimal, catalogue: Catalogue
-    ) -> Energy | UnknownEnergy:
+    ) -> EnergyUse | UnknownEnergy:
         """The energy of all runs, failed ones too; UnknownEnergy where nobody says a power.
 
         ``failures`` are those expected for each run that counts.
@@ -121,7 +121,7 @@ class EnergyOptions:
             return power
         if pue is None and price is not None and price.owned is not None:
             pue = price.owned.pue
-        return energy_of(power, machine_seconds, grid, pue)
+        return energy_use(power, machine_seconds, grid, pue)
 
     def _declared(
         self, price: Price | None, usage: Usage, catalogue: Catalogue
@@ -160,7 +160,7 @@ def _was_metered(result: Result) -> bool:
     return energy is not None and energy.watts is not None
 
 
-def converted(quote: Quote, currency: str, catalogue: Catalogue, day: dt.date) -> Conversion:
+def find_conversion(quote: Quote, currency: str, catalogue: Catalogue, day: dt.date) -> Conversion:
     """The rate from the quote's currency; raises InputError where there is none by that day."""
     return conversion(quote.currency, currency, catalogue.currencies.values(), day)
 
@@ -195,7 +195,7 @@ def project_words(found: ProjectQuote) -> Iterator[str]:
         yield f"{project.at_once:,} runs at once: {time}, for the same money."
 
 
-def energy_as_json(energy: Energy | UnknownEnergy) -> dict[str, Any]:
+def energy_as_json(energy: EnergyUse | UnknownEnergy) -> dict[str, Any]:
     """The figures with all that they rest on, or why there are none."""
     if isinstance(energy, UnknownEnergy):
         return {"unknown": energy.reason}
@@ -216,7 +216,7 @@ def energy_as_json(energy: Energy | UnknownEnergy) -> dict[str, Any]:
     }
 
 
-def energy_words(energy: Energy | UnknownEnergy) -> Iterator[str]:
+def energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
     """The energy and the emissions, each with its source."""
     if isinstance(energy, UnknownEnergy):
         yield f"Energy: not known. {energy.reason}; say it with --watts."

@@ -16,7 +16,13 @@ from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import failures, show_limits, show_outcomes
 from epochcost.cli.plan import Selection, show_gpus
 from epochcost.cli.progress import display_for, kept_words
-from epochcost.cli.terminal import RESULTS, OutputFormat, ResultsFolder, grouped, print_json
+from epochcost.cli.terminal import (
+    RESULTS,
+    OutputFormat,
+    ResultsFolder,
+    print_json,
+    with_option_groups,
+)
 from epochcost.errors import InputError
 from epochcost.execute.assignment import Event, Failed, Finished, Outcome, RoundKept, Skipped
 from epochcost.execute.epochs import EpochsAsked
@@ -29,7 +35,7 @@ from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import MOST_ROUNDS
 
 
-@grouped
+@with_option_groups
 def run(
     selection: Selection,
     *,

@@ -69,7 +69,7 @@ AsIs = Annotated[
 ]
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of those parameters that are dataclasses.
 
     A group of options is declared once, in a frozen dataclass whose fields are annotated as

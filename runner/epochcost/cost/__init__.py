@@ -4,7 +4,7 @@ Everything is Decimal and pure. A missing price is a state (`Unpriced`), never z
 """
 
 from epochcost.cost.bill import quote, quote_at_rate, quote_quantile, share
-from epochcost.cost.claims import Agreement, CheckedRow, ClaimCheck, recompute
+from epochcost.cost.claims import Agreement, ClaimCheck, RowChecks, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
 from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.lines import Line, Quote, Usage
@@ -13,13 +13,13 @@ from epochcost.cost.rounding import billed_seconds
 __all__ = [
     "Agreement",
     "Candidate",
-    "CheckedRow",
     "ClaimCheck",
     "Cost",
     "Estimate",
     "Line",
     "MachineTime",
     "Quote",
+    "RowChecks",
     "Time",
     "Unpriced",
     "Usage",

@@ -168,7 +168,9 @@ def check_hours(hours: Decimal) -> None:
         )
 
 
-def same_kind(accelerators: Sequence[tuple[str, int]], others: Sequence[tuple[str, int]]) -> bool:
+def same_accelerators(
+    accelerators: Sequence[tuple[str, int]], others: Sequence[tuple[str, int]]
+) -> bool:
     """Whether both machines have the same accelerators, by name and number, and have some."""
     return bool(accelerators) and sorted(accelerators) == sorted(others)
 
@@ -244,7 +246,7 @@ class Substitutes:
     own: Price
     results: Sequence[Result] = ()
 
-    def named(self, identifier: str, speed: Decimal | None = None) -> Rent:
+    def rent(self, identifier: str, speed: Decimal | None = None) -> Rent:
         """A plan by its id, at a declared speed or at what is known of its machine.
 
         Raises InputError where nothing is known and none is declared.
@@ -260,7 +262,7 @@ class Substitutes:
             )
         return rent
 
-    def every(self) -> Iterator[Rent]:
+    def rents(self) -> Iterator[Rent]:
         """The current rented plans of machines whose speed is known, in the owned plan's currency.
 
         Of one kind with the owned machine, or measured on the same work.
@@ -277,7 +279,7 @@ class Substitutes:
             words = f"measured {float(speed.ratio):.3g} times as fast on {trials}"
             return Rent(price, speed.ratio, words)
         own, other = self._accelerators(self.own), self._accelerators(price)
-        if price.hardware == self.own.hardware or same_kind(own, other):
+        if price.hardware == self.own.hardware or same_accelerators(own, other):
             return Rent(price)
         return None
 

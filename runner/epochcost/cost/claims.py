@@ -155,7 +155,7 @@ Agreement = Literal["equal", "within rounding", "differs", "not recomputed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class RecomputedFigure:
     """Our figure in the claim's unit: from the times as given, and from all that round to them."""
 
     exact: Decimal
@@ -168,7 +168,7 @@ class ClaimCheck:
     """A claim beside our figure, or why there is none (``problem``, a sentence for people)."""
 
     claim: Claim
-    figure: Figure | None
+    figure: RecomputedFigure | None
     problem: str | None = None
 
     @property
@@ -205,22 +205,22 @@ class ClaimCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedRow:
+class RowChecks:
     """The checks of one row; ``timing`` None for the claims of no row."""
 
     timing: Timing | None
     checks: tuple[ClaimCheck, ...]
 
 
-def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[CheckedRow, ...]:
+def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
     """Every figure of a published table, row by row, recomputed from the row's inputs."""
     rows = {timing.id: timing for timing in published.timings}
     checked = [
-        CheckedRow(timing, tuple(_check(claim, timing, rows, prices) for claim in timing.claims))
+        RowChecks(timing, tuple(_check(claim, timing, rows, prices) for claim in timing.claims))
         for timing in published.timings
     ]
     loose = tuple(_check(claim, None, rows, prices) for claim in published.claims)
-    return (*checked, CheckedRow(None, loose)) if loose else tuple(checked)
+    return (*checked, RowChecks(None, loose)) if loose else tuple(checked)
 
 
 def _check(
@@ -238,7 +238,7 @@ def _check(
 
 def _figure(
     claim: Claim, timing: Timing | None, reference: Timing | None, prices: Mapping[str, Price]
-) -> Figure:
+) -> RecomputedFigure:
     """The figure at the times as given, and its extremes over all times that round to them."""
 
     def at(own: Decimal | None, other: Decimal | None) -> Decimal:
@@ -247,7 +247,7 @@ def _figure(
 
     given = at(_seconds(timing), _seconds(reference))
     ends = [at(*times) for times in product(_rounded_to(timing), _rounded_to(reference))]
-    return Figure(given, min(ends), max(ends))
+    return RecomputedFigure(given, min(ends), max(ends))
 
 
 def _seconds(timing: Timing | None) -> Decimal | None:

@@ -102,7 +102,7 @@ class UnknownEnergy:
 
 
 @dataclass(frozen=True, slots=True)
-class Energy:
+class EnergyUse:
     """What a use draws and emits: nothing of it is money.
 
     ``machines_kwh`` is at the machines, ``building_kwh`` with the building's share ``pue``.
@@ -123,9 +123,9 @@ class Energy:
             return quantized(self.kg_co2e / KILOGRAMS_PER_POUND)
 
 
-def energy_of(
+def energy_use(
     power: Power, machine_seconds: Decimal, grid: Grid, pue: Decimal | None = None
-) -> Energy:
+) -> EnergyUse:
     """The energy and the emissions of machines running for so many seconds, all together.
 
     Without ``pue`` the grid's stands in, where its source states one; else 1, and the energy is
@@ -141,7 +141,7 @@ def energy_of(
     with exact_arithmetic():
         machines = power.kwh(machine_seconds)
         building = quantized(machines * pue)
-        return Energy(
+        return EnergyUse(
             power, pue, source, grid, machines, building, quantized(building * grid.kg_co2e_per_kwh)
         )
 

@@ -44,7 +44,7 @@ class Utilisation:
             )
 
     @classmethod
-    def declared(cls, text: str) -> Utilisation:
+    def parse(cls, text: str) -> Utilisation:
         """From ``0.3-0.5`` or ``30-50%``; raises InputError on a bare number: nobody knows it."""
         found = _RANGE.fullmatch(text.replace(" ", ""))
         if found is None or (found[2] and not found[4]):

@@ -33,14 +33,14 @@ class PricedJob:
         """The bill at the mean time or another, without credit; raises InputError as ``quote``."""
         return self.work.quote(self.price, seconds)
 
-    def bill_at(self, probability: float) -> Quote:
+    def bill_quantile(self, probability: float) -> Quote:
         """The bill that so large a share of all runs does not exceed, by interruptions alone."""
         if self.work.shared:
             return self.bill()
         return quote_quantile(self.price, self.work.usage(), probability)
 
     @property
-    def interrupted(self) -> bool:
+    def interruptible(self) -> bool:
         """Whether interruptions make the bill uncertain."""
         terms = self.price.interruptions
         return not self.work.shared and terms is not None and terms.rate_per_hour > 0
@@ -70,7 +70,7 @@ class PricedJob:
             yield "commitment.utilisation"
         if price.owned is not None:
             yield from ("owned.purchase", "owned.utilisation", "owned.electricity_per_kwh")
-        if self.interrupted:
+        if self.interruptible:
             yield "interruptions.rate_per_hour"
         yield SPEED
 
@@ -237,8 +237,10 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
     time = job.work.time
     if time.low < time.high:
         yield _part(TIME, total, job.bill(time.low).total, job.bill(time.high).total)
-    if job.interrupted:
-        yield _part(INTERRUPTIONS, total, job.bill_at(_LOW).total, job.bill_at(_HIGH).total)
+    if job.interruptible:
+        yield _part(
+            INTERRUPTIONS, total, job.bill_quantile(_LOW).total, job.bill_quantile(_HIGH).total
+        )
     for path, declared in job.price.ranges.items():
         ends = tuple(
             job.with_input(path, value).bill().total for value in (declared.low, declared.high)

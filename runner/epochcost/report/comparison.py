@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from epochcost.analysis.observations import Goal, Machine, Observation, Subject
-from epochcost.analysis.rows import GOALS, Row, answer, at_every_price, grouped
+from epochcost.analysis.rows import GOALS, Row, answer, at_every_price, group_by
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Report, machine_uri, subject_uri
 from epochcost.report.wording import goal_clause
@@ -79,7 +79,7 @@ def _subject_key(subject: Subject) -> str:
 
 def _works(rows: Iterable[Row]) -> Iterator[Json]:
     """One for each observation, which the rows of its prices share."""
-    for priced in grouped(rows, lambda row: id(row.observed)).values():
+    for priced in group_by(rows, lambda row: id(row.observed)).values():
         observed = priced[0].observed
         prices = [row.price for row in priced if row.price]
         for goal in GOALS:
@@ -123,7 +123,7 @@ def pairs(report: Report) -> tuple[Pair, ...]:
     """Every two machines that have a job in common, those with the most jobs first."""
     best = {
         machine: _cheapest(rows)
-        for machine, rows in grouped(report.rows, lambda row: row.observed.machine).items()
+        for machine, rows in group_by(report.rows, lambda row: row.observed.machine).items()
     }
     ordered = sorted(best.items(), key=lambda one: one[0].name)
     found = [pair for one, other in combinations(ordered, 2) if (pair := _pair(one, other))]
@@ -137,7 +137,7 @@ _Choices = Mapping[_Job, tuple[Decimal, Decimal, str]]
 def _cheapest(rows: Iterable[Row]) -> _Choices:
     """Cost, time and currency of each job, done the cheapest way."""
     found: dict[_Job, tuple[Decimal, Decimal, str]] = {}
-    for key, mine in grouped(rows, lambda row: _subject_key(row.observed.subject)).items():
+    for key, mine in group_by(rows, lambda row: _subject_key(row.observed.subject)).items():
         for goal in GOALS:
             choice = given.cheapest if (given := answer(mine, goal)) else None
             if choice and choice.cost:

@@ -37,7 +37,7 @@ from epochcost.results.submission_figures import (
     unwatched,
 )
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.document import displayed
+from epochcost.specs.document import display_path
 from epochcost.specs.hardware import Hardware
 from epochcost.statistics import Summary
 from epochcost.units import scientific
@@ -142,7 +142,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
     found = next(_faults(result, project, copied), None)
     if found is None:
         return _submission(path, result, project)
-    return Fault(displayed(path), 1, 1, found)
+    return Fault(display_path(path), 1, 1, found)
 
 
 def _known(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
@@ -187,7 +187,7 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
         inside = [one for one in inside if one.parent.name not in (LIMITS, CEILINGS)]
         if not inside or not (path.exists() or path.is_symlink()):
             demanded = f"demanded a result file or a folder of them below {root}"
-            raise InputError(f"{displayed(path)}: {demanded}; got nothing there")
+            raise InputError(f"{display_path(path)}: {demanded}; got nothing there")
         found += inside
     return tuple(dict.fromkeys(found))
 
@@ -200,7 +200,7 @@ def _read(path: Path, root: Path) -> Result | Fault:
 
 
 def _shown(fault: Fault) -> Fault:
-    return Fault(displayed(fault.path), fault.line, fault.column, fault.message)
+    return Fault(display_path(fault.path), fault.line, fault.column, fault.message)
 
 
 def _host(result: Result) -> _Host:
@@ -255,7 +255,7 @@ def _submission(path: Path, result: Result, project: _Project) -> Submission:
     measurement = result.measurement
     summary = summary_of(measurement) if measurement.samples_seconds else None
     trial, remarks = result.trial, tuple(_remarks(result, project))
-    return Submission(displayed(path), trial.title, result.hardware, summary, remarks)
+    return Submission(display_path(path), trial.title, result.hardware, summary, remarks)
 
 
 def _remarks(result: Result, project: _Project) -> Iterator[str]:

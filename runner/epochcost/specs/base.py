@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from epochcost.specs.wording import shown
+from epochcost.specs.wording import describe
 
 ItemT = TypeVar("ItemT")
 # Beyond any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
@@ -97,7 +97,7 @@ def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
         seen: set[Hashable] = set()
         for name in map(of, items):
             if name in seen:
-                raise ValueError(f"should name each item once, got {shown(name)} twice")
+                raise ValueError(f"should name each item once, got {describe(name)} twice")
             seen.add(name)
         return items
 

@@ -21,7 +21,7 @@ from epochcost.specs.price import Price
 from epochcost.specs.published import Published
 from epochcost.specs.reference_data import Dataset, ExchangeRate, Grid
 from epochcost.specs.study import Study
-from epochcost.specs.wording import KeyPath, nearest, shown
+from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
     {
@@ -139,7 +139,9 @@ class Catalogue:
 def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
     found = specs.get(identifier)
     if found is None:
-        raise InputError(f"unknown {kind} {shown(identifier)}{nearest(identifier, specs)}")
+        raise InputError(
+            f"unknown {kind} {describe(identifier)}{suggest_or_list(identifier, specs)}"
+        )
     return found
 
 

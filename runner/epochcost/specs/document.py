@@ -26,7 +26,7 @@ import tree_sitter_toml
 
 from epochcost.errors import Fault, SpecError
 from epochcost.specs.findings import Finding
-from epochcost.specs.wording import KeyPath, printable, shown
+from epochcost.specs.wording import KeyPath, describe, printable
 
 
 class Position(NamedTuple):
@@ -194,10 +194,10 @@ class Document:
     def place(self, key: KeyPath) -> str:
         """``path:line:col`` of a key, for a fault elsewhere that points here."""
         position = key_position(self.text, key)
-        return f"{displayed(self.path)}:{position.line}:{position.column}"
+        return f"{display_path(self.path)}:{position.line}:{position.column}"
 
 
-def displayed(path: Path) -> Path:
+def display_path(path: Path) -> Path:
     """A path as it is shown: relative to the current directory when below it, and printable."""
     here = Path.cwd()
     return Path(printable(str(path.relative_to(here) if path.is_relative_to(here) else path)))
@@ -212,7 +212,7 @@ def read(kind: str, path: Path, within: Path) -> Document:
     return Document(kind, path, text, _table(path, text))
 
 
-def presumed_ids(path: Path, within: Path) -> frozenset[str]:
+def guess_ids(path: Path, within: Path) -> frozenset[str]:
     """The ids that a file without a table probably has, so that naming them is no second fault."""
     try:
         text = _contents(path, within).decode(errors="replace")
@@ -221,7 +221,7 @@ def presumed_ids(path: Path, within: Path) -> frozenset[str]:
     return frozenset({path.stem, *_ID.findall(text)})
 
 
-def refused(path: Path, message: str, position: Position = START) -> SpecError:
+def file_error(path: Path, message: str, position: Position = START) -> SpecError:
     """The error of a file or folder that cannot be used at all."""
     return SpecError([Fault(path, *position, message)])
 
@@ -234,17 +234,17 @@ def _contents(path: Path, within: Path) -> bytes:
             target = path.resolve(strict=True)
             status = target.stat()
             if not target.is_relative_to(within.resolve()):
-                raise refused(
-                    path, f"should stay in the folder {displayed(within)}, got a link out of it"
+                raise file_error(
+                    path, f"should stay in the folder {display_path(within)}, got a link out of it"
                 )
         if not stat.S_ISREG(status.st_mode):
-            raise refused(path, "should be a regular file")
+            raise file_error(path, "should be a regular file")
         if status.st_size > LARGEST_BYTES:
-            raise refused(path, f"should be at most {LARGEST_BYTES} bytes, got {status.st_size}")
+            raise file_error(path, f"should be at most {LARGEST_BYTES} bytes, got {status.st_size}")
         return target.read_bytes()
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         reason = error.strerror if isinstance(error, OSError) else "its links form a loop"
-        raise refused(path, f"cannot be read: {reason}") from error
+        raise file_error(path, f"cannot be read: {reason}") from error
 
 
 def _text(path: Path, contents: bytes) -> str:
@@ -254,17 +254,17 @@ def _text(path: Path, contents: bytes) -> str:
         before = contents[: error.start].decode()
         found = f"got the byte 0x{contents[error.start]:02x}"
         position = offset_position(before, len(before))
-        raise refused(path, f"should be UTF-8, {found}", position) from error
+        raise file_error(path, f"should be UTF-8, {found}", position) from error
     if text.startswith(_BYTE_ORDER_MARK):
-        raise refused(path, "should be UTF-8 without a byte order mark, got one")
+        raise file_error(path, "should be UTF-8 without a byte order mark, got one")
     if "\0" in text:
         position = offset_position(text, text.index("\0"))
-        raise refused(path, "should be text, got a NUL byte", position)
+        raise file_error(path, "should be text, got a NUL byte", position)
     if not text.strip():
-        raise refused(path, "should hold a spec, got an empty file")
+        raise file_error(path, "should hold a spec, got an empty file")
     if conflict := _CONFLICT.search(text):
         position = offset_position(text, conflict.start())
-        raise refused(path, f"should be merged, got a conflict marker {conflict[1]}", position)
+        raise file_error(path, f"should be merged, got a conflict marker {conflict[1]}", position)
     return text
 
 
@@ -273,13 +273,13 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
         return tomli.loads(text, parse_float=_decimal)
     except tomli.TOMLDecodeError as error:
         position = Position(error.lineno, error.colno)
-        raise refused(path, f"invalid TOML: {_reason(error)}", position) from error
+        raise file_error(path, f"invalid TOML: {_reason(error)}", position) from error
     except RecursionError as error:
-        raise refused(path, "should nest tables and arrays less deeply") from error
+        raise file_error(path, "should nest tables and arrays less deeply") from error
     except ValueError as error:
         huge = _HUGE_INTEGER.search(text)
         position = offset_position(text, huge.start()) if huge else START
-        raise refused(path, "should hold no number of thousands of digits", position) from error
+        raise file_error(path, "should hold no number of thousands of digits", position) from error
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
@@ -287,7 +287,7 @@ def _reason(error: tomli.TOMLDecodeError) -> str:
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
-    got = shown(rest) if rest else "the end of the line"
+    got = describe(rest) if rest else "the end of the line"
     return f"{error.msg[:1].lower()}{error.msg[1:]}, got {got}"
 
 

@@ -16,7 +16,15 @@ from pydantic_core import ErrorDetails
 
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import keys_of
-from epochcost.specs.wording import KeyPath, closest, dotted, listed, nearest, shown, suggestion
+from epochcost.specs.wording import (
+    KeyPath,
+    closest,
+    describe,
+    format_key_path,
+    join_choices,
+    suggest_or_list,
+    suggestion,
+)
 
 # Nobody reads more of one file, whose faults then mostly have one cause.
 MOST_FINDINGS = 100
@@ -29,10 +37,10 @@ class Finding(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        return f"{dotted(self.key)}: {self.message}" if self.key else self.message
+        return f"{format_key_path(self.key)}: {self.message}" if self.key else self.message
 
 
-def judge(kind: type[NamedSpec], table: Mapping[str, Any]) -> NamedSpec | tuple[Finding, ...]:
+def validate(kind: type[NamedSpec], table: Mapping[str, Any]) -> NamedSpec | tuple[Finding, ...]:
     """The spec that a table describes, or everything that is wrong with the table by itself."""
     try:
         return kind.model_validate(table)
@@ -67,13 +75,13 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
             return Finding(key, "required key is missing")
         case "extra_forbidden":
             choices = keys_of(kind, detail["loc"][:-1])
-            return Finding(key, f"unknown key{nearest(str(key[-1]), choices)}")
+            return Finding(key, f"unknown key{suggest_or_list(str(key[-1]), choices)}")
         case "union_tag_not_found":
             return Finding((*key, "name"), "required key is missing")
         case "literal_error" | "union_tag_invalid":
             return Finding(*_choice(key, detail))
     demand = _demand(detail)
-    got = "" if ", got " in demand or _is_table(detail) else f", got {shown(detail['input'])}"
+    got = "" if ", got " in demand or _is_table(detail) else f", got {describe(detail['input'])}"
     return Finding(key, f"{demand}{got}")
 
 
@@ -105,9 +113,9 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     if _is(detail, "union_tag_invalid"):
         key, got = (*key, "name"), got["name"]
     choices = re.findall(r"'([^']+)'", context.get("expected_tags") or context["expected"])
-    demand = f"should be {'one of ' if len(choices) > 1 else ''}{listed(choices)}"
+    demand = f"should be {'one of ' if len(choices) > 1 else ''}{join_choices(choices)}"
     near = suggestion(got, choices) if isinstance(got, str) else ""
-    return key, f"{demand}, got {shown(got)}{near}"
+    return key, f"{demand}, got {describe(got)}{near}"
 
 
 def _demand(detail: ErrorDetails) -> str:

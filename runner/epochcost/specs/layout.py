@@ -28,8 +28,8 @@ from tree_sitter import Node
 from epochcost.errors import InputError, SpecError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
-from epochcost.specs.document import displayed, key_parts, syntax_tree
-from epochcost.specs.findings import judge
+from epochcost.specs.document import display_path, key_parts, syntax_tree
+from epochcost.specs.findings import validate
 from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.specs.schema import SINGULAR, Schema, schema_of
 
@@ -57,7 +57,7 @@ class _Section:
     below: list[str] = field(default_factory=list)
 
 
-def laid_out(kind: type[NamedSpec], text: str) -> str:
+def format_spec(kind: type[NamedSpec], text: str) -> str:
     """The text in canonical layout; the values are those of ``text``, and so are the comments.
 
     Raises ValueError, with the demand, where the text is no TOML, or is written in a way in which
@@ -240,10 +240,10 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     with the others; nothing is left behind then.
     """
     given = {key: value for key, value in values.items() if value is not None}
-    text = draft(kind, given)
+    text = draft_spec(kind, given)
     if not (root / FOLDER).is_dir():
         raise InputError(
-            f"{displayed(root.absolute() / FOLDER)}: demanded a project's folder of specs; got "
+            f"{display_path(root.absolute() / FOLDER)}: demanded a project's folder of specs; got "
             "none: run this in a project, or make one with epochcost init"
         )
     path = root / FOLDER / kind / f"{given['id']}.toml"
@@ -253,7 +253,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
             file.write(text)
     except FileExistsError:
         raise InputError(
-            f"{displayed(path)}: demanded the name of a new file; got one that is there: "
+            f"{display_path(path)}: demanded the name of a new file; got one that is there: "
             "choose another id, or edit the file"
         ) from None
     faults = check_paths([path]).faults
@@ -263,17 +263,17 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     return path
 
 
-def draft(kind: str, values: Mapping[str, Any]) -> str:
+def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
     """The text of a spec: its schema, its values, hints at keys that it leaves out.
 
     Raises InputError with everything that is wrong with the values by themselves.
     """
-    judged = judge(KINDS[kind], values)
+    judged = validate(KINDS[kind], values)
     if isinstance(judged, tuple):
         where = f"new {SINGULAR[kind]}"
         raise InputError("\n".join(f"{where}: {finding}" for finding in judged))
     schema = (Path(*[".."] * 2) / SCHEMAS / f"{SINGULAR[kind]}.json").as_posix()
-    return laid_out(KINDS[kind], f"#:schema {schema}\n{_toml(kind, values)}")
+    return format_spec(KINDS[kind], f"#:schema {schema}\n{_toml(kind, values)}")
 
 
 def _toml(kind: str, values: Mapping[str, Any]) -> str:

@@ -22,17 +22,17 @@ from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import KINDS, RESERVED, Catalogue, SpecT
 from epochcost.specs.device import Device
-from epochcost.specs.document import Document, displayed, presumed_ids, read
-from epochcost.specs.findings import MOST_FINDINGS, Finding, judge
+from epochcost.specs.document import Document, display_path, guess_ids, read
+from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.observation import ObservationTable
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
 from epochcost.specs.reference_data import Dataset, ExchangeRate, Grid
-from epochcost.specs.references import JudgeGraph, Neighbours, between, neighbours
+from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
 from epochcost.specs.study import Study
-from epochcost.specs.wording import nearest, printable, shown
+from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
 _WITH_TABLES = frozenset({"prices", "observations"})
@@ -45,7 +45,7 @@ class SpecFile(NamedTuple):
     path: Path
 
 
-def located(path: Path) -> Path:
+def absolute_path(path: Path) -> Path:
     """The absolute path of something that exists; raises InputError where nothing does.
 
     Links on the way are followed, but not the last part, so that faults name what was asked for.
@@ -101,7 +101,7 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
             continue
         elif (is_folder := entry.is_dir(follow_symlinks=False)) == entry.name.endswith(".toml"):
             sort = "folder" if is_folder else "link" if entry.is_symlink() else "file"
-            message = f"should be a .toml file, got the {sort} {shown(entry.name)}"
+            message = f"should be a .toml file, got the {sort} {describe(entry.name)}"
             yield Fault(Path(entry.path), 1, 1, message)
         elif is_folder:
             pending.extend(_reversed_entries(Path(entry.path)))
@@ -133,7 +133,7 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
         return f"{entry.name}: should be a folder, got a file or a link"
     if entry.name.endswith(".toml"):
         return "should stand in the folder of its kind: " + ", ".join(KINDS)
-    return f"unknown folder or file {shown(entry.name)}{nearest(entry.name, KINDS)}"
+    return f"unknown folder or file {describe(entry.name)}{suggest_or_list(entry.name, KINDS)}"
 
 
 _DEMAND = f"demanded .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
@@ -141,7 +141,7 @@ _REMEDY = f"run this in the folder that holds {FOLDER}/ and models/"
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckReport:
     """What a check looked at, and what it found wrong, in the order of files and lines."""
 
     files: tuple[Path, ...]
@@ -161,12 +161,12 @@ def load_catalogue(root: Path) -> Catalogue:
     """
     tree = root.absolute() / FOLDER
     if not tree.is_dir():
-        raise InputError(f"{displayed(tree)}: {_DEMAND}, got no such folder: {_REMEDY}")
+        raise InputError(f"{display_path(tree)}: {_DEMAND}, got no such folder: {_REMEDY}")
     loaded = _load(tree)
     if loaded.faults:
         raise SpecError(_as_shown(loaded.faults))
     if not loaded.files:
-        raise InputError(f"{displayed(tree)}: {_DEMAND}, got no spec there")
+        raise InputError(f"{display_path(tree)}: {_DEMAND}, got no spec there")
     files = {f"{document.kind}/{spec.id}": document.path for document, spec in loaded.specs}
     return Catalogue(
         root=root,
@@ -184,14 +184,14 @@ def load_catalogue(root: Path) -> Catalogue:
     )
 
 
-def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> Checked:
+def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
     """The faults of files, and of all files below folders.
 
     References are resolved in the whole folder of specs around a path; faults of files that were
     not asked for are left out. ``judge_graph`` looks into ONNX files. Raises InputError where a
     path leads to no spec.
     """
-    asked = [located(path) for path in paths]
+    asked = [absolute_path(path) for path in paths]
     files: set[Path] = set()
     faults: set[Fault] = set()
     for tree in sorted({tree_of(path) for path in asked}):
@@ -201,9 +201,9 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     places = files | {fault.path for fault in faults}
     for path in asked:
         if not any(place.is_relative_to(path) for place in places):
-            raise InputError(f"{displayed(path)}: {_DEMAND}, got no spec there")
-    return Checked(
-        tuple(sorted(displayed(file) for file in files if _is_asked(file, asked))),
+            raise InputError(f"{display_path(path)}: {_DEMAND}, got no spec there")
+    return CheckReport(
+        tuple(sorted(display_path(file) for file in files if _is_asked(file, asked))),
         _as_shown(fault for fault in faults if _is_asked(fault.path, asked)),
     )
 
@@ -214,7 +214,7 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
     documents, unparsed, unreadable = _documents(files, tree)
-    presumed = ((kind, name) for kind, path in unparsed for name in presumed_ids(path, tree))
+    presumed = ((kind, name) for kind, path in unparsed for name in guess_ids(path, tree))
     unseen = (fault.path.name for fault in faults if fault.path.parent == tree)
     others = neighbours(documents, presumed, _graphs_beside(tree), unseen, judge_graph)
     specs = []
@@ -244,10 +244,10 @@ def _documents(
 
 def _judged(document: Document, others: Neighbours) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
     """A document by itself and beside the others; a key wrong by itself is not judged further."""
-    judged = judge(KINDS[document.kind], document.table)
+    judged = validate(KINDS[document.kind], document.table)
     alone = judged if isinstance(judged, tuple) else ()
     wrong = {finding.key for finding in alone}
-    beside = (finding for finding in between(document, others) if finding.key not in wrong)
+    beside = (finding for finding in cross_check(document, others) if finding.key not in wrong)
     found = (*alone, *islice(beside, MOST_FINDINGS))
     if next(beside, None) is not None:
         found = (*found, Finding((), "more faults beside the other specs: correct these first"))
@@ -264,7 +264,7 @@ def _by_id(loaded: _Loaded, kind: type[SpecT]) -> MappingProxyType[str, SpecT]:
 
 
 def _as_shown(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    return tuple(sorted(replace(fault, path=displayed(fault.path)) for fault in faults))
+    return tuple(sorted(replace(fault, path=display_path(fault.path)) for fault in faults))
 
 
 def _is_asked(path: Path, asked: Iterable[Path]) -> bool:

@@ -144,7 +144,7 @@ class Inference(Spec):
     )
 
 
-class Declared(Spec):
+class DeclaredModel(Spec):
     """The size of a model that nobody here can run and that has no graph: priced from FLOPs.
 
     A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
@@ -178,7 +178,7 @@ class Model(NamedSpec):
     graph: GraphFile | None = Field(
         None, description="Its ONNX file in the folder models/.", examples=["cifar_resnet44.onnx"]
     )
-    declared: Declared | None = None
+    declared: DeclaredModel | None = None
     inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = (
         Field((), description="What goes into the graph, a table for each of its inputs.")
     )

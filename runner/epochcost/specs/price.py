@@ -37,7 +37,7 @@ from epochcost.specs.terms import (
     PriceFile,
     Start,
 )
-from epochcost.specs.wording import listed, nearest, shown
+from epochcost.specs.wording import describe, join_choices, suggest_or_list
 
 Plan = Literal[
     "on-demand",
@@ -167,12 +167,14 @@ class Price(NamedSpec):
         whole = {COMPUTE: info.data.get("amount"), COMMITTED: info.data.get("commitment")}
         names = [name for name, paid in whole.items() if paid is not None]
         if any(component.label in names for component in components):
-            raise ValueError(f"should have labels other than {listed(names)}, the part without one")
+            raise ValueError(
+                f"should have labels other than {join_choices(names)}, the part without one"
+            )
         names += [part.label for part in components if part.amount and part.per == "hour"]
         for component in components:
             for name in component.of:
                 if name not in names:
-                    got = f"got {shown(name)}{nearest(name, names)}"
+                    got = f"got {describe(name)}{suggest_or_list(name, names)}"
                     raise ValueError(f"should have premiums of hourly parts of this price, {got}")
             if component.percent is not None and not names:
                 raise ValueError("should have an hourly part for a premium to be on, got none")

@@ -12,9 +12,9 @@ from typing import Any
 
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import keys_of
-from epochcost.specs.findings import judge
+from epochcost.specs.findings import validate
 from epochcost.specs.price import Price
-from epochcost.specs.wording import KeyPath, nearest, shown
+from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 _PATH = re.compile(r"[a-z_]+(\[[0-9]{1,4}\])?(\.[a-z_]+(\[[0-9]{1,4}\])?)*")
 _STEP = re.compile(r"[a-z_]+|[0-9]+")
@@ -39,9 +39,9 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
         return Decimal(value)
     *around, last = [step for step in path if isinstance(step, str)]
     choices = keys_of(Price, tuple(around))
-    got = shown(".".join((*around, last)))
+    got = describe(".".join((*around, last)))
     if last not in choices:
-        raise ValueError(f"should be a key of this spec, got {got}{nearest(last, choices)}")
+        raise ValueError(f"should be a key of this spec, got {got}{suggest_or_list(last, choices)}")
     raise ValueError(f"should be the key of a number that this spec gives, got {got}")
 
 
@@ -65,7 +65,7 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
     for step in keys[:-1]:
         inner = inner[step]
     inner[keys[-1]] = value
-    judged = judge(Price, table)
+    judged = validate(Price, table)
     if isinstance(judged, Price):
         return judged
     assert isinstance(judged, tuple), "a judged price is a price or findings"

@@ -25,7 +25,7 @@ from epochcost.specs.base import (
     matching,
 )
 from epochcost.specs.formula import UNITS, Against, Bill, Formula, Unit
-from epochcost.specs.wording import listed
+from epochcost.specs.wording import join_choices
 from epochcost.units import SECONDS_PER_HOUR
 
 # The digits that a source printed, so that our figure can be compared at that precision.
@@ -81,7 +81,8 @@ class Claim(Spec):
         units = UNITS[self.formula.name]
         if units and self.unit not in units:
             raise ValueError(
-                f"should be in {listed(units)}, which {self.formula.name} makes, got {self.unit}"
+                f"should be in {join_choices(units)}, which {self.formula.name} makes, "
+                f"got {self.unit}"
             )
         return self
 
@@ -264,7 +265,9 @@ class Published(NamedSpec):
     @model_validator(mode="after")
     def _rows_that_claims_need(self) -> Published:
         if any(claim.formula.name not in _ROWLESS for claim in self.claims):
-            raise ValueError(f"should have claims outside of timings by {listed(_ROWLESS)} only")
+            raise ValueError(
+                f"should have claims outside of timings by {join_choices(_ROWLESS)} only"
+            )
         known = {timing.id for timing in self.timings}
         for _, claim in self.rows_of_claims():
             if isinstance(claim.formula, Against) and claim.formula.to not in known:

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from epochcost.specs.catalogue import KINDS, keys_of
-from epochcost.specs.document import Document, displayed
+from epochcost.specs.document import Document, display_path
 from epochcost.specs.findings import Finding
 from epochcost.specs.price_fields import figure_at, key_path
-from epochcost.specs.wording import KeyPath, nearest, shown
+from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 # Stands for every item of an array in a pattern of keys.
 _EACH = "*"
@@ -89,7 +89,7 @@ def neighbours(
     return Neighbours(by_kind, frozenset(presumed), graphs, frozenset(unseen), judge)
 
 
-def between(document: Document, others: Neighbours) -> Iterator[Finding]:
+def cross_check(document: Document, others: Neighbours) -> Iterator[Finding]:
     """What is wrong with a document beside its neighbours."""
     yield from _duplicates(document, others)
     yield from _unknown_unconfirmed(document)
@@ -114,7 +114,7 @@ def _duplicates(document: Document, others: Neighbours) -> Iterator[Finding]:
     other = next((twin for twin in twins if twin is not document), None)
     if other is not None:
         more = f" and {len(twins) - 2} more" if len(twins) > 2 else ""
-        taken = f"got {shown(document.id)}, as in {other.place(('id',))}{more}"
+        taken = f"got {describe(document.id)}, as in {other.place(('id',))}{more}"
         yield Finding(("id",), f"should differ from every other id, {taken}")
 
 
@@ -123,7 +123,7 @@ def _dangling(document: Document, reference: _Reference, others: Neighbours) -> 
     for key, value in _matches(document.table, reference.pattern):
         if isinstance(value, str) and value not in known:
             demand = f"should be the id of a spec in {reference.kind}/"
-            yield Finding(key, f"{demand}, got {shown(value)}{nearest(value, known)}")
+            yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(value, known)}")
 
 
 def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
@@ -134,7 +134,7 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
         choices = keys_of(KINDS[document.kind], tuple(around))
         if last not in choices:
             demand = "should be a key of this spec, such as source or training.epochs"
-            yield Finding(key, f"{demand}, got {shown(value)}{nearest(last, choices)}")
+            yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(last, choices)}")
 
 
 def _wrong_graph(document: Document, others: Neighbours) -> Iterator[Finding]:
@@ -143,10 +143,10 @@ def _wrong_graph(document: Document, others: Neighbours) -> Iterator[Finding]:
         return
     files = {path.name for path in graphs.glob("*.onnx")}
     if name not in files:
-        demand = f"should be a file in {displayed(graphs)}/"
-        yield Finding(("graph",), f"{demand}, got {shown(name)}{nearest(name, files)}")
+        demand = f"should be a file in {display_path(graphs)}/"
+        yield Finding(("graph",), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
     elif others.judge and (wrong := others.judge(graphs / name)):
-        yield Finding(("graph",), f"{displayed(graphs / name)}: {wrong}")
+        yield Finding(("graph",), f"{display_path(graphs / name)}: {wrong}")
 
 
 def _uncounted_vcpus(document: Document, others: Neighbours) -> Iterator[Finding]:
@@ -157,7 +157,7 @@ def _uncounted_vcpus(document: Document, others: Neighbours) -> Iterator[Finding
     machine = others.table("hardware", identifier)
     if machine and "vcpus" not in machine and machine.get("detected") is not True:
         demand = "should be for hardware with vcpus, or detected"
-        yield Finding(("owned", "per_vcpu"), f"{demand}, got {shown(identifier)}")
+        yield Finding(("owned", "per_vcpu"), f"{demand}, got {describe(identifier)}")
 
 
 def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
@@ -182,8 +182,8 @@ def _missing_history(document: Document) -> Iterator[Finding]:
         return
     files = {path.name for path in document.path.parent.glob("*.csv")}
     if name not in files:
-        demand = f"should be a file in {displayed(document.path.parent)}/"
-        yield Finding(("history",), f"{demand}, got {shown(name)}{nearest(name, files)}")
+        demand = f"should be a file in {display_path(document.path.parent)}/"
+        yield Finding(("history",), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
 
 
 def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterator[Finding]:
@@ -194,8 +194,8 @@ def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterato
         for path, price in _prices_in(timing):
             priced = others.table("prices", price).get("hardware")
             if others.table("hardware", priced) and machine != priced:
-                got = f"got {shown(price)}, a price of {shown(priced)}"
-                yield Finding((*key, *path), f"should be a price of {shown(machine)}, {got}")
+                got = f"got {describe(price)}, a price of {describe(priced)}"
+                yield Finding((*key, *path), f"should be a price of {describe(machine)}, {got}")
 
 
 def _prices_in(timing: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:

@@ -20,7 +20,7 @@ from epochcost.specs.base import (
 )
 from epochcost.specs.model import BatchSizes
 from epochcost.specs.reference_data import Currency
-from epochcost.specs.wording import nearest, shown
+from epochcost.specs.wording import describe, suggest_or_list
 
 BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 
@@ -296,6 +296,6 @@ class Study(NamedSpec):
         models: tuple[str, ...] = info.data.get("models", ())
         for limit in budget.limits if budget else ():
             if models and limit.model not in models:
-                got = f"got {shown(limit.model)}{nearest(limit.model, models)}"
+                got = f"got {describe(limit.model)}{suggest_or_list(limit.model, models)}"
                 raise ValueError(f"should be of models of this study, {got}")
         return budget

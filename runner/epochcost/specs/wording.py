@@ -21,7 +21,7 @@ _MOST_CHOICES = 12
 _LARGEST_SHOWN = 10**20
 
 
-def shown(value: Any) -> str:
+def describe(value: Any) -> str:
     """A TOML value in a few words: texts in quotes, tables and arrays by what they are."""
     match value:
         case str():
@@ -49,7 +49,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def dotted(path: KeyPath) -> str:
+def format_key_path(path: KeyPath) -> str:
     """A key path as it is read: ``timings[2].price``; items count from 0."""
     words = [f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path]
     return "".join(words).removeprefix(".")
@@ -59,16 +59,16 @@ def _key(part: str) -> str:
     return part if _BARE_KEY.fullmatch(part) and len(part) <= _LONGEST_TEXT else _quoted(part)
 
 
-def nearest(word: str, choices: Iterable[str]) -> str:
+def suggest_or_list(word: str, choices: Iterable[str]) -> str:
     """The suggestion where a choice is near, else the choices; empty where there is none."""
     known = sorted(choices)
-    return suggestion(word, known) or (f"; known: {listed(known)}" if known else "")
+    return suggestion(word, known) or (f"; known: {join_choices(known)}" if known else "")
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """``; did you mean "x"?`` where a choice is near, else nothing."""
     near = closest(word, choices)
-    return "" if near is None else f"; did you mean {shown(near)}?"
+    return "" if near is None else f"; did you mean {describe(near)}?"
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
@@ -78,8 +78,8 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     return known[near[0]] if near else None
 
 
-def listed(choices: Iterable[str]) -> str:
+def join_choices(choices: Iterable[str]) -> str:
     """Choices in quotes, with an end where there are many."""
-    words = [shown(choice) for choice in choices]
+    words = [describe(choice) for choice in choices]
     more = len(words) - _MOST_CHOICES
     return ", ".join(words[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")

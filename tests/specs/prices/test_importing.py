@@ -12,8 +12,8 @@ import pytest
 from epochcost.errors import Fault, InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.prices.importing import Sorted, new_specs, sort_rows
-from epochcost.specs.prices.matching import Request, amount_of
+from epochcost.specs.prices.importing import ImportResult, new_specs, sort_rows
+from epochcost.specs.prices.matching import ImportRequest, amount_of
 from epochcost.specs.prices.tables import ListedPrice
 
 HARDWARE = """\
@@ -38,7 +38,7 @@ as_of = {day}
 {rest}
 """
 JANUARY, JULY = dt.date(2026, 1, 31), dt.date(2026, 7, 20)
-REQUEST = Request(today=dt.date(2026, 11, 21), provider="aws", source="a list", as_of=JULY)
+REQUEST = ImportRequest(today=dt.date(2026, 11, 21), provider="aws", source="a list", as_of=JULY)
 ROW = ListedPrice(Path("table.csv"), 2, "box.xlarge", "on-demand", "1.5", region="us-east-1")
 
 
@@ -90,7 +90,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def sort(project: Project, *rows: ListedPrice | Fault, request: Request = REQUEST) -> Sorted:
+def sort(
+    project: Project, *rows: ListedPrice | Fault, request: ImportRequest = REQUEST
+) -> ImportResult:
     """The rows beside the project's catalogue."""
     return sort_rows(rows, project.load(), request)
 

@@ -26,7 +26,7 @@ from epochcost.results.records import Result
 from epochcost.specs.base import Identity
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
-from epochcost.specs.wording import shown
+from epochcost.specs.wording import describe
 from epochcost.units import plain
 
 _MOST_KEYS = 3
@@ -70,7 +70,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _value(value: Any) -> str:
     if value is None:
         return "—"
-    return plain(value) if isinstance(value, Decimal) and value.is_finite() else shown(value)
+    return plain(value) if isinstance(value, Decimal) and value.is_finite() else describe(value)
 
 
 _MODES: tuple[Mode, ...] = ("training", "inference")

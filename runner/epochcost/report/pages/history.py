@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from epochcost.analysis.history import Series, histories
 from epochcost.analysis.observations import Machine
 from epochcost.analysis.repository import past_results
-from epochcost.analysis.rows import grouped
+from epochcost.analysis.rows import group_by
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.history import moved
 from epochcost.report.pages.page import Page, Report
@@ -33,7 +33,7 @@ class Host:
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
     past = past_results(report.inputs.folders, report.inputs.cache)
-    found = grouped(histories(report.inputs, past.results), lambda one: one.machine)
+    found = group_by(histories(report.inputs, past.results), lambda one: one.machine)
     hosts = [_host(machine, series) for machine, series in found.items()]
     yield Page(
         uri="history.md",

@@ -9,7 +9,7 @@ from typing import Literal
 from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.observations import Goal, Subject
 from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
-from epochcost.analysis.rows import Row, answer, grouped
+from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.dots import workloads_compared
 from epochcost.report.charts.figure import Figure
@@ -64,7 +64,7 @@ def pages(report: Report) -> Iterator[Page]:
         context={
             "timed": [(one, counts) for one, counts in counted if _figures(counts)],
             "untimed": sorted(
-                grouped(
+                group_by(
                     [(one, counts) for one, counts in counted if not _figures(counts)],
                     lambda pair: pair[0].provider,
                 ).items()
@@ -133,7 +133,7 @@ def _roofline(
 
 
 def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
-    here = grouped(rows, lambda row: row.observed.subject)
+    here = group_by(rows, lambda row: row.observed.subject)
     for subject in report.subjects:
         for goal, among_all in report.answers_of(subject).items():
             mine, best = answer(here.get(subject, ()), goal), among_all.cheapest

@@ -19,7 +19,7 @@ from epochcost.analysis.observations import (
     observe_variants,
     subjects,
 )
-from epochcost.analysis.rows import GOALS, Answer, Row, answer, grouped, price_rows
+from epochcost.analysis.rows import GOALS, Answer, Row, answer, group_by, price_rows
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
@@ -133,20 +133,20 @@ class Report:
 
     @cached_property
     def _rows_by_subject(self) -> Mapping[Subject, tuple[Row, ...]]:
-        return grouped(self.rows, lambda row: row.observed.subject)
+        return group_by(self.rows, lambda row: row.observed.subject)
 
     @cached_property
     def _rows_by_hardware(self) -> Mapping[str, tuple[Row, ...]]:
-        return grouped(self.rows, lambda row: row.observed.machine.hardware)
+        return group_by(self.rows, lambda row: row.observed.machine.hardware)
 
     @cached_property
     def _observations_by_hardware(self) -> Mapping[str, tuple[Observation, ...]]:
-        return grouped(self.observations, lambda one: one.machine.hardware)
+        return group_by(self.observations, lambda one: one.machine.hardware)
 
     @cached_property
     def _results_by_hardware(self) -> Mapping[str, tuple[Result, ...]]:
         results = (stored.result for stored in self.inputs.stored)
-        return grouped(results, lambda result: result.hardware)
+        return group_by(results, lambda result: result.hardware)
 
     @cached_property
     def _answers(self) -> Mapping[Subject, Mapping[Goal, Answer]]:

@@ -92,7 +92,7 @@ def _comparison(report: Report, own: Price) -> Comparison:
 
 def _substitutes(report: Report, own: Price, hours: Decimal) -> Iterator[Substitute]:
     results = [stored.result for stored in report.inputs.stored]
-    rents = list(Substitutes(report.catalogue, own, results).every())
+    rents = list(Substitutes(report.catalogue, own, results).rents())
     names = Counter(_name(rent.price) for rent in rents)
     for rent in rents:
         name = _name(rent.price)

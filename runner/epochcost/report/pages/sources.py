@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import get_args
 
 from epochcost.analysis.observations import Subject
-from epochcost.cost import Agreement, CheckedRow, ClaimCheck, recompute
+from epochcost.cost import Agreement, ClaimCheck, RowChecks, recompute
 from epochcost.report.claim_inputs import inputs_table
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Table
@@ -46,13 +46,13 @@ class SourceTable:
     """One table of a source with its figures checked; ``measured`` counts our own figures of it."""
 
     spec: Published
-    rows: tuple[CheckedRow, ...]
+    rows: tuple[RowChecks, ...]
     inputs: Table
     subject: Subject | None
     measured: int
 
     @property
-    def timed(self) -> list[CheckedRow]:
+    def timed(self) -> list[RowChecks]:
         """The rows of the source's table."""
         return [row for row in self.rows if row.timing]
 

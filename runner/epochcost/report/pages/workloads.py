@@ -15,11 +15,11 @@ from epochcost.analysis.comparisons import (
     cpu_against_gpu,
     scalings,
 )
-from epochcost.analysis.emissions import EnergyUse, energy_by_machine
+from epochcost.analysis.emissions import MachineEnergy, energy_by_machine
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.kinds import goal_answers
 from epochcost.analysis.observations import Goal, Observation, Subject
-from epochcost.analysis.rows import Answer, Row, grouped
+from epochcost.analysis.rows import Answer, Row, group_by
 from epochcost.report.charts.batch_size import cost_by_batch, time_by_batch
 from epochcost.report.charts.cost_time import cost_against_time
 from epochcost.report.charts.estimated import estimated_costs
@@ -57,7 +57,7 @@ def pages(report: Report) -> Iterator[Page]:
         uri="models/index.md",
         title="Models",
         template="workloads.md.jinja",
-        context={"groups": sorted(grouped(listed, _task).items(), key=_published_last)},
+        context={"groups": sorted(group_by(listed, _task).items(), key=_published_last)},
         description="Every workload by its task, and what is cheapest for it.",
     )
     for subject in report.subjects:
@@ -130,7 +130,7 @@ def _relative(rows: Sequence[Row]) -> CpuGpuComparison | None:
     return cpu_against_gpu(rows, "full") or cpu_against_gpu(rows, "million")
 
 
-def _drawn(report: Report, rows: Sequence[Row]) -> tuple[EnergyUse, ...]:
+def _drawn(report: Report, rows: Sequence[Row]) -> tuple[MachineEnergy, ...]:
     """The energy of a full training, or where none was timed of a million inferences."""
     goal: Goal = "full" if any(row.mode == "training" for row in rows) else "million"
     return energy_by_machine(report.catalogue, rows, goal)

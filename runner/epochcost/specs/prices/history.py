@@ -18,10 +18,10 @@ from types import MappingProxyType
 
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.document import displayed
+from epochcost.specs.document import display_path
 from epochcost.specs.price import Price
 from epochcost.specs.prices.tables import csv_rows
-from epochcost.specs.wording import listed, shown
+from epochcost.specs.wording import describe, join_choices
 
 COLUMNS = ("time", "region", "price")
 # The largest amount that a spec takes.
@@ -69,11 +69,11 @@ def read_history(path: Path) -> PriceHistory:
             region, point = _point(cells, places, len(header))
             _check_order(point, latest, series[region], region)
         except ValueError as error:
-            raise InputError(f"{displayed(path)}:{line}: {error}") from None
+            raise InputError(f"{display_path(path)}:{line}: {error}") from None
         series[region].append(point)
         latest = point.time
     if latest is None:
-        raise InputError(f"{displayed(path)}:{line}: demanded rows below the header; got none")
+        raise InputError(f"{display_path(path)}:{line}: demanded rows below the header; got none")
     start = min(points[0].time for points in series.values())
     points_by_region = {region: tuple(points) for region, points in series.items()}
     return PriceHistory(MappingProxyType(points_by_region), start, latest)
@@ -84,8 +84,8 @@ def _places(path: Path, header: Sequence[str]) -> dict[str, int]:
     wrong = [name for name in COLUMNS if names.count(name) != 1]
     if wrong:
         raise InputError(
-            f"{displayed(path)}:1: demanded a header with the columns {listed(COLUMNS)} once each; "
-            f"got {listed(names) if any(names) else 'none'}"
+            f"{display_path(path)}:1: demanded a header with the columns {join_choices(COLUMNS)} "
+            f"once each; got {join_choices(names) if any(names) else 'none'}"
         )
     return {name: names.index(name) for name in COLUMNS}
 
@@ -106,7 +106,7 @@ def _time(text: str) -> dt.datetime:
     except ValueError:
         time = None
     if time is None:
-        raise ValueError(f"demanded a time such as 2017-03-01T14:30:00Z; got {shown(text)}")
+        raise ValueError(f"demanded a time such as 2017-03-01T14:30:00Z; got {describe(text)}")
     return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
 
 
@@ -116,7 +116,7 @@ def _price(text: str) -> Decimal:
     except InvalidOperation:
         price = Decimal("NaN")
     if not price.is_finite() or not 0 < price <= _LARGEST:
-        raise ValueError(f"demanded a price per hour above 0; got {shown(text)}")
+        raise ValueError(f"demanded a price per hour above 0; got {describe(text)}")
     return price
 
 
@@ -128,4 +128,4 @@ def _check_order(
             f"demanded rows in the order of time; got {point.time} after {latest}: sort the file"
         )
     if series and point.time == series[-1].time:
-        raise ValueError(f"demanded one price of a region at a time; got two of {shown(region)}")
+        raise ValueError(f"demanded one price of a region at a time; got two of {describe(region)}")

@@ -26,10 +26,16 @@ from tomlkit.items import Item
 
 from epochcost.errors import Fault, InputError
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.document import displayed
-from epochcost.specs.findings import judge
+from epochcost.specs.document import display_path
+from epochcost.specs.findings import validate
 from epochcost.specs.price import Price
-from epochcost.specs.prices.matching import Machines, Request, amount_of, date_of, source_of
+from epochcost.specs.prices.matching import (
+    ImportRequest,
+    MachineIndex,
+    amount_of,
+    date_of,
+    source_of,
+)
 from epochcost.specs.prices.tables import ListedPlan, ListedPrice, shown_sku
 from epochcost.units import plain
 
@@ -94,7 +100,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class MatchedPrice:
     """A sound row of a machine of the catalogue.
 
     ``model`` is the price that a new one is written after; ``known`` the amount that the catalogue
@@ -115,11 +121,11 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class ImportResult:
     """All rows, sorted: those found, the unmatched by reason and machine type, and faults."""
 
     rows: int
-    found: tuple[Found, ...]
+    found: tuple[MatchedPrice, ...]
     unmatched: Mapping[str, Counter[str]]
     faults: tuple[Fault, ...]
 
@@ -130,18 +136,18 @@ class NewSpec:
 
     path: Path
     text: str
-    found: Found
+    found: MatchedPrice
 
 
 def sort_rows(
-    rows: Iterable[ListedPrice | Fault], catalogue: Catalogue, request: Request
-) -> Sorted:
+    rows: Iterable[ListedPrice | Fault], catalogue: Catalogue, request: ImportRequest
+) -> ImportResult:
     """Sort the rows of price tables by what the catalogue can do with them.
 
     Raises UsageError where neither the rows nor the request name the provider or date, and
     InputError where not one row is of a machine of the catalogue.
     """
-    machines = Machines(catalogue, request)
+    machines = MachineIndex(catalogue, request)
     sorter = _Sorter(machines, request)
     for row in rows:
         sorter.take(row)
@@ -149,19 +155,19 @@ def sort_rows(
     faults = (*sorter.faults, *late_faults)
     if not found and not faults:
         raise InputError(_nothing(sorter))
-    return Sorted(sorter.rows, found, MappingProxyType(sorter.unmatched), faults)
+    return ImportResult(sorter.rows, found, MappingProxyType(sorter.unmatched), faults)
 
 
 @dataclass
 class _Sorter:
     """What has been seen of the rows so far; only rows of known machines are kept."""
 
-    machines: Machines
-    request: Request
+    machines: MachineIndex
+    request: ImportRequest
     rows: int = 0
     unmatched: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     faults: list[Fault] = field(default_factory=list)
-    _found: dict[Key, Found] = field(default_factory=dict)
+    _found: dict[Key, MatchedPrice] = field(default_factory=dict)
     _contradicted: set[Key] = field(default_factory=set)
 
     def take(self, row: ListedPrice | Fault) -> None:
@@ -176,7 +182,7 @@ class _Sorter:
             else:
                 self._keep(row, match.model, match.region or "")
 
-    def sound(self) -> list[Found]:
+    def sound(self) -> list[MatchedPrice]:
         """The rows that no other contradicts, in the order of machines, plans and days."""
         return [self._found[key] for key in sorted(self._found) if key not in self._contradicted]
 
@@ -187,7 +193,7 @@ class _Sorter:
             self.faults.append(_fault(row, str(error)))
             return
         key = Key(model.hardware, row.plan, region, as_of)
-        other = self._found.setdefault(key, Found(key, amount, row, model))
+        other = self._found.setdefault(key, MatchedPrice(key, amount, row, model))
         if other.amount != amount:
             self._contradicted.add(key)
             self.faults.append(_fault(row, _contradiction(row, other)))
@@ -200,11 +206,11 @@ class _Said(NamedTuple):
 
 
 def _placed_in_time(
-    rows: Iterable[Found], machines: Machines
-) -> tuple[tuple[Found, ...], list[Fault]]:
+    rows: Iterable[MatchedPrice], machines: MachineIndex
+) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
     """The rows beside what was known for their day, from the catalogue and from earlier rows."""
     series: dict[tuple[str, ...], list[_Said]] = {}
-    placed: list[Found] = []
+    placed: list[MatchedPrice] = []
     faults: list[Fault] = []
     for found in rows:
         key = found.key
@@ -229,7 +235,7 @@ def _same(known: Decimal, listed: Decimal, places: int | None) -> bool:
     return listed in {known, known if places is None else round(known, places)}
 
 
-def _series(machines: Machines, key: Key) -> Iterator[_Said]:
+def _series(machines: MachineIndex, key: Key) -> Iterator[_Said]:
     """The dated amounts of a plan in a place; a price that names no region is of any."""
     for price in machines.prices[key.hardware, key.plan]:
         if price.amount is not None and (price.region or "") in {key.region, ""}:
@@ -242,7 +248,9 @@ def _said_for(day: dt.date, series: Sequence[_Said]) -> _Said | None:
     return earlier[-1] if earlier else series[0] if series else None
 
 
-def new_specs(result: Sorted, catalogue: Catalogue, request: Request) -> tuple[NewSpec, ...]:
+def new_specs(
+    result: ImportResult, catalogue: Catalogue, request: ImportRequest
+) -> tuple[NewSpec, ...]:
     """The specs to write for all new prices, each after the price that it continues.
 
     Raises UsageError where nobody says the source, and InputError where a spec would be unsound.
@@ -257,7 +265,7 @@ def new_specs(result: Sorted, catalogue: Catalogue, request: Request) -> tuple[N
     return tuple(specs)
 
 
-def _identifier(found: Found, taken: Collection[str]) -> str:
+def _identifier(found: MatchedPrice, taken: Collection[str]) -> str:
     """The model's id with the new month, with plan and region where they are others."""
     key, model = found.key, found.model
     stem = _DATE.sub("", model.id)
@@ -269,7 +277,9 @@ def _identifier(found: Found, taken: Collection[str]) -> str:
     return f"{stem}-{key.as_of}" if monthly in taken else monthly
 
 
-def _new_spec(found: Found, identifier: str, catalogue: Catalogue, request: Request) -> NewSpec:
+def _new_spec(
+    found: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
+) -> NewSpec:
     model_path = catalogue.files[f"prices/{found.model.id}"]
     path = model_path.with_name(f"{identifier}.toml")
     changed: dict[str, str | Decimal | dt.date] = {
@@ -282,22 +292,22 @@ def _new_spec(found: Found, identifier: str, catalogue: Catalogue, request: Requ
     if found.key.region:
         changed["region"] = found.key.region
     text = successor(model_path.read_text(encoding="utf-8"), changed)
-    judged = judge(Price, tomli.loads(text, parse_float=Decimal))
+    judged = validate(Price, tomli.loads(text, parse_float=Decimal))
     if isinstance(judged, tuple):
-        raise InputError(f"{displayed(path)}: would be unsound: {'; '.join(map(str, judged))}")
+        raise InputError(f"{display_path(path)}: would be unsound: {'; '.join(map(str, judged))}")
     return NewSpec(path, text, found)
 
 
-def _contradiction(row: ListedPrice, other: Found) -> str:
+def _contradiction(row: ListedPrice, other: MatchedPrice) -> str:
     zones = " (zones differ: choose one with --zone)" if row.zone != other.row.zone else ""
     key = other.key
     of = f"{key.hardware} in {key.region or 'any region'} on {key.as_of}"
-    first = f"{other.row.amount} in {displayed(other.row.path)}:{other.row.line}"
+    first = f"{other.row.amount} in {display_path(other.row.path)}:{other.row.line}"
     return f"demanded one price of {of}; got {row.amount} here and {first}{zones}"
 
 
 def _fault(row: ListedPrice, message: str) -> Fault:
-    return Fault(displayed(row.path), row.line, 1, f"{shown_sku(row.sku)} {row.plan}: {message}")
+    return Fault(display_path(row.path), row.line, 1, f"{shown_sku(row.sku)} {row.plan}: {message}")
 
 
 def _nothing(sorter: _Sorter) -> str:

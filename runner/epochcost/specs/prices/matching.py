@@ -14,11 +14,11 @@ from typing import NamedTuple
 from epochcost.errors import UsageError
 from epochcost.specs.base import LARGEST
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.document import displayed
+from epochcost.specs.document import display_path
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.prices.tables import ListedPlan, ListedPrice
-from epochcost.specs.wording import nearest, shown
+from epochcost.specs.wording import describe, suggest_or_list
 
 # What tables call the providers that specs name in full.
 PROVIDERS: Mapping[str, str] = {
@@ -35,7 +35,7 @@ _PRINTED = Context(prec=12)
 
 
 @dataclass(frozen=True)
-class Request:
+class ImportRequest:
     """What to take from the tables, and what to say of rows that do not say it themselves.
 
     ``provider`` and ``region``: take these only, and prices of machines that are new in the region.
@@ -65,10 +65,10 @@ class Match(NamedTuple):
     region: str | None
 
 
-class Machines:
+class MachineIndex:
     """The catalogue's machines by the names that tables have for them, and their rented prices."""
 
-    def __init__(self, catalogue: Catalogue, request: Request) -> None:
+    def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request
         self._provider = _provider(request.provider, catalogue) if request.provider else None
         self._named: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -102,7 +102,7 @@ class Machines:
             return PROVIDERS.get(row.provider.lower(), row.provider)
         if self._provider is None:
             raise UsageError(
-                f"{displayed(row.path)}: demanded --provider, for the table does not name it; "
+                f"{display_path(row.path)}: demanded --provider, for the table does not name it; "
                 f"one of {', '.join(PROVIDERS)}"
             )
         return self._provider
@@ -144,16 +144,16 @@ def amount_of(text: str) -> Decimal:
     amount = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
     if not 0 < amount <= LARGEST:
         form = "such as 1234.50, without sign, currency or thousands separator"
-        raise ValueError(f"demanded a price per hour above 0, {form}; got {shown(text)}")
+        raise ValueError(f"demanded a price per hour above 0, {form}; got {describe(text)}")
     return _PRINTED.plus(amount)
 
 
-def date_of(row: ListedPrice, request: Request) -> dt.date:
+def date_of(row: ListedPrice, request: ImportRequest) -> dt.date:
     """The day of a row's price; raises ValueError where it is to come, UsageError where unsaid."""
     as_of = row.as_of or request.as_of
     if as_of is None:
         raise UsageError(
-            f"{displayed(row.path)}: demanded --as-of DATE, for the table does not say of which "
+            f"{display_path(row.path)}: demanded --as-of DATE, for the table does not say of which "
             "day its prices are"
         )
     if as_of > request.today:
@@ -161,12 +161,12 @@ def date_of(row: ListedPrice, request: Request) -> dt.date:
     return as_of
 
 
-def source_of(row: ListedPrice, request: Request) -> str:
+def source_of(row: ListedPrice, request: ImportRequest) -> str:
     """Where a row's price was read; raises UsageError where nobody says."""
     if row.source is None or row.source.startswith("commit "):
         if request.source is None:
             raise UsageError(
-                f"{displayed(row.path)}: demanded --source, for the table does not say where it "
+                f"{display_path(row.path)}: demanded --source, for the table does not say where it "
                 "was read: a repository with its commit and path, or an address"
             )
         return request.source if row.source is None else f"{request.source}, {row.source}"
@@ -191,5 +191,6 @@ def _provider(name: str, catalogue: Catalogue) -> str:
     full = PROVIDERS.get(name.lower(), name)
     if full not in known:
         demand = "--provider: demanded a provider of specs/hardware"
-        raise UsageError(f"{demand}; got {shown(name)}{nearest(name, {*PROVIDERS, *known})}")
+        choices = suggest_or_list(name, {*PROVIDERS, *known})
+        raise UsageError(f"{demand}; got {describe(name)}{choices}")
     return full
