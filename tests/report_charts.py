@@ -2,53 +2,110 @@
 
 from __future__ import annotations
 
-from epochcost.report.charts.batch_size import BatchPoint, BatchSize
+from decimal import Decimal
+from typing import Any
+
+from epochcost.report.charts.batch_size import AgainstBatchSize, MachineTime
 from epochcost.report.charts.cost_time import CostTime, Point
-from epochcost.report.charts.dots import Dot, Dots
+from epochcost.report.charts.data import ChartData
+from epochcost.report.charts.dots import Dots, EstimatedCost
 from epochcost.report.charts.figure import Chart
-from epochcost.report.charts.rent_or_buy import Crossing, MonthLine, RentOrBuy
+from epochcost.report.charts.history import HistoryChart, HistoryPoint
+from epochcost.report.charts.latency import LatencyChart, LoadedRun
+from epochcost.report.charts.relative import CpuRatio, RelativeChart
+from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
+from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
 from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
 
 HOSTILE = '</template><script>alert(1)</script> & "x"'
 COLOURS = ((HOSTILE, 0), ("b", 1))
-CHARTS: dict[str, Chart] = {
+_NONE, _ONE = Decimal(0), Decimal(1)
+CHARTS: dict[str, Chart[Any]] = {
     "cost_time": CostTime(
-        job="full training",
-        currency_symbol="$",
-        points=(
-            Point(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1), True),
-            Point("b", "plan", "published", "x", 32, (20, 20, 20), (3, 3, 3), False),
+        ChartData(
+            (
+                Point(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1), True),
+                Point("b", "plan", "published", "x", 32, (20, 20, 20), (3, 3, 3), False),
+            )
         ),
+        job="full training",
         colours=COLOURS,
     ),
-    "batch_size": BatchSize(
+    "batch_size": AgainstBatchSize(
+        ChartData(
+            (
+                MachineTime(HOSTILE, "training", 32, (1e-3, 2e-3, 3e-3)),
+                MachineTime(HOSTILE, "inference", 64, (1e-4, 2e-4, 3e-4)),
+            )
+        ),
         title="time per example",
         by="machine",
-        quantity="seconds",
-        currency_symbol="",
-        points=(
-            BatchPoint(HOSTILE, "training", 32, (1e-3, 2e-3, 3e-3)),
-            BatchPoint(HOSTILE, "inference", 64, (1e-4, 2e-4, 3e-4)),
-        ),
+        quantity="time_per_example",
         colours=COLOURS,
     ),
     "dots": Dots(
-        title="price of one hour",
-        currency_symbol="$",
-        dots=(Dot(HOSTILE, HOSTILE, "published", (1, 1, 1)), Dot("b", "b", "measured", (2, 3, 4))),
+        ChartData(
+            (
+                EstimatedCost(HOSTILE, "plan", "published", (1, 1, 1), (1, 1, 1)),
+                EstimatedCost("b", "plan", "measured", (1, 1, 1), (2, 3, 4)),
+            )
+        ),
+        title="cost of one full training",
+        label="machine",
+        amount="cost",
         colours=COLOURS,
     ),
     "rent_or_buy": RentOrBuy(
-        currency_symbol="$",
-        most_hours=730.5,
-        lines=(MonthLine(HOSTILE, "bought", 100, 110), MonthLine("b", "rented", 0, 500)),
-        crossings=(Crossing("b", 150, 102),),
+        ChartData(
+            (
+                MonthPoint(HOSTILE, "bought", "use", _NONE, Decimal(100)),
+                MonthPoint(HOSTILE, "bought", "use", Decimal(700), Decimal(110)),
+                MonthPoint("b", "rented", "use", _NONE, _NONE),
+                MonthPoint("b", "rented", "use", Decimal(700), Decimal(500)),
+                MonthPoint("b", "rented", "break-even", Decimal(150), Decimal(102)),
+            )
+        )
     ),
     "scaling": ScalingChart(
-        points=(
-            ScalingPoint(HOSTILE, 1, (1, 1, 1)),
-            ScalingPoint(HOSTILE, 4, (2.5, 2.6, 2.8)),
-            ScalingPoint("b", 1, (1, 1, 1)),
+        ChartData(
+            (
+                ScalingPoint(HOSTILE, 1, (1, 1, 1), 1.0, 1.0, 1.0),
+                ScalingPoint(HOSTILE, 4, (2.5, 2.6, 2.8), 0.65, 1.5, 4.0),
+                ScalingPoint("b", 1, (1, 1, 1), 1.0, 1.0, 1.01),
+            )
+        )
+    ),
+    "history": HistoryChart(
+        ChartData(
+            (
+                HistoryPoint(HOSTILE, "2026-11-01T00:00:00+00:00", "x", _ONE, (1, 1, 1), False),
+                HistoryPoint(HOSTILE, "2026-11-02T00:00:00+00:00", "y", _ONE, (0.8, 0.9, 1), True),
+            )
+        )
+    ),
+    "latency": LatencyChart(
+        ChartData(
+            (
+                LoadedRun(HOSTILE, 9.0, 8.5, *(Decimal(f"0.0{at}") for at in (1, 2, 3)), True),
+                LoadedRun("b", 90.0, 85.0, *(Decimal(f"0.{at}") for at in (1, 2, 3)), False),
+            )
         ),
+        bounds=(0.015,),
+        colours=COLOURS,
+    ),
+    "relative": RelativeChart(
+        ChartData(
+            (
+                CpuRatio(HOSTILE, "p", "measured", 1, (0.2, 0.5, 0.9), (2, 3, 4), "gpu", "q"),
+                CpuRatio("b", "p", "measured", 1, (2, 2, 2), (3, 3, 3), "gpu", "q"),
+            )
+        ),
+        title="times the GPU's",
+    ),
+    "roofline": RooflineChart(
+        ChartData(
+            (RoofPoint(HOSTILE, "training", 32, "measured", 50.0, 0.5, None, 9.0, 0.1, None, 20.0),)
+        ),
+        roofs=(RoofLine("peak", 1e11, 5e9, measured=False),),
     ),
 }

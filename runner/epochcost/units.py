@@ -101,8 +101,12 @@ def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> 
     ten under a millionth.
     """
     sign = "-" if amount < 0 else ""
-    symbol = {"USD": "$", "EUR": "€", "GBP": "£"}.get(currency, f"{currency} ")
-    return f"{sign}{symbol}{_rounded(amount.copy_abs(), places)}"
+    return f"{sign}{symbol(currency)}{_rounded(amount.copy_abs(), places)}"
+
+
+def symbol(currency: str) -> str:
+    """What stands before an amount."""
+    return {"USD": "$", "EUR": "€", "GBP": "£"}.get(currency, f"{currency} ")
 
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:

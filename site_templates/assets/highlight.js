@@ -50,7 +50,7 @@
     var set = document.createElement("fieldset"), legend = document.createElement("legend");
     set.className = "ec-picks";
     set.id = "ec-picks-" + (count += 1);
-    legend.textContent = "Highlight by " + pick.field + " (none ticked: all)";
+    legend.textContent = "Highlight by " + pick.field.replace("_", " ") + " (none ticked: all)";
     set.append(legend);
 
     function ticked() {

@@ -6,7 +6,7 @@ import pytest
 
 from epochcost.analysis.history import Series, histories
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.charts.history import moved
+from epochcost.report.charts.history import step_history
 from report_project import inputs_of, make_result, write_project
 
 STEADY = (0.0100, 0.0101) * 30
@@ -42,7 +42,7 @@ def test_a_step_is_marked_only_where_it_is_significant(series: Series) -> None:
 
 def test_the_figure_rings_the_steps(series: Series) -> None:
     """The chart's points carry what the table says in words."""
-    figure = moved([series], identifier="history-x")
+    figure = step_history([series], identifier="history-x")
     assert figure is not None
     assert [row[-1] for row in figure.table.rows] == ["no", "no", "yes"]
     assert "circle" in str(figure.chart.spec())
@@ -50,4 +50,4 @@ def test_the_figure_rings_the_steps(series: Series) -> None:
 
 def test_what_was_measured_once_makes_no_figure(inputs: Inputs) -> None:
     """There is nothing to draw against time."""
-    assert moved(histories(inputs), identifier="x") is None
+    assert step_history(histories(inputs), identifier="x") is None

@@ -18,19 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.report.charts import axes, palette
-from epochcost.report.charts.batch_size import BatchSize
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.charts.figure import Chart, Figure
-from epochcost.report.charts.history import HistoryChart, HistoryPoint
+from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.injection import inject
-from epochcost.report.tables import Column, Table
 from report_charts import CHARTS, HOSTILE
 
 
 def figure(name: str) -> Figure:
     """A chart in a frame."""
-    return Figure(name, "Title", "Description", CHARTS[name], Table((), ()))
+    return Figure(name, "Title", "Description", CHARTS[name])
 
 
 @pytest.fixture(scope="session", name="drawer")
@@ -74,12 +71,10 @@ def test_a_spec_is_valid_as_a_whole(name: str) -> None:
     alt.LayerChart.from_dict(spec, validate=True)
 
 
-@pytest.mark.parametrize("name", [*CHARTS, "history"])
+@pytest.mark.parametrize("name", CHARTS)
 def test_a_legend_that_picks_hears_clicks(name: str) -> None:
     """Vega gives a name to the symbols of a legend that listens, and to no other."""
-    points = (HistoryPoint(HOSTILE, "2026-11-01", (1, 1, 1), step=False),)
-    chart: Chart = HistoryChart(points) if name == "history" else CHARTS[name]
-    spec = chart.spec()
+    spec = CHARTS[name].spec()
     bound = [one["select"]["fields"] for one in spec.get("params", ()) if one.get("bind")]
     legends = vl_convert.vegalite_to_vega(spec).get("legends", ())
     heard = [one["encode"]["symbols"]["name"] for one in legends if _listens(one)]
@@ -93,7 +88,6 @@ def _listens(legend: dict[str, Any]) -> bool:
 def test_a_paired_chart_is_half_as_wide() -> None:
     """Its legends stand below each other, as they do where the browser draws it."""
     chart = CHARTS["batch_size"]
-    assert isinstance(chart, BatchSize)
     spec = replace(chart, paired=True).spec()
     assert spec["width"] < WIDTH
     assert spec["config"]["legend"]["columns"] == 1
@@ -146,18 +140,16 @@ def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> No
     assert page.endswith(place.format("unknown"))
     spec = re.search(r"<template>(.*)</template>", page)
     assert spec is not None
-    assert HOSTILE in [dot["label"] for dot in _data(json.loads(spec[1]))]
+    assert HOSTILE in [dot["machine"] for dot in _data(json.loads(spec[1]))]
 
 
 def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
     """Its cells are escaped, numbers stand to the right, and no chart is drawn for it."""
-    columns = (Column("machine", "Machine"), Column("batch", "Batch", "number"))
-    table = Table(columns, ((HOSTILE, 1024), ("b", None)))
-    made = Figure("f", "Title", "Description", CHARTS["dots"], table)
-    place = '<div class="ec-table" data-ec-table="f"></div>'
-    page = inject(place, {"f": made}, Drawer(tmp_path))
+    made = figure("cost_time")
+    place = '<div class="ec-table" data-ec-table="cost_time"></div>'
+    page = inject(place, {"cost_time": made}, Drawer(tmp_path))
     assert page.count("<tr>") == 3
-    assert '<td style="text-align: right;">1,024</td>' in page
+    assert '<td style="text-align: right;">32</td>' in page
     assert html.escape(HOSTILE) in page
     assert not list(tmp_path.iterdir())
 

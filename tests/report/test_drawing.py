@@ -12,7 +12,6 @@ import psutil
 
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.tables import Table
 from report_charts import CHARTS
 
 _WAIT_SECONDS = 60
@@ -32,7 +31,7 @@ if __name__ == "__main__":
 
 
 def _figure(name: str) -> Figure:
-    return Figure(name, "Title", "Description", CHARTS[name], Table((), ()))
+    return Figure(name, "Title", "Description", CHARTS[name])
 
 
 def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import altair as alt
 import pytest
 
-from epochcost.report.charts.billing_steps import BillingSteps, billing_steps
+from epochcost.report.charts.billing_steps import billing_steps
 from epochcost.report.charts.dots import hourly, owned_hour
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.price_history import PriceHistory, price_history
+from epochcost.report.charts.price_history import price_history
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from price_plans import owned
@@ -49,8 +49,7 @@ def test_a_history_is_in_the_order_of_dates_and_says_what_changed() -> None:
         ("2024-01-01", Decimal("0.5")),
     ]
     assert "1 of 1 plans became cheaper, 0 dearer" in figure.description
-    assert isinstance(figure.chart, PriceHistory)
-    assert [one.hour for one in figure.chart.prices] == [1, 0.7, 0.5]
+    assert [one["hour"] for one in figure.chart.data.values] == [1, 0.7, 0.5]
 
 
 def test_lines_that_share_a_colour_differ_by_dash() -> None:
@@ -94,8 +93,7 @@ def test_a_billed_start_costs_short_jobs_most() -> None:
     started = _price(2020, "1", billing="prorated", start={"seconds": 60})
     figure = billing_steps([started, _price(2021, "1", billing="prorated")], identifier="x")
     assert figure is not None
-    assert isinstance(figure.chart, BillingSteps)
-    first, second = figure.chart.rules
+    first, second = dict.fromkeys(row[0] for row in figure.table.rows)
     assert "60 s of start-up" in first
     assert "start-up" not in second
     assert {row[0]: row[4] for row in figure.table.rows if row[2] == 60} == {first: 2, second: 1}
@@ -106,8 +104,8 @@ def test_every_line_shows_both_sides_of_a_step_and_never_less_than_use() -> None
     own = Billing(increment_seconds=Decimal(3600), minimum_seconds=Decimal(3600))
     figure = billing_steps([_price(2020, "1", billing=own)], identifier="x")
     assert figure is not None
-    assert isinstance(figure.chart, BillingSteps)
-    factors = {point.seconds: point.factor for point in figure.chart.points}
+    drawn = figure.chart.data.values
+    factors = {point["duration"]: point["effective_over_list_price"] for point in drawn}
     assert factors[7200] == 1
     assert factors[7200.001] == pytest.approx(1.5)
     assert min(factors.values()) >= 1

@@ -15,7 +15,9 @@ from epochcost.report.escape import one_line
 from epochcost.units import memory, money, plain, seconds
 
 Value = str | int | Decimal | None
-Form = Literal["text", "seconds", "money", "number", "bytes"]
+Form = Literal["text", "date", "time", "seconds", "money", "number", "bytes"]
+# Forms whose values stand at the left of their cells.
+_LEFT = frozenset({"text", "date", "time"})
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
 # A spreadsheet runs text as a formula whose first visible letter is one of these, wide ones too.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
@@ -69,7 +71,7 @@ def _shown(column: Column, value: Value) -> str:
 def as_html(table: Table) -> str:
     """The table as people read it, in one line, aligned as Markdown aligns its columns."""
     aligned = [
-        "" if column.form == "text" else ' style="text-align: right;"' for column in table.columns
+        "" if column.form in _LEFT else ' style="text-align: right;"' for column in table.columns
     ]
     head = _line("th", aligned, (column.title for column in table.columns))
     body = "\n".join(_line("td", aligned, row) for row in table.shown)

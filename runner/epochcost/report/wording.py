@@ -11,11 +11,10 @@ from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.cost.estimate import WIDEST
-from epochcost.report.charts.figure import symbol
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.statistics import Bounded
-from epochcost.units import SECONDS_PER_HOUR, money, money_range, plain, seconds
+from epochcost.units import SECONDS_PER_HOUR, money, money_range, plain, seconds, symbol
 
 _GOALS: dict[Goal, str] = {
     "epoch": "epoch of training",

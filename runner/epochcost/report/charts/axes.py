@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from epochcost.report.charts.data import ChartData
+from epochcost.report.tables import Form
+from epochcost.units import symbol
 
 # Leads of round numbers, by how many decades the axis may span with them.
 _LEADS = ((0.7, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)), (3.0, (1.0, 2.0, 5.0)), (math.inf, (1.0,)))
 _MOST_TICKS = 9
 # How far the domain reaches beyond the data, as a factor.
 _MARGIN = 1.5
-# How many times its mean the end of a bar may be; a few scattered samples bound nothing.
-_MOST_DRAWN = 5
 
 # Vega expressions; `datum.value` is the tick's value.
 SECONDS_LABEL = (
@@ -25,32 +28,56 @@ SECONDS_LABEL = (
 _TIME_UNITS = ((1.0, 60.0), (60.0, 3600.0), (3600.0, math.inf))
 
 
-def money_label(symbol: str) -> str:
-    """A Vega expression that shows an amount with its currency."""
-    return (
-        f"'{symbol}' + (datum.value >= 1 ? format(datum.value, ',~r') : format(datum.value, '~r'))"
-    )
-
-
-COUNT_LABEL = "format(datum.value, ',~r')"
-
-
-BYTES_LABEL = (
+_NUMBER_LABEL = "format(datum.value, ',~r')"
+_BYTES_LABEL = (
     "datum.value < 1073741824 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
     " : format(datum.value / 1073741824, '.3~g') + ' GiB'"
 )
+_LABELS: Mapping[Form, str] = {"seconds": SECONDS_LABEL, "bytes": _BYTES_LABEL}
+
+
+def log_axis(
+    channel: Callable[..., Any],
+    data: ChartData[Any],
+    field: str,
+    title: str,
+    *,
+    also: Iterable[float] = (),
+    label: str = "",
+) -> Any:
+    """An axis that holds a field's values, and ``also`` others; ``channel`` is ``alt.X`` or such.
+
+    Ticks and their labels are those of the field's form.
+    """
+    domain, form = log_domain([*data.of(field), *also]), data.form(field)
+    shown = label or _LABELS.get(form, _NUMBER_LABEL)
+    if form == "money":
+        shown = f"'{symbol(data.currency)}' + {shown}"
+    return log_scaled(channel, field, domain, title, _TICKS.get(form, log_ticks)(domain), shown)
+
+
+def log_scaled(
+    channel: Callable[..., Any],
+    field: str,
+    domain: tuple[float, float],
+    title: str,
+    ticks: Sequence[float],
+    label: str = _NUMBER_LABEL,
+    separation: int = 0,
+) -> Any:
+    """An axis of a domain with just these ticks, their labels so many pixels apart or left out."""
+    return channel(
+        f"{field}:Q",
+        scale={"type": "log", "domain": domain, "nice": False},
+        axis={"values": ticks, "labelExpr": label, "labelSeparation": separation},
+        title=f"{title} (log scale)",
+    )
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:
     """The least and largest value, each moved outward by a margin."""
     positive = [value for value in values if value > 0]
     return min(positive) / _MARGIN, max(positive) * _MARGIN
-
-
-def drawn(ends: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Low, mean and high of an interval, cut where it would shrink all others to a line."""
-    low, mean, high = ends
-    return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:
@@ -75,6 +102,12 @@ def byte_ticks(domain: tuple[float, float]) -> list[float]:
     """Powers of two in the domain, as memory is counted."""
     low, high = (math.log2(end) for end in domain)
     return _thinned([2.0**power for power in range(math.ceil(low), math.floor(high) + 1)])
+
+
+_TICKS: Mapping[Form, Callable[[tuple[float, float]], list[float]]] = {
+    "seconds": time_ticks,
+    "bytes": byte_ticks,
+}
 
 
 def _numbers(low: float, high: float, leads: tuple[float, ...]) -> list[float]:

@@ -1,172 +1,161 @@
-"""Batch size against a quantity (time, cost, rate, memory), one line per series and mode."""
+"""Quantities against batch size, one line per series and work: time, cost, rate and memory.
+
+Rates and memory also show where a sweep of batch sizes ended, and why.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any
 
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.rows import Row
 from epochcost.cost import Estimate
+from epochcost.plan.sweep import Cause
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.figure import (
-    BATCH,
-    Colours,
-    Figure,
-    ends,
-    interval_columns,
-    interval_values,
-    machine_name,
-    symbol,
-    used,
+from epochcost.report.charts.data import (
+    BatchSize,
+    ChartData,
+    Ends,
+    MachineName,
+    Shown,
+    WorkloadName,
+    WorkName,
 )
+from epochcost.report.charts.figure import Chart, Colours, Figure, ends, machine_name, used
 from epochcost.report.charts.palette import LIGHT_SERIES
 from epochcost.report.escape import one_line
-from epochcost.report.tables import Column, Form, Table
 from epochcost.report.wording import counted
+from epochcost.results.limits import BatchLimit
 
-_HEIGHT = 300
 _INK = "var(--ec-ink)"
 _DASHES = {"training": [1, 0], "inference": [5, 4]}
+_CAUSES: Mapping[Cause, str] = MappingProxyType(
+    {
+        "memory": "memory ends",
+        "throughput": "throughput falls",
+        "maximum": "no larger batch",
+        "time": "step too long",
+        "failure": "fails",
+    }
+)
+_TimePerExample = Annotated[Ends, Shown("Time per example", "seconds")]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchPoint:
-    """One batch size of one series; ``value`` is (low, mean, high) in the chart's quantity."""
+class MachineTime:
+    """One batch size on one machine."""
 
-    series: str
-    mode: str
-    batch_size: int
-    value: tuple[float, float, float]
+    machine: MachineName
+    work: WorkName
+    batch_size: BatchSize
+    time_per_example: _TimePerExample
 
 
 @dataclass(frozen=True, slots=True)
-class SweepEnd:
-    """The last point of a sweep, at ``value``, and in a few words what ended it."""
+class WorkloadTime:
+    """One batch size of one workload."""
 
-    series: str
-    mode: str
-    batch_size: int
-    value: float
-    words: str
+    workload: WorkloadName
+    work: WorkName
+    batch_size: BatchSize
+    time_per_example: _TimePerExample
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCost:
+    """One batch size on one machine at its cheapest plan."""
+
+    machine: MachineName
+    work: WorkName
+    batch_size: BatchSize
+    cost_per_million: Annotated[Ends, Shown("Cost of a million", "money")]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """One batch size of a sweep; ``end`` says in a few words why it was the last."""
+
+    machine: MachineName
+    work: WorkName
+    batch_size: BatchSize
+    examples_per_second: Annotated[Ends, Shown("Examples/s", "number", bounds=False)]
+    peak_memory: Annotated[int | None, Shown("Peak memory", "bytes")]
+    sweep_ended_because: Annotated[str | None, Shown("End of the sweep")]
+    end: Annotated[str | None, Shown("End", place="chart")]
 
 
 @dataclass(frozen=True)
-class BatchSize:
-    """The chart's input; ``title`` is the vertical axis, ``by`` what a series is.
-
-    A ``paired`` one stands beside another.
-    """
+class AgainstBatchSize(Chart[Any]):
+    """A field of the rows over the batch sizes; ``title`` names it, ``by`` tells series apart."""
 
     title: str
     by: str
-    quantity: Literal["seconds", "money", "rate", "bytes"]
-    currency_symbol: str
-    points: tuple[BatchPoint, ...]
-    colours: tuple[tuple[str, int], ...]
-    ends: tuple[SweepEnd, ...] = ()
-    paired: bool = False
+    quantity: str
+    colours: Colours
+    height = 300
 
-    def spec(self) -> dict[str, Any]:
+    @property
+    def summary(self) -> str:
+        """What the chart is of."""
+        return f"Batch size against {self.title}."
+
+    def layers(self, alt: Any) -> list[Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
-        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+        picked = alt.selection_point(name="picked", fields=[self.by], bind="legend")
+        works = sorted(set(self.data.of("work")), reverse=True)
+        dash = {"domain": works, "range": [_DASHES[work] for work in works]}
+        x = self._batch_sizes(alt)
+        y = axes.log_axis(alt.Y, self.data, self.quantity, self.title)
+        data = alt.Data(values=self.data.values)
+        base = alt.Chart(data).encode(
+            x=x,
+            color=theme.colour_by(alt, self.data, self.by, self.by, self.colours),
+            opacity=theme.faded(alt, picked),
+        )
+        tooltip = self.data.tooltips(alt)
+        return [
+            # Of layers with one legend the first decides whether it hears clicks.
+            base.mark_line(strokeWidth=2)
+            .encode(y=y, strokeDash=alt.StrokeDash("work:N", scale=dash, title="work"))
+            .add_params(picked),
+            *theme.error_bars(alt, base, "Y", self.quantity),
+            base.mark_point(filled=True, size=55).encode(y=y, tooltip=tooltip),
+            *_ends_of_sweeps(alt, data, x, y, tooltip),
+        ]
 
-        layers = _layers(alt, self, dict(self.colours))
-        description = f"Batch size against {self.title}."
-        return theme.finished(layers, _HEIGHT, description, paired=self.paired)
-
-
-def _layers(alt: Any, chart: BatchSize, colours: Mapping[str, int]) -> list[Any]:
-    data = alt.Data(values=[_datum(point) for point in chart.points])
-    picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
-    modes = sorted({point.mode for point in chart.points}, reverse=True)
-    series = theme.series_scale(colours, (point.series for point in chart.points))
-    x, y = _axes(alt, chart)
-    base = alt.Chart(data).encode(
-        x=x,
-        color=alt.Color("series:N", scale=alt.Scale(**series), title=chart.by),
-        opacity=theme.faded(alt, picked),
-    )
-    dash = alt.Scale(domain=modes, range=[_DASHES[mode] for mode in modes])
-    return [
-        # Of layers with one legend the first decides whether it hears clicks.
-        base.mark_line(strokeWidth=2)
-        .encode(y=y, strokeDash=alt.StrokeDash("mode:N", scale=dash, title="work"))
-        .add_params(picked),
-        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high")),
-        base.mark_point(filled=True, size=55).encode(y=y, tooltip=_tooltips(alt, chart.by)),
-        *(_end_marks(alt, chart.ends, x, y) if chart.ends else ()),
-    ]
+    def _batch_sizes(self, alt: Any) -> Any:
+        sizes = sorted(set(self.data.of("batch_size")))
+        domain, title = axes.log_domain(sizes), "batch size in examples"
+        return axes.log_scaled(alt.X, "batch_size", domain, title, sizes, separation=4)
 
 
-def _end_marks(alt: Any, ends: tuple[SweepEnd, ...], x: Any, y: Any) -> list[Any]:
+def _ends_of_sweeps(alt: Any, data: Any, x: Any, y: Any, tooltip: list[Any]) -> list[Any]:
     """A ring around the last point of each sweep, with the reason beside it."""
-    values = [
-        {"series": e.series, "batch_size": e.batch_size, "value": e.value, "words": e.words}
-        for e in ends
-    ]
-    base = alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
+    # A layer without data has no extent, of which Vega warns.
+    if not any("end" in row for row in data["values"]):
+        return []
+    base = alt.Chart(data).encode(x=x, y=y).transform_filter("isValid(datum.end)")
     ring = base.mark_point(filled=False, size=190, strokeWidth=1.5, color=_INK)
-    words = base.mark_text(align="right", dx=-9, dy=-11, color=_INK).encode(
-        text=alt.Text("words:N")
-    )
-    return [ring.encode(tooltip=[alt.Tooltip("words:N", title="end of the sweep")]), words]
-
-
-def _axes(alt: Any, chart: BatchSize) -> tuple[Any, Any]:
-    sizes = sorted({point.batch_size for point in chart.points})
-    values = axes.log_domain(value for point in chart.points for value in axes.drawn(point.value))
-    label = {
-        "seconds": axes.SECONDS_LABEL,
-        "money": axes.money_label(chart.currency_symbol),
-        "rate": axes.COUNT_LABEL,
-        "bytes": axes.BYTES_LABEL,
-    }[chart.quantity]
-    ticks_of = {"seconds": axes.time_ticks, "bytes": axes.byte_ticks}
-    ticks = ticks_of.get(chart.quantity, axes.log_ticks)(values)
-    x = alt.X(
-        "batch_size:Q",
-        scale=alt.Scale(type="log", domain=axes.log_domain(sizes), nice=False),
-        axis=alt.Axis(values=sizes, labelExpr=axes.COUNT_LABEL, labelSeparation=4),
-        title="batch size in examples (log scale)",
-    )
-    y = alt.Y(
-        "value:Q",
-        scale=alt.Scale(type="log", domain=values, nice=False),
-        axis=alt.Axis(values=ticks, labelExpr=label),
-        title=f"{chart.title} (log scale)",
-    )
-    return x, y
-
-
-def _tooltips(alt: Any, by: str) -> list[Any]:
-    return [
-        alt.Tooltip("series:N", title=by),
-        alt.Tooltip("mode:N", title="work"),
-        alt.Tooltip("batch_size:Q", title="batch size"),
-        alt.Tooltip("value:Q", title="value", format=".4~g"),
-    ]
-
-
-def _datum(point: BatchPoint) -> dict[str, Any]:
-    low, value, high = axes.drawn(point.value)
-    return {
-        "series": point.series,
-        "mode": point.mode,
-        "batch_size": point.batch_size,
-        "low": low,
-        "value": value,
-        "high": high,
-    }
+    words = base.mark_text(align="right", dx=-9, dy=-11, color=_INK)
+    return [ring.encode(tooltip=tooltip), words.encode(text=alt.Text("end:N"))]
 
 
 def time_by_batch(
     observations: Sequence[Observation], *, identifier: str, colours: Colours
 ) -> Figure | None:
     """Measured time per example of one workload, by machine; None where nothing was measured."""
-    return _time_by_batch(observations, machine_name, "machine", identifier, colours)
+    points = tuple(
+        MachineTime(machine_name(one), one.mode, one.batch_size, _per_example(one))
+        for one in _timed(observations)
+    )
+    if not points:
+        return None
+    data = ChartData(points)
+    return _times(data, "machine", identifier, used(colours, data.of("machine")), paired=True)
 
 
 def time_by_batch_on_machine(
@@ -176,38 +165,44 @@ def time_by_batch_on_machine(
 
     A workload of one batch size has no line and stays in the page's tables.
     """
-    timed = {(_workload(one), one.batch_size) for one in _timed(observations)}
-    sizes = Counter(name for name, _ in sorted(timed))
+    timed = [(one_line(one.subject.name), one) for one in _timed(observations)]
+    sizes = Counter(name for name, _ in sorted({(name, one.batch_size) for name, one in timed}))
     lines = [name for name, count in sizes.most_common(len(LIGHT_SERIES)) if count > 1]
-    colours = tuple((name, at) for at, name in enumerate(sorted(lines)))
-    drawn = [one for one in observations if _workload(one) in lines]
+    points = tuple(
+        WorkloadTime(name, one.mode, one.batch_size, _per_example(one))
+        for name, one in timed
+        if name in lines
+    )
+    if not points:
+        return None
     left = len(sizes) - len(lines)
     note = f" {counted(left, 'other workload')}: in the tables below." if left else ""
-    return _time_by_batch(drawn, _workload, "workload", identifier, colours, note)
+    colours = tuple((name, at) for at, name in enumerate(sorted(lines)))
+    return _times(ChartData(points), "workload", identifier, colours, note)
 
 
 def _timed(observations: Iterable[Observation]) -> list[Observation]:
     return [one for one in observations if one.kind == "measured" and one.step is not None]
 
 
-def _workload(observed: Observation) -> str:
-    return one_line(observed.subject.name)
+def _per_example(observed: Observation) -> Ends:
+    assert observed.step is not None, "only what was timed has a point"
+    low, mean, high = ends(observed.step)
+    return low / observed.batch_size, mean / observed.batch_size, high / observed.batch_size
 
 
-def _time_by_batch(
-    observations: Sequence[Observation],
-    series: Callable[[Observation], str],
+def _times(
+    data: ChartData[Any],
     by: str,
     identifier: str,
     colours: Colours,
     note: str = "",
-) -> Figure | None:
-    points = tuple(_time_point(series(one), one) for one in _timed(observations))
-    if not points:
-        return None
-    drawn = used(colours, (point.series for point in points))
-    paired = by == "machine"
-    chart = BatchSize("time per example", by, "seconds", "", points, drawn, paired=paired)
+    *,
+    paired: bool = False,
+) -> Figure:
+    chart = AgainstBatchSize(
+        data, "time per example", by, "time_per_example", colours, paired=paired
+    )
     return Figure(
         id=identifier,
         title="Batch size against time per example",
@@ -216,7 +211,6 @@ def _time_by_batch(
             f"intervals. Lower is faster.{note}"
         ),
         chart=chart,
-        table=_table(points, by, "time_per_example", "s", "seconds", "Time per example"),
     )
 
 
@@ -226,27 +220,23 @@ def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> 
     if not found:
         return None
     currency = found[0][1].currency
-    points = tuple(
-        _money_point(row, cost, row.observed) for row, cost in found if cost.currency == currency
-    )
-    chart = BatchSize(
-        "cost of a million examples",
-        "machine",
-        "money",
-        symbol(currency),
-        points,
-        used(colours, (point.series for point in points)),
-        paired=True,
-    )
+    points = tuple(_cost(row, cost) for row, cost in found if cost.currency == currency)
+    data, title = ChartData(points, currency), "cost of a million examples"
     return Figure(
         id=identifier,
-        title="Batch size against cost of a million examples",
+        title=f"Batch size against {title}",
         description=(
             "The measured times at each machine's cheapest current plan, as a share of a running "
             "machine's bill; bars are 95 % intervals of the time, carried into money."
         ),
-        chart=chart,
-        table=_table(points, "machine", "cost_per_million", currency, "money", "Cost of a million"),
+        chart=AgainstBatchSize(
+            data,
+            title,
+            "machine",
+            "cost_per_million",
+            used(colours, data.of("machine")),
+            paired=True,
+        ),
     )
 
 
@@ -261,34 +251,108 @@ def _cheapest_measured(rows: Iterable[Row]) -> list[tuple[Row, Estimate]]:
     return list(best.values())
 
 
-def _money_point(row: Row, cost: Estimate, observed: Observation) -> BatchPoint:
+def _cost(row: Row, cost: Estimate) -> MachineCost:
     """The cost of a million examples: an epoch's is scaled by the examples that it covers."""
+    observed = row.observed
     time = observed.epoch or observed.million
     assert time is not None, "a measured observation has a time"
     assert observed.step is not None, "a measured observation has a step"
     examples = time.mean / observed.step.mean * observed.batch_size
-    low, mean, high = (amount * 1_000_000 / examples for amount in (cost.low, cost.mean, cost.high))
-    values = (float(low), float(mean), float(high))
-    return BatchPoint(machine_name(row.observed), observed.mode, observed.batch_size, values)
+    low, mean, high = (
+        float(amount * 1_000_000 / examples) for amount in (cost.low, cost.mean, cost.high)
+    )
+    return MachineCost(
+        machine_name(observed), observed.mode, observed.batch_size, (low, mean, high)
+    )
 
 
-def _time_point(series: str, observed: Observation) -> BatchPoint:
+def rate_by_batch(
+    observations: Sequence[Observation],
+    limits: Sequence[BatchLimit],
+    *,
+    identifier: str,
+    colours: Colours,
+) -> Figure | None:
+    """Examples per second of one workload; None where nothing was measured."""
+    description = (
+        "Examples of a batch over its measured mean time; bars are 95 % intervals. Higher is "
+        "faster. A ring is where a sweep of batch sizes ended."
+    )
+    points = _sweep_points(observations, limits)
+    title, quantity = "examples per second", "examples_per_second"
+    return _sweep(points, title, quantity, description, identifier, colours)
+
+
+def memory_by_batch(
+    observations: Sequence[Observation],
+    limits: Sequence[BatchLimit],
+    *,
+    identifier: str,
+    colours: Colours,
+) -> Figure | None:
+    """The most memory that a trial held; None where none was read."""
+    description = (
+        "The most that the measuring process held: of the host's memory, or of the GPU's where "
+        "it computed. A ring is where a sweep of batch sizes ended."
+    )
+    points = _sweep_points(observations, limits)
+    return _sweep(points, "peak memory", "peak_memory", description, identifier, colours)
+
+
+def _sweep(
+    points: tuple[SweepPoint, ...],
+    title: str,
+    quantity: str,
+    description: str,
+    identifier: str,
+    colours: Colours,
+) -> Figure | None:
+    drawn = tuple(one for one in points if getattr(one, quantity) is not None)
+    if not drawn:
+        return None
+    data = ChartData(drawn)
+    chart = AgainstBatchSize(
+        data, title, "machine", quantity, used(colours, data.of("machine")), paired=True
+    )
+    return Figure(identifier, f"Batch size against {title}", description, chart)
+
+
+def _sweep_points(
+    observations: Sequence[Observation], limits: Sequence[BatchLimit]
+) -> tuple[SweepPoint, ...]:
+    points = []
+    for one in _timed(observations):
+        limit, cause = _ended_at(one, limits), None
+        if limit is not None:
+            cause = _CAUSES[limit.cause]
+        points.append(
+            SweepPoint(
+                machine=machine_name(one),
+                work=one.mode,
+                batch_size=one.batch_size,
+                examples_per_second=_rate(one),
+                peak_memory=one.peak_memory_bytes,
+                sweep_ended_because=f"{cause}: {limit.reason}" if limit else None,
+                end=cause,
+            )
+        )
+    return tuple(points)
+
+
+def _rate(observed: Observation) -> Ends:
     assert observed.step is not None, "only what was timed has a point"
-    low, mean, high = (value / observed.batch_size for value in ends(observed.step))
-    return BatchPoint(series, observed.mode, observed.batch_size, (low, mean, high))
+    low, mean, high = ends(observed.step)
+    size = observed.batch_size
+    return size / high, size / mean, size / max(low, mean / 1000)
 
 
-def _table(
-    points: Sequence[BatchPoint], by: str, name: str, unit: str, form: Form, title: str
-) -> Table:
-    columns = (
-        Column(by, by.capitalize()),
-        Column("work", "Work"),
-        BATCH,
-        *interval_columns(name, unit, form, title),
-    )
-    rows = tuple(
-        (point.series, point.mode, point.batch_size, *interval_values(point.value))
-        for point in points
-    )
-    return Table(columns, rows)
+def _ended_at(observed: Observation, limits: Iterable[BatchLimit]) -> BatchLimit | None:
+    """The sweep whose largest size this is; variants have no place among plain trials."""
+    machine = observed.machine
+    place = (machine.hardware, machine.host, machine.device, observed.mode, observed.batch_size)
+    for limit in limits:
+        trial, host = limit.trial, limit.environment.fingerprint
+        at = (limit.hardware, host, trial.provider, trial.mode, limit.largest_that_ran)
+        if not trial.variant and trial.model == observed.subject.id and at == place:
+            return limit
+    return None

@@ -3,100 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from epochcost.cost import billed_seconds
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.data import ChartData, Shown
+from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.escape import one_line
-from epochcost.report.tables import Column, Table
+from epochcost.report.tables import Table
 from epochcost.report.wording import billing_words, counted
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.units import plain
 
-_HEIGHT = 300
 _DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
-
-
-@dataclass(frozen=True, slots=True)
-class BilledPoint:
-    """A job of so many seconds under a rule costs ``factor`` times what its seconds alone would."""
-
-    rule: str
-    seconds: float
-    factor: float
-
-
-@dataclass(frozen=True)
-class BillingSteps:
-    """The chart's input; ``rules`` in the order of the legend."""
-
-    rules: tuple[str, ...]
-    points: tuple[BilledPoint, ...]
-
-    def spec(self) -> dict[str, Any]:
-        """A line for each rule, over durations."""
-        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
-
-        layers = _layers(alt, self)
-        words = "Effective price of an hour over its list price, by the duration of a job."
-        return theme.finished(layers, _HEIGHT, words)
-
-
-def _layers(alt: Any, chart: BillingSteps) -> list[Any]:
-    data = alt.Data(
-        values=[{"rule": p.rule, "seconds": p.seconds, "factor": p.factor} for p in chart.points]
-    )
-    scale = theme.series_scale({rule: at for at, rule in enumerate(chart.rules)}, chart.rules)
-    dashes = [_DASHES[chart.rules.index(rule) % len(_DASHES)] for rule in scale["domain"]]
-    picked = alt.selection_point(name="picked", fields=["rule"], bind="legend")
-    line = (
-        alt.Chart(data)
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=_duration_axis(alt, chart),
-            y=_factors(alt, chart),
-            color=alt.Color("rule:N", scale=alt.Scale(**scale), title="billing"),
-            strokeDash=alt.StrokeDash(
-                "rule:N", scale=alt.Scale(domain=scale["domain"], range=dashes), title="billing"
-            ),
-            opacity=theme.faded(alt, picked),
-            tooltip=[
-                alt.Tooltip("rule:N", title="billing"),
-                alt.Tooltip("seconds:Q", title="duration in s", format=",.4~r"),
-                alt.Tooltip("factor:Q", title="times the list price", format=".3~r"),
-            ],
-        )
-        .add_params(picked)
-    )
-    return [line]
-
-
-def _duration_axis(alt: Any, chart: BillingSteps) -> Any:
-    seconds = [point.seconds for point in chart.points]
-    domain = (min(seconds), max(seconds))
-    return alt.X(
-        "seconds:Q",
-        scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(values=axes.time_ticks(domain), labelExpr=axes.SECONDS_LABEL),
-        title="duration of the job (log scale)",
-    )
-
-
-def _factors(alt: Any, chart: BillingSteps) -> Any:
-    domain = (1.0, max(1.1, *(point.factor for point in chart.points)))
-    return alt.Y(
-        "factor:Q",
-        scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(values=axes.log_ticks(domain), labelExpr=axes.COUNT_LABEL),
-        title="effective over list price (log scale)",
-    )
-
-
 _MINUTE, _DAY = Decimal(60), Decimal(86400)
 # The durations that the table lists; those just past an hour show what the next step costs.
 _LISTED = (*(_MINUTE * n for n in (1, 5, 10, 11, 30, 60, 61, 90, 120, 121, 240)), _DAY)
@@ -108,6 +31,62 @@ _JUST = Decimal("0.001")
 Rule = tuple[Billing, Decimal]
 
 
+@dataclass(frozen=True, slots=True)
+class BilledJob:
+    """A job under a rule, which so many ``prices`` have."""
+
+    billing: Annotated[str, Shown("Billing")]
+    prices: Annotated[str, Shown("Prices billed so", place="table")]
+    duration: Annotated[Decimal, Shown("Duration", "seconds")]
+    billed: Annotated[Decimal, Shown("Billed", "seconds", place="table")]
+    effective_over_list_price: Annotated[float, Shown("Effective over list price", "number")]
+
+
+@dataclass(frozen=True)
+class BillingSteps(Chart[BilledJob]):
+    """A line for each rule, over durations; ``listed`` are the jobs of the table."""
+
+    listed: ChartData[BilledJob]
+    height = 300
+    summary = "Effective price of an hour over its list price, by the duration of a job."
+
+    def layers(self, alt: Any) -> list[Any]:
+        """The lines."""
+        rules = list(dict.fromkeys(self.data.of("billing")))
+        dash = {"domain": rules, "range": [_DASHES[at % len(_DASHES)] for at in range(len(rules))]}
+        picked = alt.selection_point(name="picked", fields=["billing"], bind="legend")
+        line = (
+            alt.Chart(alt.Data(values=self.data.values))
+            .mark_line(strokeWidth=2)
+            .encode(
+                x=self._durations(alt),
+                y=self._factors(alt),
+                color=theme.colour_by(alt, self.data, "billing", "billing"),
+                strokeDash=alt.StrokeDash("billing:N", scale=dash, title="billing"),
+                opacity=theme.faded(alt, picked),
+                tooltip=self.data.tooltips(alt),
+            )
+            .add_params(picked)
+        )
+        return [line]
+
+    def _durations(self, alt: Any) -> Any:
+        seconds = self.data.of("duration")
+        domain = min(seconds), max(seconds)
+        title, ticks = "duration of the job", axes.time_ticks(domain)
+        return axes.log_scaled(alt.X, "duration", domain, title, ticks, axes.SECONDS_LABEL)
+
+    def _factors(self, alt: Any) -> Any:
+        field = "effective_over_list_price"
+        domain = 1.0, max(1.1, *self.data.of(field))
+        title = "effective over list price"
+        return axes.log_scaled(alt.Y, field, domain, title, axes.log_ticks(domain))
+
+    def table(self) -> Table:
+        """A few round durations; a line has too many to be read."""
+        return self.listed.table()
+
+
 def billing_steps(prices: Iterable[Price], *, identifier: str) -> Figure | None:
     """A line for each way of billing among the prices; None without a rented one."""
     providers: defaultdict[Rule, Counter[str]] = defaultdict(Counter)
@@ -116,12 +95,9 @@ def billing_steps(prices: Iterable[Price], *, identifier: str) -> Figure | None:
             providers[_rule(price)][one_line(price.provider)] += 1
     if not providers:
         return None
-    rules = {_words(rule): rule for rule in sorted(providers, key=_order)}
-    points = tuple(
-        BilledPoint(words, float(seconds), float(_factor(rule, seconds)))
-        for words, rule in rules.items()
-        for seconds in _durations(rule)
-    )
+    rules = sorted(providers, key=_order)
+    drawn = (_job(rule, providers, each) for rule in rules for each in _durations(rule))
+    listed = (_job(rule, providers, each) for rule in rules for each in _LISTED)
     return Figure(
         id=identifier,
         title="Effective price by duration",
@@ -130,8 +106,20 @@ def billing_steps(prices: Iterable[Price], *, identifier: str) -> Figure | None:
             "billed in steps, with a minimum, or from the start-up on. At 1 only use is paid. "
             f"After the first {_EDGES} steps a line shows the dearest second of each."
         ),
-        chart=BillingSteps(tuple(rules), points),
-        table=_table(rules, providers),
+        chart=BillingSteps(ChartData(tuple(drawn)), listed=ChartData(tuple(listed))),
+    )
+
+
+def _job(rule: Rule, providers: dict[Rule, Counter[str]], seconds: Decimal) -> BilledJob:
+    billing, start = rule
+    # Each provider with how many of its prices are billed so, the most first.
+    counts = (f"{name} ({counted(n, 'price')})" for name, n in providers[rule].most_common())
+    return BilledJob(
+        _words(rule),
+        ", ".join(counts),
+        seconds,
+        billed_seconds(start + seconds, billing),
+        float(_factor(rule, seconds)),
     )
 
 
@@ -174,30 +162,3 @@ def _samples() -> list[Decimal]:
     return [
         Decimal(float(_SHORTEST) * ratio**at).quantize(Decimal("0.1")) for at in range(_SAMPLES)
     ]
-
-
-def _table(rules: Mapping[str, Rule], providers: Mapping[Rule, Counter[str]]) -> Table:
-    columns = (
-        Column("billing", "Billing"),
-        Column("prices", "Prices billed so"),
-        Column("duration_s", "Duration", "seconds"),
-        Column("billed_s", "Billed", "seconds"),
-        Column("effective_over_list_price", "Effective over list price", "number"),
-    )
-    rows = tuple(
-        (
-            words,
-            ", ".join(_counted(providers[rule])),
-            seconds,
-            billed_seconds(rule[1] + seconds, rule[0]),
-            _factor(rule, seconds).quantize(_JUST),
-        )
-        for words, rule in rules.items()
-        for seconds in _LISTED
-    )
-    return Table(columns, rows)
-
-
-def _counted(providers: Counter[str]) -> list[str]:
-    """Each provider with how many of its prices are billed so, the most first."""
-    return [f"{name} ({counted(number, 'price')})" for name, number in providers.most_common()]

@@ -1,199 +1,180 @@
-"""A dot plot of amounts by category, sorted as given: prices per hour, costs by machine."""
+"""Dot plots of amounts by category, the cheapest first: workloads, hours of machines, estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
+from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.rows import Row
-from epochcost.cost import Estimate, Time, Usage, share
+from epochcost.cost import Estimate, Usage, share
 from epochcost.errors import InputError
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.figure import (
-    BATCH,
-    MACHINE,
-    MARK,
-    PLAN,
-    Colours,
-    Figure,
-    ends,
-    interval_columns,
-    interval_values,
-    machine_name,
-    priced,
-    symbol,
-    used,
+from epochcost.report.charts.data import (
+    BatchSize,
+    ChartData,
+    Ends,
+    FigureKind,
+    MachineName,
+    PlanName,
+    Shown,
+    WorkloadName,
 )
+from epochcost.report.charts.figure import Chart, Colours, Figure, ends, machine_name, priced, used
 from epochcost.report.escape import one_line
-from epochcost.report.tables import Column, Table
 from epochcost.specs.price import Price
 from epochcost.units import SECONDS_PER_HOUR
 
-_LINE_HEIGHT = 14
-_ROW_GAP = 14
+_ROW_HEIGHT = 28
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
-    """One row of the plot; ``value`` is (low, mean, high) in the chart's currency.
+class WorkloadCost:
+    """What one epoch of a workload costs at its best; its machine is its colour."""
 
-    A line break in the label breaks its line.
-    """
+    workload: WorkloadName
+    machine: Annotated[str, Shown("Machine", place="chart")]
+    price_plan: PlanName
+    figure: FigureKind
+    batch_size: BatchSize
+    cost: Annotated[Ends, Shown("Cost", "money")]
 
-    label: str
-    machine: str
-    mark: str
-    value: tuple[float, float, float]
+
+@dataclass(frozen=True, slots=True)
+class HourlyPrice:
+    """What an hour costs under one plan of a machine."""
+
+    machine: MachineName
+    price_plan: PlanName
+    figure: Annotated[str, Shown("Figure", place="chart")]
+    as_of: Annotated[str, Shown("Date")]
+    hour: Annotated[Decimal, Shown("One hour", "money")]
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedCost:
+    """What a full training would cost on a machine at its cheapest plan."""
+
+    machine: MachineName
+    price_plan: PlanName
+    figure: FigureKind
+    time: Annotated[Ends, Shown("Time", "seconds")]
+    cost: Annotated[Ends, Shown("Cost", "money")]
 
 
 @dataclass(frozen=True)
-class Dots:
-    """The chart's input; ``title`` is the horizontal axis."""
+class Dots(Chart[Any]):
+    """A row for each ``label`` over a logarithmic axis of an ``amount``; ``title`` names that."""
 
     title: str
-    currency_symbol: str
-    dots: tuple[Dot, ...]
-    colours: tuple[tuple[str, int], ...]
+    label: str
+    amount: str
+    colours: Colours
 
-    def spec(self) -> dict[str, Any]:
-        """One row per dot over a logarithmic axis of amounts."""
-        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+    @property
+    def summary(self) -> str:
+        """What the chart is of."""
+        return f"{self.title}, by machine."
 
-        lines = max(dot.label.count("\n") + 1 for dot in self.dots)
-        height = (_LINE_HEIGHT * lines + _ROW_GAP) * len({dot.label for dot in self.dots})
-        layers = _layers(alt, self)
-        return theme.finished(layers, height, f"{self.title}, by machine.")
+    @property
+    def height(self) -> int:
+        """As many rows as there are labels."""
+        return _ROW_HEIGHT * len(set(self.data.of(self.label)))
 
-
-def _layers(alt: Any, chart: Dots) -> list[Any]:
-    data = alt.Data(values=[_datum(dot) for dot in chart.dots])
-    machines = theme.series_scale(dict(chart.colours), (dot.machine for dot in chart.dots))
-    shapes = theme.mark_scale(dot.mark for dot in chart.dots)
-    order = list(dict.fromkeys(dot.label for dot in chart.dots))
-    domain = axes.log_domain(value for dot in chart.dots for value in axes.drawn(dot.value))
-    y = alt.Y("label:N", sort=order, title=None, axis=_labels(alt))
-    x = alt.X(
-        "value:Q",
-        scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(
-            values=axes.log_ticks(domain), labelExpr=axes.money_label(chart.currency_symbol)
-        ),
-        title=f"{chart.title} (log scale)",
-    )
-    colour = alt.Color("machine:N", scale=alt.Scale(**machines), legend=None)
-    base = alt.Chart(data).encode(y=y, color=colour)
-    return [
-        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2=alt.X2("high")),
-        base.mark_point(size=110, strokeWidth=2).encode(
-            x=x,
-            shape=alt.Shape("mark:N", scale=alt.Scale(**shapes), title="figure"),
-            tooltip=[alt.Tooltip("label:N"), alt.Tooltip("value:Q", format=".4~g")],
-        ),
-    ]
-
-
-def _labels(alt: Any) -> Any:
-    return alt.Axis(grid=True, labelExpr=r"split(datum.label, '\n')", labelLineHeight=_LINE_HEIGHT)
-
-
-def _datum(dot: Dot) -> dict[str, Any]:
-    low, value, high = axes.drawn(dot.value)
-    return {
-        "label": dot.label,
-        "machine": dot.machine,
-        "mark": dot.mark,
-        "low": low,
-        "value": value,
-        "high": high,
-    }
+    def layers(self, alt: Any) -> list[Any]:
+        """Bars where an amount has an interval, and the dots."""
+        order = list(dict.fromkeys(self.data.of(self.label)))
+        base = alt.Chart(alt.Data(values=self.data.values)).encode(
+            y=alt.Y(f"{self.label}:N", sort=order, title=None, axis=alt.Axis(grid=True)),
+            color=theme.colour_by(alt, self.data, "machine", "machine", self.colours, legend=None),
+        )
+        dots = base.mark_point(size=110, strokeWidth=2).encode(
+            x=axes.log_axis(alt.X, self.data, self.amount, self.title),
+            shape=theme.shape_by_kind(alt, self.data),
+            tooltip=self.data.tooltips(alt),
+        )
+        return [*theme.error_bars(alt, base, "X", self.amount), dots]
 
 
 def workloads_compared(rows: Sequence[Row], *, identifier: str, colours: Colours) -> Figure | None:
     """What one epoch of each workload costs on one machine; None below two workloads."""
-    return _compared(
-        priced(rows, "epoch"),
-        lambda row: one_line(row.observed.subject.name),
-        identifier=identifier,
-        title="cost of one epoch of training",
-        by="workload",
-        colours=colours,
-    )
-
-
-def _compared(
-    found: Sequence[tuple[Row, Time, Estimate]],
-    label: Callable[[Row], str],
-    *,
-    identifier: str,
-    title: str,
-    by: str,
-    colours: Colours,
-) -> Figure | None:
-    """The cheapest of each label, cheapest first; None below two labels."""
+    found = priced(rows, "epoch")
     best: dict[str, tuple[Row, Estimate]] = {}
     for row, _, cost in sorted(found, key=lambda one: one[2].mean):
-        best.setdefault(label(row), (row, cost))
+        best.setdefault(one_line(row.observed.subject.name), (row, cost))
     if len(best) < 2:
         return None
     dots = tuple(
-        Dot(name, machine_name(row.observed), row.mark, ends(cost))
+        WorkloadCost(
+            name,
+            machine_name(row.observed),
+            row.plan,
+            row.mark,
+            row.observed.batch_size,
+            ends(cost),
+        )
         for name, (row, cost) in best.items()
     )
-    currency = found[0][2].currency
+    data, title = ChartData(dots, found[0][2].currency), "cost of one epoch of training"
     return Figure(
         id=identifier,
-        title=f"{title.capitalize()}, by {by}",
-        description=f"Each {by} at its cheapest current plan and batch size; bars are intervals.",
-        chart=Dots(title, symbol(currency), dots, used(colours, (dot.machine for dot in dots))),
-        table=_table(by, currency, best),
+        title=f"{title.capitalize()}, by workload",
+        description=(
+            "Each workload at its cheapest current plan and batch size; bars are intervals."
+        ),
+        chart=Dots(data, title, "workload", "cost", used(colours, data.of("machine"))),
     )
 
 
-def _table(by: str, currency: str, best: Mapping[str, tuple[Row, Estimate]]) -> Table:
-    costs = interval_columns("cost", currency, "money", "Cost")
-    rows = (
-        (name, row.plan, row.mark, row.observed.batch_size, *interval_values(ends(cost)))
-        for name, (row, cost) in best.items()
+def estimated_costs(
+    rows: Sequence[EstimatedRow], *, identifier: str, colours: Colours
+) -> Figure | None:
+    """The cheapest plan of each machine, as a range; None below two machines."""
+    best: dict[str, EstimatedRow] = {}
+    for row in rows:
+        if row.cost.currency == rows[0].cost.currency:
+            best.setdefault(one_line(row.hardware.name), row)
+    if len(best) < 2:
+        return None
+    dots = tuple(
+        EstimatedCost(name, row.price.id, row.mark, ends(row.time), ends(row.cost))
+        for name, row in best.items()
     )
-    return Table((Column(by, by.capitalize()), PLAN, MARK, BATCH, *costs), tuple(rows))
+    data, title = ChartData(dots, rows[0].cost.currency), "cost of one full training"
+    return Figure(
+        id=identifier,
+        title=f"{title.capitalize()}, estimated from FLOPs",
+        description=(
+            "Each machine at its cheapest current plan. Bars reach from the highest to the lowest "
+            "utilisation, marks are at the middle; nothing of it was measured."
+        ),
+        chart=Dots(data, title, "machine", "cost", used(colours, best)),
+    )
 
 
 def hourly_prices(
-    prices: Sequence[tuple[str, Price]], *, identifier: str, colours: Colours
+    prices: Iterable[tuple[str, Price]], *, identifier: str, colours: Colours
 ) -> Figure | None:
     """The price of an hour of each machine's plans in US dollars; None below two plans."""
     found = [
-        (machine, price, hour)
+        HourlyPrice(one_line(machine), price.plan, _price_kind(price), str(price.as_of), hour)
         for machine, price in prices
         if price.currency == "USD" and (hour := hourly(price)) is not None
     ]
     if len(found) < 2:
         return None
-    found.sort(key=lambda one: one[2])
-    dots = tuple(
-        Dot(
-            one_line(machine),
-            one_line(machine),
-            _plan_mark(price),
-            (float(hour),) * 3,
-        )
-        for machine, price, hour in found
-    )
+    data = ChartData(tuple(sorted(found, key=lambda one: one.hour)))
     return Figure(
         id=identifier,
         title="Price of an hour, by machine",
         description="Current prices, before any billing step; each at its date in the table.",
-        chart=Dots("price of one hour", "$", dots, used(colours, (dot.machine for dot in dots))),
-        table=Table(
-            (MACHINE, PLAN, Column("as_of", "Date"), Column("hour_USD", "One hour", "money")),
-            tuple((machine, price.plan, str(price.as_of), hour) for machine, price, hour in found),
-        ),
+        chart=Dots(data, "price of one hour", "machine", "hour", used(colours, data.of("machine"))),
     )
 
 
-def _plan_mark(price: Price) -> str:
+def _price_kind(price: Price) -> str:
     if price.assumed:
         return "assumed price"
     return price.plan if price.plan in {"on-demand", "spot"} else "list price"

@@ -165,7 +165,7 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _draw(path: Path, chart: Chart) -> None:
+def _draw(path: Path, chart: Chart[Any]) -> None:
     import vl_convert  # noqa: PLC0415  loaded by what draws only
 
     with unchecked():

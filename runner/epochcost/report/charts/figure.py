@@ -1,29 +1,73 @@
-"""A figure: a chart with its title, description and the table of its data.
+"""A figure: a chart in its frame, with its title, its description and the table of its data.
 
-And what the figures share: names, colours, intervals and the columns that show them.
+And what charts share that ask the analysis: names and colours of machines, and priced rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic
 
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row
 from epochcost.cost import Estimate, Time
+from epochcost.report.charts import theme
+from epochcost.report.charts.data import ChartData, Ends, RowT
 from epochcost.report.escape import one_line
-from epochcost.report.tables import Column, Form, Table, Value
+from epochcost.report.tables import Table
 from epochcost.specs.hardware import Hardware
+from epochcost.statistics import Bounded
+
+Colours = tuple[tuple[str, int], ...]
 
 
-class Chart(Protocol):
-    """The input of a drawing: a frozen dataclass whose ``repr`` says everything that is drawn."""
+@dataclass(frozen=True)
+class Chart(ABC, Generic[RowT]):
+    """The input of a drawing, whose ``repr`` says everything that is drawn.
+
+    A ``paired`` chart stands beside another.
+    """
+
+    data: ChartData[RowT]
+    paired: bool = field(default=False, kw_only=True)
+
+    @property
+    def height(self) -> int:
+        """Of the plot, in pixels."""
+        return 320
+
+    @property
+    def long_names(self) -> bool:
+        """Whether the names of the legend need a line each."""
+        return False
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What the chart is of, in a sentence."""
+
+    @abstractmethod
+    def layers(self, alt: Any) -> list[Any]:
+        """The marks, made by the module Altair that is given."""
 
     def spec(self) -> dict[str, Any]:
-        """The Vega-Lite spec, validated by Altair."""
-        ...
+        """The Vega-Lite spec, whose parts Altair validates."""
+        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
+
+        return theme.finished(
+            self.layers(alt),
+            self.height,
+            self.summary,
+            paired=self.paired,
+            long_names=self.long_names,
+        )
+
+    def table(self) -> Table:
+        """The data as people and files read it."""
+        return self.data.table()
 
 
 @dataclass(frozen=True)
@@ -33,17 +77,12 @@ class Figure:
     id: str
     title: str
     description: str
-    chart: Chart
-    table: Table
+    chart: Chart[Any]
 
-
-Colours = tuple[tuple[str, int], ...]
-Ends = tuple[float, float, float]
-MACHINE = Column("machine", "Machine")
-PLAN = Column("price_plan", "Price plan")
-MARK = Column("figure", "Figure")
-BATCH = Column("batch_size", "Batch size", "number")
-_SYMBOLS: Mapping[str, str] = {"USD": "$", "EUR": "€", "GBP": "£"}
+    @cached_property
+    def table(self) -> Table:
+        """The data of the chart."""
+        return self.chart.table()
 
 
 def machine_colours(hardware: Iterable[Hardware], observations: Iterable[Observation]) -> Colours:
@@ -68,12 +107,7 @@ def machine_name(observed: Observation) -> str:
     return one_line(observed.machine.name)
 
 
-def symbol(currency: str) -> str:
-    """What stands before an amount."""
-    return _SYMBOLS.get(currency, f"{currency} ")
-
-
-def ends(value: Time | Estimate) -> Ends:
+def ends(value: Time | Estimate | Bounded) -> Ends:
     """Low, mean and high as numbers to draw."""
     return float(value.low), float(value.mean), float(value.high)
 
@@ -86,18 +120,3 @@ def priced(rows: Iterable[Row], goal: Goal) -> list[tuple[Row, Time, Estimate]]:
         if row.answers and (time := row.time(goal)) and (cost := row.estimate(goal))
     ]
     return [one for one in found if one[2].currency == found[0][2].currency]
-
-
-def interval_columns(name: str, unit: str, form: Form, title: str) -> tuple[Column, ...]:
-    """The lower end, the mean and the upper end of a quantity."""
-    return (
-        Column(f"{name}_low_{unit}", f"{title}, lower end", form, currency=unit),
-        Column(f"{name}_{unit}", title, form, currency=unit),
-        Column(f"{name}_high_{unit}", f"{title}, upper end", form, currency=unit),
-    )
-
-
-def interval_values(ends: Ends) -> tuple[Value, ...]:
-    """The values of `interval_columns`; equal ends are no interval."""
-    low, mean, high = (Decimal(repr(value)) for value in ends)
-    return (None, mean, None) if low == high else (low, mean, high)

@@ -2,104 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from epochcost.analysis.serving import ServingRow
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.figure import MACHINE, Colours, Figure
+from epochcost.report.charts.data import ChartData, MachineName, Shown
+from epochcost.report.charts.figure import Chart, Colours, Figure, used
 from epochcost.report.escape import one_line
-from epochcost.report.tables import Column, Table
 from epochcost.results.served import LoadGenRun
 
-_HEIGHT = 320
-_DASHES = {"median": [1, 0], "90 % below": [6, 3], "99 % below": [2, 3]}
-_SHAPES = {"median": "circle", "90 % below": "square", "99 % below": "triangle-up"}
+# By field: its words, dash and shape.
+_PERCENTILES: dict[str, tuple[str, list[int], str]] = {
+    "latency_p50": ("median", [1, 0], "circle"),
+    "latency_p90": ("90 % below", [6, 3], "square"),
+    "latency_p99": ("99 % below", [2, 3], "triangle-up"),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyPoint:
-    """One percentile of one run, in seconds, at the rate that was completed."""
+class LoadedRun:
+    """One run at a rate: what was asked, what was completed, and how fast."""
 
-    machine: str
-    percentile: str
-    samples_per_second: float
-    seconds: float
+    machine: MachineName
+    asked_samples_per_second: Annotated[float, Shown("Asked samples/s", "number", place="table")]
+    samples_per_second: Annotated[float, Shown("Samples/s", "number")]
+    latency_p50: Annotated[Decimal, Shown("Latency, median", "seconds")]
+    latency_p90: Annotated[Decimal, Shown("Latency, 90 % below", "seconds")]
+    latency_p99: Annotated[Decimal, Shown("Latency, 99 % below", "seconds")]
+    kept_bound: Annotated[bool, Shown("Kept the bound")]
 
 
 @dataclass(frozen=True)
-class LatencyChart:
-    """The chart's input; ``bounds`` are the latencies that servers promise, in seconds."""
+class LatencyChart(Chart[LoadedRun]):
+    """A line for each machine (colour) and percentile (dash and shape), on log axes.
 
-    points: tuple[LatencyPoint, ...]
+    ``bounds`` are the latencies that servers promise, in seconds.
+    """
+
     bounds: tuple[float, ...]
-    colours: tuple[tuple[str, int], ...]
+    colours: Colours
+    summary = "Latency percentiles against the rate."
 
-    def spec(self) -> dict[str, Any]:
-        """A line for each machine (colour) and percentile (dash and shape), on log axes."""
-        import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
-
-        layers = _layers(alt, self)
-        return theme.finished(layers, _HEIGHT, "Latency percentiles against the rate.")
-
-
-def _layers(alt: Any, chart: LatencyChart) -> list[Any]:
-    rates = axes.log_domain(point.samples_per_second for point in chart.points)
-    times = axes.log_domain([*(point.seconds for point in chart.points), *chart.bounds])
-    x = alt.X(
-        "rate:Q",
-        scale=alt.Scale(type="log", domain=rates, nice=False),
-        axis=alt.Axis(values=axes.log_ticks(rates), labelExpr=axes.COUNT_LABEL),
-        title="samples per second (log scale)",
-    )
-    y = alt.Y(
-        "seconds:Q",
-        scale=alt.Scale(type="log", domain=times, nice=False),
-        axis=alt.Axis(values=axes.time_ticks(times), labelExpr=axes.SECONDS_LABEL),
-        title="latency (log scale)",
-    )
-    series = theme.series_scale(dict(chart.colours), (point.machine for point in chart.points))
-    colour = alt.Color("machine:N", scale=alt.Scale(**series), title="machine")
-    base = alt.Chart(alt.Data(values=[_datum(point) for point in chart.points])).encode(
-        x=x, y=y, color=colour
-    )
-    names = list(_DASHES)
-    dash = alt.Scale(domain=names, range=list(_DASHES.values()))
-    shape = alt.Scale(domain=names, range=list(_SHAPES.values()))
-    tips = [
-        alt.Tooltip("machine:N"),
-        alt.Tooltip("percentile:N"),
-        alt.Tooltip("rate:Q", title="samples per second", format=".4~g"),
-        alt.Tooltip("seconds:Q", title="latency in s", format=".3~g"),
-    ]
-    bounds = alt.Chart(alt.Data(values=[{"seconds": bound} for bound in chart.bounds]))
-    return [
-        bounds.mark_rule(strokeDash=[4, 4], color="var(--ec-ink)").encode(y=y),
-        base.mark_line(strokeWidth=2).encode(
-            strokeDash=alt.StrokeDash("percentile:N", scale=dash, title="latency")
-        ),
-        base.mark_point(filled=True, size=60).encode(
-            shape=alt.Shape("percentile:N", scale=shape, title="latency"), tooltip=tips
-        ),
-    ]
-
-
-def _datum(point: LatencyPoint) -> dict[str, Any]:
-    return {
-        "machine": point.machine,
-        "percentile": point.percentile,
-        "rate": point.samples_per_second,
-        "seconds": point.seconds,
-    }
-
-
-_PERCENTILES = (
-    ("median", "p50_nanoseconds"),
-    ("90 % below", "p90_nanoseconds"),
-    ("99 % below", "p99_nanoseconds"),
-)
+    def layers(self, alt: Any) -> list[Any]:
+        """A rule for each bound, then lines and points of each percentile."""
+        every = [*self.data.of(*_PERCENTILES), *self.bounds]
+        domain = axes.log_domain(every)
+        ticks, label = axes.time_ticks(domain), axes.SECONDS_LABEL
+        y = axes.log_scaled(alt.Y, "seconds", domain, "latency", ticks, label)
+        words, dashes, shapes = map(list, zip(*_PERCENTILES.values(), strict=True))
+        names = dict(zip(_PERCENTILES, words, strict=True))
+        values = self.data.folded(names, "percentile", "seconds")
+        base = alt.Chart(alt.Data(values=values)).encode(
+            x=axes.log_axis(alt.X, self.data, "samples_per_second", "samples per second"),
+            y=y,
+            color=theme.colour_by(alt, self.data, "machine", "machine", self.colours),
+        )
+        dash, shape = {"domain": words, "range": dashes}, {"domain": words, "range": shapes}
+        bounds = alt.Chart(alt.Data(values=[{"seconds": bound} for bound in self.bounds]))
+        return [
+            bounds.mark_rule(strokeDash=[4, 4], color="var(--ec-ink)").encode(y=y),
+            base.mark_line(strokeWidth=2).encode(
+                strokeDash=alt.StrokeDash("percentile:N", scale=dash, title="latency")
+            ),
+            base.mark_point(filled=True, size=60).encode(
+                shape=alt.Shape("percentile:N", scale=shape, title="latency"),
+                tooltip=self.data.tooltips(alt),
+            ),
+        ]
 
 
 def latency_by_rate(
@@ -110,17 +82,16 @@ def latency_by_rate(
     found = {
         (row.machine, row.load, row.batching): row for row in rows if row.bound_seconds is not None
     }
-    runs = [
-        (one_line(row.machine.name), run)
+    runs = tuple(
+        _run(one_line(row.machine.name), run)
         for row in found.values()
         for run in sorted(row.runs, key=lambda run: run.samples_per_second)
         if run.asked_samples_per_second is not None
-    ]
+    )
     if not runs:
         return None
+    data = ChartData(runs)
     bounds = sorted({row.bound_seconds for row in found.values() if row.bound_seconds})
-    names = {name for name, _ in runs}
-    points = tuple(point for name, run in runs for point in _points(name, run))
     return Figure(
         id=identifier,
         title="Latency against rate",
@@ -128,40 +99,18 @@ def latency_by_rate(
             "Every run of the search for the highest rate, by LoadGen's own percentiles; the "
             "dashed rule is the bound that the server has to keep."
         ),
-        chart=LatencyChart(points, tuple(bounds), tuple(c for c in colours if c[0] in names)),
-        table=_table(runs),
+        chart=LatencyChart(data, tuple(bounds), used(colours, data.of("machine"))),
     )
 
 
-def _points(machine: str, run: LoadGenRun) -> Iterator[LatencyPoint]:
-    for words, attribute in _PERCENTILES:
-        seconds = getattr(run.latency, attribute) / 1e9
-        yield LatencyPoint(machine, words, run.samples_per_second, seconds)
-
-
-def _table(runs: Sequence[tuple[str, LoadGenRun]]) -> Table:
-    columns = (
-        MACHINE,
-        Column("asked_samples_per_second", "Asked samples/s", "number"),
-        Column("samples_per_second", "Samples/s", "number"),
-        *(
-            Column(f"latency_{name.split('_')[0]}_s", f"Latency, {words}", "seconds")
-            for words, name in _PERCENTILES
-        ),
-        Column("kept_bound", "Kept the bound"),
+def _run(machine: str, run: LoadGenRun) -> LoadedRun:
+    latency = run.latency
+    return LoadedRun(
+        machine,
+        run.asked_samples_per_second or 0.0,
+        run.samples_per_second,
+        Decimal(latency.p50_nanoseconds) / 10**9,
+        Decimal(latency.p90_nanoseconds) / 10**9,
+        Decimal(latency.p99_nanoseconds) / 10**9,
+        bool(run.kept_bound),
     )
-    rows = (
-        (
-            machine,
-            _digits(run.asked_samples_per_second or 0),
-            _digits(run.samples_per_second),
-            *(Decimal(getattr(run.latency, name)) / 10**9 for _, name in _PERCENTILES),
-            "yes" if run.kept_bound else "no",
-        )
-        for machine, run in runs
-    )
-    return Table(columns, tuple(rows))
-
-
-def _digits(value: float) -> Decimal:
-    return Decimal(f"{value:.4g}")

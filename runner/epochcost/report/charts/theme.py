@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal
 
+from epochcost.report.charts.data import ChartData
 from epochcost.report.charts.palette import series_colour
 
 WIDTH = 680
@@ -25,6 +26,8 @@ _SHAPES = {
     "list price": "square",
     "assumed price": "triangle-up",
 }
+
+_SERIES_SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
@@ -67,11 +70,41 @@ def series_scale(colours: Mapping[str, int], present: Iterable[str]) -> dict[str
     return {"domain": names, "range": [series_colour(colours.get(name, 0)) for name in names]}
 
 
-def mark_scale(present: Iterable[str]) -> dict[str, Any]:
-    """Each kind of figure its shape, so that colour is never the only difference."""
-    known = set(present)
-    shapes = {mark: shape for mark, shape in _SHAPES.items() if mark in known}
-    return {"domain": list(shapes), "range": list(shapes.values())}
+def colour_by(
+    alt: Any,
+    data: ChartData[Any],
+    field: str,
+    title: str,
+    colours: Iterable[tuple[str, int]] = (),
+    **options: Any,
+) -> Any:
+    """A colour for each value of a field: of the whole site, or in the order of the rows."""
+    present = dict.fromkeys(data.of(field))
+    numbers = dict(colours) or {name: at for at, name in enumerate(present)}
+    return alt.Color(f"{field}:N", scale=series_scale(numbers, present), title=title, **options)
+
+
+def shape_by(alt: Any, data: ChartData[Any], field: str, title: str) -> Any:
+    """A shape for each series, so that colour is never the only difference."""
+    names = list(dict.fromkeys(data.of(field)))
+    shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
+    return alt.Shape(f"{field}:N", scale={"domain": names, "range": shapes}, title=title)
+
+
+def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
+    """A shape for each kind of figure, the same on every page."""
+    known = set(data.of("figure"))
+    shapes = {kind: shape for kind, shape in _SHAPES.items() if kind in known}
+    scale = {"domain": list(shapes), "range": list(shapes.values())}
+    return alt.Shape("figure:N", scale=scale, title="figure")
+
+
+def error_bars(alt: Any, base: Any, channel: Literal["X", "Y"], field: str) -> list[Any]:
+    """A rule from the lower end of each interval to the upper one; none of what has no ends."""
+    if f"{field}_low" not in base.data["values"][0]:
+        return []
+    low, high = getattr(alt, channel), getattr(alt, f"{channel}2")
+    return [base.mark_rule(strokeWidth=1.5).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
 
 
 def faded(alt: Any, picked: Any) -> Any:
@@ -149,8 +182,3 @@ def _unit(layer: Any) -> dict[str, Any]:
 
 def _data(layer: Any) -> dict[str, Any]:
     return {"values": layer.data["values"]}
-
-
-def as_json(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Data rows without the keys that have no value."""
-    return [{key: value for key, value in row.items() if value is not None} for row in values]

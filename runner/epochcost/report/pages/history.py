@@ -11,7 +11,7 @@ from epochcost.analysis.observations import Machine
 from epochcost.analysis.repository import past_results
 from epochcost.analysis.rows import group_by
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.history import moved
+from epochcost.report.charts.history import step_history
 from epochcost.report.pages.page import Page, Report
 
 _NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
@@ -48,5 +48,5 @@ def pages(report: Report) -> Iterator[Page]:
 def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
     again = sorted((one for one in series if len(one.taken) > 1), key=lambda one: -one.farthest)
     name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
-    figure = moved(series, identifier=f"history-{name}")
+    figure = step_history(series, identifier=f"history-{name}")
     return Host(machine, tuple(again), len(series) - len(again), figure)

@@ -20,14 +20,18 @@ from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.kinds import goal_answers
 from epochcost.analysis.observations import Goal, Observation, Subject
 from epochcost.analysis.rows import Answer, Row, group_by
-from epochcost.report.charts.batch_size import cost_by_batch, time_by_batch
+from epochcost.report.charts.batch_size import (
+    cost_by_batch,
+    memory_by_batch,
+    rate_by_batch,
+    time_by_batch,
+)
 from epochcost.report.charts.cost_time import cost_against_time
-from epochcost.report.charts.estimated import estimated_costs
+from epochcost.report.charts.dots import estimated_costs
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.latency import latency_by_rate
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
-from epochcost.report.charts.sweep import memory_by_batch, rate_by_batch
 from epochcost.report.pages.page import Page, Report, subject_uri
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model

@@ -8,8 +8,7 @@ from dataclasses import replace
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation, observe
 from epochcost.plan.sweep import Cause
-from epochcost.report.charts.batch_size import BatchSize, SweepEnd
-from epochcost.report.charts.sweep import memory_by_batch, rate_by_batch
+from epochcost.report.charts.batch_size import memory_by_batch, rate_by_batch
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from report_project import make_result
 
@@ -42,11 +41,9 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
     observed = trainings(inputs)
     figure = rate_by_batch(observed, [limit(128)], identifier="r", colours=())
     assert figure is not None
-    assert isinstance(figure.chart, BatchSize)
-    (mark,) = figure.chart.ends
-    assert isinstance(mark, SweepEnd)
-    assert (mark.batch_size, mark.words) == (128, "memory ends")
-    rates = {point.batch_size: point.value for point in figure.chart.points}
+    points = figure.chart.data.rows
+    assert [(one.batch_size, one.end) for one in points if one.end] == [(128, "memory ends")]
+    rates = {point.batch_size: point.examples_per_second for point in points}
     assert round(rates[128][1]) == round(128 / 0.03075)
     assert rates[128][0] < rates[128][1] < rates[128][2]
     words = {row[2]: row[-1] for row in figure.table.shown}
@@ -59,8 +56,7 @@ def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:
     for other in (limit(128, vcpus=1), limit(64)):
         figure = rate_by_batch(trainings(inputs), [other], identifier="r", colours=())
         assert figure is not None
-        assert isinstance(figure.chart, BatchSize)
-        assert figure.chart.ends == ()
+        assert not any(point.end for point in figure.chart.data.rows)
 
 
 def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
@@ -68,7 +64,6 @@ def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
     observed = trainings(inputs)
     figure = memory_by_batch(observed, [], identifier="m", colours=())
     assert figure is not None
-    assert isinstance(figure.chart, BatchSize)
-    assert [point.value[1] for point in figure.chart.points] == [2**28]
+    assert [point.peak_memory for point in figure.chart.data.rows] == [2**28]
     assert "256.0 MiB" in {row[4] for row in figure.table.shown}
     assert memory_by_batch(observed[1:], [], identifier="m", colours=()) is None

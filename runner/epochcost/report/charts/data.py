@@ -1,0 +1,187 @@
+"""The data of a chart: rows whose fields say once how marks, tooltips, tables and files show them.
+
+A row is a frozen dataclass, each field of it annotated with a `Shown`. What marks are drawn is left
+to the charts, what a table looks like to `report.tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
+
+from epochcost.report.tables import Column, Form, Table, Value
+
+RowT = TypeVar("RowT")
+# Low, mean and high.
+Ends = tuple[float, float, float]
+_ENDS = ("_low", "", "_high")
+# How many times its mean the end of a bar may be; a few scattered samples bound nothing.
+_MOST_DRAWN = 5
+# Vega's type of what is no number, and its format in tooltips.
+_ENCODINGS: Mapping[Form, tuple[str, str]] = {
+    "text": ("N", ""),
+    "date": ("T", "%Y-%m-%d"),
+    "time": ("T", "%Y-%m-%d %H:%M"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a field is shown: what is for the ``chart`` has no column, for the ``table`` no mark.
+
+    In files the unit of the form ends the field's name. Of an interval, a table without ``bounds``
+    has the mean alone; of a float, a number of a table has so many ``digits``.
+    """
+
+    title: str
+    form: Form = "text"
+    place: Literal["both", "chart", "table"] = "both"
+    bounds: bool = True
+    digits: int = 4
+
+
+MachineName = Annotated[str, Shown("Machine")]
+WorkloadName = Annotated[str, Shown("Workload")]
+WorkName = Annotated[str, Shown("Work")]
+PlanName = Annotated[str, Shown("Price plan")]
+FigureKind = Annotated[str, Shown("Figure")]
+BatchSize = Annotated[int, Shown("Batch size", "number")]
+
+
+@dataclass(frozen=True)
+class ChartData(Generic[RowT]):
+    """One or more rows of one class; amounts of money are in ``currency``."""
+
+    rows: tuple[RowT, ...]
+    currency: str = "USD"
+
+    @cached_property
+    def values(self) -> list[dict[str, Any]]:
+        """What Altair draws: a dict for each row, without the fields that have no value."""
+        return [dict(self._drawn(row)) for row in self.rows]
+
+    def folded(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
+        """Each row once for each field: its words as ``kind``, what the row has as ``value``."""
+        return [
+            {**row, kind: words}
+            | {f"{value}{end}": row[f"{name}{end}"] for end in _ENDS if f"{name}{end}" in row}
+            for row in self.values
+            for name, words in fields.items()
+        ]
+
+    def of(self, *names: str) -> list[Any]:
+        """What is drawn of some fields, of an interval both ends too."""
+        wanted = {f"{name}{end}" for name in names for end in _ENDS}
+        return [value for row in self.values for name, value in row.items() if name in wanted]
+
+    def form(self, name: str) -> Form:
+        """What kind of values a field has."""
+        return next(field.shown.form for field in self._fields if field.name == name)
+
+    def tooltips(self, alt: Any) -> list[Any]:
+        """What a pointer shows of a mark: every field that has both mark and column."""
+        return [_tooltip(alt, one) for one in self._fields if one.shown.place == "both"]
+
+    def table(self) -> Table:
+        """Every row as people and files read it."""
+        listed = [field for field in self._fields if field.shown.place != "chart"]
+        columns = [column for field in listed for column in self._columns(field)]
+        rows = (
+            tuple(cell for field in listed for cell in _cells(field, getattr(row, field.name)))
+            for row in self.rows
+        )
+        return Table(tuple(columns), tuple(rows))
+
+    @cached_property
+    def _fields(self) -> tuple[_Field, ...]:
+        return _fields_of(type(self.rows[0]))
+
+    def _drawn(self, row: RowT) -> Iterator[tuple[str, Any]]:
+        for field in self._fields:
+            value = getattr(row, field.name)
+            if field.shown.place == "table" or value is None:
+                continue
+            if field.interval:
+                names = (f"{field.name}{end}" for end in _ENDS)
+                yield from zip(names, clipped(value), strict=True)
+            else:
+                yield field.name, float(value) if isinstance(value, Decimal) else _words(value)
+
+    def _columns(self, field: _Field) -> Iterator[Column]:
+        name, title, form = field.name, field.shown.title, field.shown.form
+        unit = {"seconds": "_s", "money": f"_{self.currency}", "bytes": "_bytes"}.get(form, "")
+        for end, words in field.ends:
+            yield Column(f"{name}{end}{unit}", f"{title}{words}", form, currency=self.currency)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a row with the type of its values."""
+
+    name: str
+    shown: Shown
+    type: Any
+
+    @property
+    def interval(self) -> bool:
+        """Whether each value is one with its ends."""
+        return bool(self.type == Ends)
+
+    @property
+    def counts(self) -> bool:
+        """Whether each value is a whole number, or None."""
+        return self.type in {int, int | None}
+
+    @property
+    def ends(self) -> tuple[tuple[str, str], ...]:
+        """What each of its columns adds to name and title."""
+        if self.interval and self.shown.bounds:
+            return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
+        return (("", ""),)
+
+
+def _fields_of(row: type[Any]) -> tuple[_Field, ...]:
+    hints = get_type_hints(row, include_extras=True).items()
+    return tuple(_Field(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints)
+
+
+def clipped(ends: Ends) -> Ends:
+    """An interval, cut where it would shrink all others to a line."""
+    low, mean, high = ends
+    return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
+
+
+def _tooltip(alt: Any, field: _Field) -> Any:
+    form, title = field.shown.form, field.shown.title
+    kind, written = _ENCODINGS.get(form, ("Q", "" if field.counts else ".4~g"))
+    # An abbreviation, such as vCPUs, stays as it is.
+    words = title if title[1:2].isupper() else title[0].lower() + title[1:]
+    unit = {"seconds": " in s", "bytes": " in bytes"}.get(form, "")
+    formatted = {"format": written} if written else {}
+    return alt.Tooltip(f"{field.name}:{kind}", title=f"{words}{unit}", **formatted)
+
+
+def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
+    """The values of the field's columns; equal ends are no interval."""
+    if not field.interval:
+        return (_cell(field.shown, value),)
+    low, mean, high = (_cell(field.shown, end) for end in value)
+    if not field.shown.bounds:
+        return (mean,)
+    return (None, mean, None) if value[0] == value[2] else (low, mean, high)
+
+
+def _cell(shown: Shown, value: Any) -> Value:
+    if isinstance(value, float):
+        digits = f"{value:.{shown.digits}g}" if shown.form == "number" else repr(value)
+        return Decimal(digits)
+    found: Value = _words(value)
+    return found
+
+
+def _words(value: Any) -> Any:
+    """Whether something is so as people read it; other values as they are."""
+    return ("yes" if value else "no") if isinstance(value, bool) else value
