@@ -142,6 +142,21 @@ def scientific(value: float) -> str:
     return f"{digits}e{int(power)}"
 
 
+def share(part: float) -> str:
+    """A share in percent."""
+    return f"{part * 100:.0f} %"
+
+
+def kilowatt_hours(energy: Decimal) -> str:
+    """An energy given in kWh, with three significant digits."""
+    return f"{float(energy):.3g} kWh" if energy >= 1 else f"{float(energy) * 1000:.3g} Wh"
+
+
+def kilograms(mass: Decimal) -> str:
+    """A mass given in kg, with three significant digits."""
+    return f"{float(mass):.3g} kg" if mass >= 1 else f"{float(mass) * 1000:.3g} g"
+
+
 def memory(size_bytes: float) -> str:
     """An amount of memory for people, with one decimal from a mebibyte on."""
     for limit, unit in ((2**30, "GiB"), (2**20, "MiB")):

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
@@ -65,22 +65,29 @@ def arithmetic_of(
     except OSError:
         return None
     sized = tuple(sorted(dimensions.items()))
-    return _counted(path, hashlib.sha256(content).hexdigest(), sized, kept_in)
+    return _counted(_Copy(path), hashlib.sha256(content).hexdigest(), sized, kept_in)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Where a content stands: all copies of it are counted once."""
+
+    path: Path = field(compare=False)
 
 
 @functools.lru_cache(maxsize=256)
 def _counted(
-    path: Path, digest: str, dimensions: tuple[tuple[str, int], ...], kept_in: Path | None
+    copy: _Copy, digest: str, dimensions: tuple[tuple[str, int], ...], kept_in: Path | None
 ) -> Arithmetic | None:
     """As it was counted for an earlier page or build, else anew."""
     if kept_in is None:
-        return _count(path, dict(dimensions))
+        return _count(copy.path, dict(dimensions))
     name = hashlib.sha256(repr((digest, dimensions, _code())).encode()).hexdigest()
     file = kept_in / f"arithmetic-{name}.json"
     try:
         return _KEPT.validate_json(file.read_bytes())
     except (OSError, ValidationError):
-        counted = _count(path, dict(dimensions))
+        counted = _count(copy.path, dict(dimensions))
     if counted is not None:
         with contextlib.suppress(OSError, CapabilityError):
             kept_in.mkdir(parents=True, exist_ok=True)

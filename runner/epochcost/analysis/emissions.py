@@ -39,6 +39,11 @@ class MachineEnergy:
     unknown: str = ""
 
 
+def energy_goal(rows: Sequence[Row]) -> Goal:
+    """A full training, or where none was timed a million inferences."""
+    return "full" if any(row.mode == "training" for row in rows) else "million"
+
+
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:

@@ -86,15 +86,18 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """The ratios of a file; none where there is no file.
+    """The ratios of a file; none where there is no file. Raises as ``parse_ratios`` does."""
+    return parse_ratios(path.read_bytes(), path) if path.is_file() else StepRatios()
+
+
+def parse_ratios(data: bytes, path: Path) -> StepRatios:
+    """The ratios that a file holds.
 
     Against PyTorch's fastest mode our ratio is the largest, so the largest is kept. Raises
-    ResultError on a file of another form.
+    ResultError, naming ``path``, on a file of another form.
     """
-    if not path.is_file():
-        return StepRatios()
     try:
-        file = _File.model_validate_json(path.read_bytes())
+        file = _File.model_validate_json(data)
     except ValidationError as error:
         raise ResultError(
             f"{path}: demanded ratios as benchmarks/training_step.py writes them; got {error}"

@@ -135,17 +135,19 @@ def estimated_work(model: str, row: EstimatedRow) -> PricedWork:
 
 
 def hourly_work(catalogue: Catalogue, hardware: Iterable[str]) -> Iterator[PricedWork]:
-    """An hour of each machine under each of its current plans, whether anything is timed or not."""
+    """An hour of each machine under each of its plans, whether anything is timed or not."""
     for machine in (catalogue.hardware[name] for name in hardware if name in catalogue.hardware):
-        for price in current_prices(catalogue.prices_of(machine.id)) or (None,):
-            yield _an_hour(machine, price)
+        prices = catalogue.prices_of(machine.id)
+        today = current_prices(prices)
+        for price in prices or (None,):
+            yield _an_hour(machine, price, current=price is None or price in today)
 
 
-def _an_hour(machine: Hardware, price: Price | None) -> PricedWork:
+def _an_hour(machine: Hardware, price: Price | None, *, current: bool) -> PricedWork:
     work = MachineTime(_HOUR, machine.vcpus, machine.device == "cuda", shared=True)
     basis = Basis(work.cost(price), work, None, price)
     job = JobKey("", None, "hour", None, machine.device, machine.id, None, 0, "", "", "")
-    return PricedWork(job, basis, current=True, stored=None)
+    return PricedWork(job, basis, current, stored=None)
 
 
 def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:

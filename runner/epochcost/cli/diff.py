@@ -21,7 +21,7 @@ from epochcost.analysis.difference.words import (
     HEADER,
     by_size,
     cells,
-    recomputed_words,
+    figure_words,
     shown_costs,
     summary,
     winner_words,
@@ -93,10 +93,10 @@ def _show_text(found: Difference) -> None:
         typer.echo("\nCheapest now:")
     for winner in found.winners:
         typer.echo(f"  {winner_words(winner)}")
-    if found.recomputed:
-        typer.echo("\nPublished figures, recomputed:")
-    for figure in found.recomputed:
-        typer.echo(f"  {recomputed_words(figure)}")
+    if found.figures:
+        typer.echo("\nFigures that are no cost:")
+    for figure in found.figures:
+        typer.echo(f"  {figure_words(figure)}")
     for kind, files in found.results.by_kind().items():
         typer.echo(f"\nResults {kind}:")
         for file in files:
@@ -119,7 +119,7 @@ def as_json(difference: Difference) -> dict[str, Any]:
         "after": difference.after,
         "costs": [_cost_change(one) for one in difference.costs],
         "winners": [_winner_as_json(one) for one in difference.winners],
-        "recomputed": difference.recomputed,
+        "figures": difference.figures,
         "results": {
             "added": results.added,
             "removed": results.removed,
@@ -224,9 +224,9 @@ def as_markdown(difference: Difference) -> str:
         _markdown_table(costs[:_ROWS_ABOVE]),
         _listed("Cheapest now", difference.winners, lambda one: escaped(winner_words(one))),
         _listed(
-            "Published figures, recomputed",
-            difference.recomputed,
-            lambda one: escaped(recomputed_words(one)),
+            "Figures that are no cost",
+            difference.figures,
+            lambda one: escaped(figure_words(one)),
         ),
         *_results(difference),
         _folded("More costs", costs[_ROWS_ABOVE:]),

@@ -28,7 +28,15 @@ from epochcost.report.escape import linked, markdown_text, page_title
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.specs.price import Price
-from epochcost.units import memory, plain, scientific, seconds
+from epochcost.units import (
+    kilograms,
+    kilowatt_hours,
+    memory,
+    plain,
+    scientific,
+    seconds,
+    share,
+)
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -98,14 +106,6 @@ def _joules(energy: Decimal) -> str:
     return f"{float(energy):.3g} J"
 
 
-def _kilowatt_hours(energy: Decimal) -> str:
-    return f"{float(energy):.3g} kWh" if energy >= 1 else f"{float(energy) * 1000:.3g} Wh"
-
-
-def _kilograms(mass: Decimal) -> str:
-    return f"{float(mass):.3g} kg" if mass >= 1 else f"{float(mass) * 1000:.3g} g"
-
-
 def _gib(size_bytes: int) -> str:
     return f"{size_bytes / _GIB:.1f} GiB"
 
@@ -136,8 +136,8 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "goal": wording.goal_words,
     "hour_rate": wording.hour_words,
     "joules": _joules,
-    "kilograms": _kilograms,
-    "kwh": _kilowatt_hours,
+    "kilograms": kilograms,
+    "kwh": kilowatt_hours,
     "linked": linked,
     "machine_uri": _machine_address,
     "ours": claim_words.ours_words,
@@ -152,7 +152,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "rounded": _rounded,
     "scientific": _scientific,
     "seconds": seconds,
-    "share": wording.share_words,
+    "share": share,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
     "table": _table,

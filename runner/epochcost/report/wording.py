@@ -115,11 +115,6 @@ def times_range(factor: Bounded) -> str:
     return f"{factor.low:.3g} to {factor.high:.3g}"
 
 
-def share_words(share: float) -> str:
-    """A share in percent."""
-    return f"{share * 100:.0f} %"
-
-
 def amount_words(amount: Decimal, currency: str) -> str:
     """An amount of money, rounded."""
     return money(amount, currency)

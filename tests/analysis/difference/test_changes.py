@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.difference.changes import ChangedCost, Difference, Recomputed
+from epochcost.analysis.difference.changes import ChangedCost, Difference
+from epochcost.analysis.difference.figures import ChangedFigure
 from epochcost.analysis.difference.words import cells, shown_costs, winner_words
 from epochcost.cost.estimate import Estimate, Unpriced
 from epochcost.plan.digests import graph_digests, work_sha256
@@ -337,8 +338,11 @@ def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare)
     write_spec(project, "published/paper", f"{_TABLE}{claims}")
     commit(project)
     edit(project, "prices/local-2025", "0.90", "1.80")
-    found = compare().recomputed
-    assert found == (Recomputed("paper, one: all", "0.2 USD (= equal)", "0.4 USD (≠ differs)"),)
+    assert compare().figures == (
+        ChangedFigure(
+            "published figure", "paper, one: all", "0.2 USD (= equal)", "0.4 USD (≠ differs)"
+        ),
+    )
 
 
 def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:

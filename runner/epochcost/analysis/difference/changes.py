@@ -6,19 +6,19 @@ git's ids. Both sides are computed by this version of epochcost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.analysis.claim_words import agreement_words, ours_words
 from epochcost.analysis.collection import gc_paused
+from epochcost.analysis.difference.figures import ChangedFigure, Pair, changed_figures
 from epochcost.analysis.difference.results import ResultChanges, changed_keys, result_changes
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side, both_sides
 from epochcost.analysis.observations import Goal, in_floats
 from epochcost.analysis.priced_jobs import JobKey, PricedWork, work_of
 from epochcost.analysis.rows import answer
-from epochcost.cost import Cost, Estimate, recompute
+from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.difference import (
     Cause,
     Contribution,
@@ -76,6 +76,11 @@ class ChangedCost:
         return relative_change(*self._costs)
 
     @property
+    def only_timed(self) -> bool:
+        """Whether no price is known on either side, so that only a time can be another."""
+        return all(isinstance(cost, Unpriced) for cost in self._costs)
+
+    @property
     def currency(self) -> str | None:
         """That of the amount of change; None where there is none."""
         return self.after.price.currency if self.after and self.after.price else None
@@ -100,15 +105,6 @@ class Winner:
 
 
 @dataclass(frozen=True, slots=True)
-class Recomputed:
-    """A figure of a published table, ``what``, that comes out otherwise than before, in words."""
-
-    what: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     """All that changes; empty in every part where nothing does.
 
@@ -122,12 +118,12 @@ class Difference:
     results: ResultChanges
     unsure: int
     problems: tuple[str, ...]
-    recomputed: tuple[Recomputed, ...] = ()
+    figures: tuple[ChangedFigure, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether a reader need not be told anything."""
-        known = self.costs or self.winners or self.results or self.recomputed
+        known = self.costs or self.winners or self.results or self.figures
         return not (known or self.unsure or self.problems)
 
 
@@ -139,6 +135,7 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         before = replace(before, load=lambda: after.catalogue)
     with gc_paused():
         one, other = both_sides(before, after)
+        figures = tuple(changed_figures(Pair(before, after, one, other)))
     compared = [
         _compared(pair, one.catalogue, other.catalogue) for pair in _pairs(one.work, other.work)
     ]
@@ -151,28 +148,8 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         results=result_changes(before, after, one, other),
         unsure=len({change.job.work for change in compared if change and not change.reasons}),
         problems=tuple(dict.fromkeys((*one.problems, *other.problems))),
-        recomputed=tuple(_recomputed(one.catalogue, other.catalogue)),
+        figures=figures,
     )
-
-
-def _recomputed(earlier: Catalogue, later: Catalogue) -> Iterator[Recomputed]:
-    """The figures of published tables whose prices or times are others."""
-    if (earlier.published, earlier.prices) != (later.published, later.prices):
-        old = _figures(earlier)
-        for what, figure in _figures(later).items():
-            if old.get(what, figure) != figure:
-                yield Recomputed(what, old[what], figure)
-
-
-def _figures(catalogue: Catalogue) -> Mapping[str, str]:
-    return {
-        f"{source.id}, {row.timing.id if row.timing else source.title}: {check.claim.label}": (
-            f"{ours_words(check)} {check.claim.unit} ({agreement_words(check)})"
-        )
-        for source in catalogue.published.values()
-        for row in recompute(source, catalogue.prices)
-        for check in row.checks
-    }
 
 
 _Pair = tuple[PricedWork | None, PricedWork | None]
@@ -223,7 +200,8 @@ def _compared(pair: _Pair, earlier: Catalogue, later: Catalogue) -> ChangedCost 
     """The change of a pair; without reasons where only a time differs and that cannot be said."""
     before, after = pair
     costs = (one.basis.cost if one else None for one in pair)
-    if not cost_changed(*costs) and not _asks_otherwise(before, after):
+    same = not cost_changed(*costs) and not _asks_otherwise(before, after)
+    if same and not _takes_otherwise(before, after):
         return None
     if before is None or after is None:
         return ChangedCost(before, after, (_plan_came_or_went(before, after),))
@@ -249,6 +227,14 @@ def _asks_otherwise(before: PricedWork | None, after: PricedWork | None) -> bool
         return False
     one, other = before.price, after.price
     return one is not None and other is not None and changed_keys(one, other) != ""
+
+
+def _takes_otherwise(before: PricedWork | None, after: PricedWork | None) -> bool:
+    """Whether a job or its step takes another time, though the cost is the same or unknown."""
+    if before is None or after is None:
+        return False
+    one, other = before.basis, after.basis
+    return (one.work.time, one.step) != (other.work.time, other.step)
 
 
 def _plan_came_or_went(before: PricedWork | None, after: PricedWork | None) -> Reason:
@@ -297,7 +283,8 @@ def _spec_words(before: PricedWork, after: PricedWork, earlier: Catalogue, later
         models = earlier.models[job.subject], later.models[job.subject]
         return ", ".join(word for pair in (models, machines) if (word := changed_keys(*pair)))
     if job.source:
-        return "" if one.work.time == other.work.time else "the published table was edited"
+        same = (one.work.time, one.step) == (other.work.time, other.step)
+        return "" if same else "the published table was edited"
     words = []
     if job.subject in earlier.models and job.subject in later.models:
         old, new = earlier.models[job.subject].training, later.models[job.subject].training

@@ -110,24 +110,26 @@ class ResultChanges:
 
 
 def result_changes(before: Snapshot, after: Snapshot, one: Side, other: Side) -> ResultChanges:
-    """Compare the result files of two snapshots, whose sides hold those of them that were read."""
-    old, new = before.results, after.results
+    """Compare what was measured in two snapshots, whose sides hold those results that were read."""
+    old, new = before.measured, after.measured
     again = [path for path in new if path in old and old[path] != new[path]]
     return ResultChanges(
-        added=_files(other, [path for path in new if path not in old]),
-        removed=_files(one, [path for path in old if path not in new]),
-        measured_again=_files(other, again),
-        stale=_files(other, _stale(before, after, other)),
+        added=_files(after, other, [path for path in new if path not in old]),
+        removed=_files(before, one, [path for path in old if path not in new]),
+        measured_again=_files(after, other, again),
+        stale=_files(after, other, _stale(before, after, other)),
     )
 
 
-def _files(side: Side, paths: list[str]) -> tuple[ResultFile, ...]:
-    return tuple(_file(side, path) for path in sorted(paths))
+def _files(snapshot: Snapshot, side: Side, paths: list[str]) -> tuple[ResultFile, ...]:
+    return tuple(_file(snapshot, side, path) for path in sorted(paths))
 
 
-def _file(side: Side, path: str) -> ResultFile:
-    """A file that could not be read is named by itself."""
+def _file(snapshot: Snapshot, side: Side, path: str) -> ResultFile:
+    """A file that is not or cannot be read is named by itself."""
     pure = PurePosixPath(path)
+    if path not in snapshot.results:
+        return ResultFile(path, f"{pure.parent.name} {pure.stem}", pure.parents[1].name, ())
     if path not in side.stored:
         return ResultFile(path, pure.stem, pure.parent.name, ("it cannot be read",))
     stored = side.stored[path]

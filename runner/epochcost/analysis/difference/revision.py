@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from epochcost.analysis.inputs import RATIOS_FILE, StepRatios, parse_ratios
 from epochcost.analysis.repository import blob_contents, git
 from epochcost.errors import Fault, InputError, SpecError
+from epochcost.results.ceilings import FOLDER as CEILINGS
+from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.store import MAX_FILE_BYTES
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 
 _SPECS, _MODELS, _RESULTS = "specs", "models", "docs/data/results"
-_READ = (_SPECS, _MODELS, _RESULTS)
+_RATIOS = f"docs/{RATIOS_FILE}"
+_READ = (_SPECS, _MODELS, _RESULTS, _RATIOS)
 WORKING_TREE = "working tree"
 _REGULAR = ("100644", "100755")
 _SHORT = 10
@@ -32,9 +36,9 @@ _OUTSIDE = ("", ".", "..")
 class Snapshot:
     """The files of a project by path, each with git's id of its content.
 
-    ``label`` is what a reader calls the revision. ``blobs`` holds specs, ONNX files and results;
-    equal ids are equal contents. ``contents`` gives the bytes of some of the paths, ``load`` the
-    catalogue.
+    ``label`` is what a reader calls the revision. ``blobs`` holds specs, ONNX files, results, what
+    is kept beside them, and ratios; equal ids are equal contents. ``contents`` gives the bytes of
+    some of the paths, ``load`` the catalogue.
     """
 
     label: str
@@ -50,17 +54,36 @@ class Snapshot:
     @cached_property
     def declared(self) -> Mapping[str, str]:
         """Specs and models, from which the catalogue follows."""
-        return {path: blob for path, blob in self.blobs.items() if not _is_result(path)}
+        return {path: blob for path, blob in self.blobs.items() if _is_declared(path)}
 
     @cached_property
     def results(self) -> Mapping[str, str]:
         """The result files: ``docs/data/results/<hardware>/<name>.json`` and their ids."""
         return {path: blob for path, blob in self.blobs.items() if _is_result(path)}
 
+    @cached_property
+    def measured(self) -> Mapping[str, str]:
+        """The result files, and beside them the ceilings of hosts and the ends of sweeps."""
+        return {
+            path: blob for path, blob in self.blobs.items() if _is_result(path) or _is_beside(path)
+        }
+
+    @cached_property
+    def ratios(self) -> StepRatios:
+        """Our step's times over PyTorch's; raises ResultError on a file of another form."""
+        if _RATIOS not in self.blobs:
+            return StepRatios()
+        [(_, data)] = self.contents([_RATIOS])
+        return parse_ratios(data, Path(_RATIOS))
+
     def work_of(self, model: str) -> tuple[Model, str | None] | None:
         """What a model's work and bills follow from: its spec and its ONNX file's content."""
         spec = self.catalogue.models.get(model)
-        return None if spec is None else (spec, self.blobs.get(f"{_MODELS}/{spec.graph}"))
+        return None if spec is None else (spec, self.graph_of(spec))
+
+    def graph_of(self, model: Model) -> str | None:
+        """The id of an ONNX file's content; None where there is no file of the model's."""
+        return self.blobs.get(f"{_MODELS}/{model.graph}")
 
 
 def at_commit(project: Path, revision: str, folder: Path) -> Snapshot:
@@ -76,7 +99,7 @@ def at_commit(project: Path, revision: str, folder: Path) -> Snapshot:
         return _contents(project, {path: blobs[path] for path in paths})
 
     def load() -> Catalogue:
-        for path, data in contents(path for path in blobs if not _is_result(path)):
+        for path, data in contents(path for path in blobs if _is_declared(path)):
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
@@ -140,17 +163,28 @@ def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_kept(path: str) -> bool:
-    """Whether a file is a spec, an ONNX file, the models' manifest or a result."""
-    parts = path.split("/")
-    if "\n" in path or any(part in _OUTSIDE for part in parts):
+    """Whether a file is a spec, an ONNX file, the models' manifest, or measured."""
+    if "\n" in path or any(part in _OUTSIDE for part in path.split("/")):
         return False
+    return _is_declared(path) or _is_result(path) or _is_beside(path) or path == _RATIOS
+
+
+def _is_declared(path: str) -> bool:
+    parts = path.split("/")
     is_model = len(parts) == 2 and parts[0] == _MODELS and parts[1].endswith((".onnx", ".toml"))
-    return parts[0] == _SPECS or is_model or _is_result(path)
+    return parts[0] == _SPECS or is_model
 
 
 def _is_result(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     return folder.rpartition("/")[0] == _RESULTS and name.endswith(".json")
+
+
+def _is_beside(path: str) -> bool:
+    kept, _, name = path.rpartition("/")
+    folder, _, kind = kept.rpartition("/")
+    inside = folder.rpartition("/")[0] == _RESULTS
+    return inside and kind in (CEILINGS, LIMITS) and name.endswith(".json")
 
 
 def _is_plain(path: Path) -> bool:

@@ -36,6 +36,7 @@ from epochcost.analysis.priced_jobs import (
     sources_of,
 )
 from epochcost.analysis.rows import Row, price_rows
+from epochcost.errors import ResultError
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
 from epochcost.specs.base import Identity
@@ -56,8 +57,14 @@ class Side:
     rows: Mapping[str, tuple[Row, ...]]
     estimated: Mapping[str, tuple[PricedWork, ...]]
     stored: Mapping[str, StoredResult]
+    ratios: StepRatios
     doubts: Mapping[str, tuple[str, ...]]
     problems: tuple[str, ...]
+
+    @property
+    def inputs(self) -> Inputs:
+        """What was read of the revision, ceilings and limits left out."""
+        return Inputs(self.catalogue, tuple(self.stored.values()), self.ratios, {}, ())
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,7 @@ class _Found:
     catalogue: Catalogue
     stored: Mapping[str, StoredResult]
     newest: Mapping[str, StoredResult]
+    ratios: StepRatios
     problems: tuple[str, ...]
 
     def newest_but(self, common: frozenset[str]) -> Iterator[StoredResult]:
@@ -123,10 +131,16 @@ def _common(old: _Found, new: _Found) -> frozenset[str]:
 
 
 def _scope(before: Snapshot, after: Snapshot) -> Scope:
-    """Machines with another spec or price; workloads with another spec, result or such machine."""
+    """Machines with another spec or price; workloads with another spec, result or such machine.
+
+    Which grid feeds a machine is not known, so another grid concerns all of them.
+    """
     one, other = before.catalogue, after.catalogue
     prices = _changed(one.prices, other.prices)
-    hardware = {*_changed(one.hardware, other.hardware)} | {
+    machines = {*one.hardware, *other.hardware}
+    if one.grids == other.grids:
+        machines = {*_changed(one.hardware, other.hardware)}
+    hardware = machines | {
         price.hardware
         for catalogue in (one, other)
         for name, price in catalogue.prices.items()
@@ -200,12 +214,22 @@ def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _F
             problems.append(f"{snapshot.label}: {problem} (left out)")
         else:
             stored[path] = StoredResult(result, Path(path), path.removeprefix("docs/"))
+    ratios = _ratios(snapshot, problems)
     catalogue = snapshot.catalogue
     housed = with_declared_machines(
         catalogue, stored.values(), declared_machines(catalogue, stored.values())
     )
     newest = {one.uri: one for one in _representatives(housed)}
-    return _Found(catalogue, dict(zip(stored, housed, strict=True)), newest, tuple(problems))
+    held = dict(zip(stored, housed, strict=True))
+    return _Found(catalogue, held, newest, ratios, tuple(problems))
+
+
+def _ratios(snapshot: Snapshot, problems: list[str]) -> StepRatios:
+    try:
+        return snapshot.ratios
+    except ResultError as error:
+        problems.append(f"{snapshot.label}: {error} (left out)")
+        return StepRatios()
 
 
 def _parsed(data: bytes, path: Path) -> Result | str:
@@ -275,6 +299,7 @@ def _side(
         rows=_by_subject((*same, *rows)),
         estimated=untimed,
         stored=found.stored,
+        ratios=found.ratios,
         doubts={one.evidence.uri: one.doubts for one in measured},
         problems=found.problems,
     )

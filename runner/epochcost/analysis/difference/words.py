@@ -12,7 +12,9 @@ from epochcost.units import money, money_range
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from epochcost.analysis.difference.changes import ChangedCost, Difference, Recomputed, Winner
+    from epochcost.analysis.difference.changes import ChangedCost, Difference, Winner
+    from epochcost.analysis.difference.figures import ChangedFigure
+    from epochcost.analysis.observations import Machine
     from epochcost.analysis.priced_jobs import JobGoal, JobKey, PricedWork
     from epochcost.specs.price import Price
 
@@ -51,6 +53,8 @@ def by_size(costs: tuple[ChangedCost, ...]) -> tuple[ChangedCost, ...]:
 
 def _size(one: ChangedCost) -> float:
     relative = one.relative
+    if relative is None and one.only_timed:
+        relative = one.time.factor.mean - 1 if one.time else 0.0
     return float("inf") if relative is None else round(abs(relative), _DIGITS)
 
 
@@ -78,9 +82,9 @@ def summary(difference: Difference) -> str:
     ]
     parts.append(
         _some(
-            len(difference.recomputed),
-            "published figure comes out otherwise",
-            "published figures come out otherwise",
+            len(difference.figures),
+            "figure that is no cost changes",
+            "figures that are no cost change",
         )
     )
     parts.append(_unsure(difference))
@@ -137,10 +141,10 @@ def job_words(job: JobKey) -> str:
     return ", ".join(word for word in (*words, job.variant, job.load, job.source) if word)
 
 
-def machine_words(job: JobKey) -> str:
+def machine_words(one: JobKey | Machine) -> str:
     """The machine's id, the host of it that measured, and the device."""
-    host = f" (host {job.host[:4]})" if job.host else ""
-    return f"{job.hardware}{host}, {job.device}"
+    host = f" (host {one.host[:4]})" if one.host else ""
+    return f"{one.hardware}{host}, {one.device}"
 
 
 def plan_words(price: Price | None) -> str:
@@ -182,9 +186,9 @@ def winner_words(winner: Winner) -> str:
     return f"{what}: was {was}; is {_choice_words(winner.after)}{doubt}"
 
 
-def recomputed_words(figure: Recomputed) -> str:
-    """A published figure as it came out and as it does."""
-    return f"{figure.what}: was {figure.before}; is {figure.after}"
+def figure_words(figure: ChangedFigure) -> str:
+    """A figure as it came out and as it does."""
+    return f"{figure.kind}, {figure.what}: was {figure.before}; is {figure.after}"
 
 
 def _choice_words(work: PricedWork | None) -> str:

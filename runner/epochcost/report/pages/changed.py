@@ -9,7 +9,7 @@ from epochcost.analysis.difference.words import (
     HEADER,
     by_size,
     cells,
-    recomputed_words,
+    figure_words,
     shown_costs,
     summary,
     winner_words,
@@ -38,7 +38,8 @@ def pages(report: Report) -> Iterator[Page]:
             "costs": _costs(found) if found else None,
             "left": max(0, len(shown_costs(found)) - MOST_ROWS) if found else 0,
             "winners": [winner_words(one) for one in found.winners] if found else [],
-            "recomputed": [recomputed_words(one) for one in found.recomputed] if found else [],
+            "figures": [figure_words(one) for one in found.figures[:MOST_ROWS]] if found else [],
+            "figures_left": max(0, len(found.figures) - MOST_ROWS) if found else 0,
             "results": found.results.by_kind() if found else {},
         },
     )

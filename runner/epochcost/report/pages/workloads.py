@@ -15,10 +15,10 @@ from epochcost.analysis.comparisons import (
     cpu_against_gpu,
     scalings,
 )
-from epochcost.analysis.emissions import MachineEnergy, energy_by_machine
+from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.kinds import goal_answers
-from epochcost.analysis.observations import Goal, Observation, Subject
+from epochcost.analysis.observations import Observation, Subject
 from epochcost.analysis.rows import Answer, Row, group_by
 from epochcost.report.charts.batch_size import (
     cost_by_batch,
@@ -104,7 +104,7 @@ def _page(report: Report, subject: Subject) -> Page:
             "devices": sorted({row.observed.machine.device for row in trained}),
             "forward": forward_shares(observed),
             **_parts(report, model),
-            "drawn": _drawn(report, rows),
+            "drawn": energy_by_machine(report.catalogue, rows, energy_goal(rows)),
             "scalings": scaled,
             "comparisons": compared,
             "measured": [one for one in observed if one.kind == "measured"],
@@ -132,12 +132,6 @@ def _page(report: Report, subject: Subject) -> Page:
 def _relative(rows: Sequence[Row]) -> CpuGpuComparison | None:
     """CPUs against a GPU: for the full training, else for a million inferences."""
     return cpu_against_gpu(rows, "full") or cpu_against_gpu(rows, "million")
-
-
-def _drawn(report: Report, rows: Sequence[Row]) -> tuple[MachineEnergy, ...]:
-    """The energy of a full training, or where none was timed of a million inferences."""
-    goal: Goal = "full" if any(row.mode == "training" for row in rows) else "million"
-    return energy_by_machine(report.catalogue, rows, goal)
 
 
 def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
