@@ -14,6 +14,7 @@ from epochcost.cli.terminal import RESULTS, Format, print_json
 from epochcost.errors import ModelError, UsageError
 from epochcost.graphs.loading import external_files
 from epochcost.report.docs_files import links
+from epochcost.specs.document import display_path
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.units import seconds
 
@@ -82,7 +83,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
     from epochcost.results.submissions import check_results, remarks_of  # noqa: PLC0415
 
-    checked = check_results(load_catalogue(Path.cwd()), root, paths)
+    checked = check_results(load_catalogue(Path.cwd()), root, paths, summarised=as_json)
     if as_json:
         print_json(_results_as_json(checked), indent=1)
     else:
@@ -99,11 +100,11 @@ def _show_results(
     for fault in checked.faults:
         typer.echo(str(fault))
     for one in checked.submissions if named else ():
-        typer.echo(f"{one.path}: {_figures(one)}")
+        typer.echo(f"{display_path(one.path)}: {_figures(one)}")
     if remarks:
         typer.echo("To look at:")
     for remark, paths in remarks.items():
-        names = ", ".join(str(path) for path in paths[:_MOST_NAMED])
+        names = ", ".join(str(display_path(path)) for path in paths[:_MOST_NAMED])
         more = len(paths) - _MOST_NAMED
         typer.echo(f"  {remark}: {names}{f' and {more} more' if more > 0 else ''}")
 
@@ -132,7 +133,7 @@ def _results_as_json(checked: CheckedResults) -> dict[str, Any]:
 def _result_as_json(one: Submission) -> dict[str, Any]:
     low, mean, high = _interval(one.summary) if one.summary else (None, None, None)
     return {
-        "path": one.path,
+        "path": display_path(one.path),
         "trial": one.title,
         "hardware": one.hardware,
         "samples": one.summary.count if one.summary else 0,

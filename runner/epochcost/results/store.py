@@ -57,9 +57,7 @@ class ResultStore:
 
     def path_of(self, trial: Trial, hardware: str, fingerprint: str) -> Path:
         """Where the result of a trial on a host is kept."""
-        work = f"{trial.model}-{trial.mode}-{trial.provider}-b{trial.batch_size}"
-        name = f"{work}-{trial.id[:_TRIAL_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
-        return self.folder / hardware / name
+        return self.folder / hardware / file_name(trial, trial.id, fingerprint)
 
     def write(self, result: Result) -> Path:
         """Keep a result and return its file; raises CapabilityError where the disk refuses."""
@@ -81,6 +79,12 @@ class ResultStore:
             return None
         same = (result.trial_id, result.environment.fingerprint) == (trial.id, fingerprint)
         return result if same else None
+
+
+def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
+    """What the result of a trial on a host is kept as, given the trial's id."""
+    work = f"{trial.model}-{trial.mode}-{trial.provider}-b{trial.batch_size}"
+    return f"{work}-{trial_id[:_TRIAL_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
 
 
 def load_all(folder: Path) -> Loaded:

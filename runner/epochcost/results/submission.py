@@ -19,7 +19,7 @@ from typing import Any
 from epochcost.errors import Fault
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
-from epochcost.results.store import ResultStore
+from epochcost.results.store import file_name
 
 # Fifty thousand samples take half a megabyte, and a log of LoadGen as much again.
 MOST_BYTES = 5_000_000
@@ -29,6 +29,7 @@ _LONGEST_TEXT = 20_000
 # LoadGen's own log, compressed: never unpacked here.
 _LONG_TEXTS = frozenset({"detail_log"})
 _HOLDERS = (dict, list, str)
+_NUMBERS = frozenset({int, float})
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -39,13 +40,11 @@ def read_submission(path: Path, root: Path) -> Result:
     not: another place, name, size, encoding, form or content.
     """
     result = parse_result(read_plain(path, root), path)
-    expected = ResultStore(root).path_of(
-        result.trial, result.hardware, result.environment.fingerprint
-    )
+    expected = file_name(result.trial, result.trial_id, result.environment.fingerprint)
     if path.parent.name != result.hardware:
         raise _refused(path, f"demanded hardware {path.parent.name!r}; got {result.hardware!r}")
-    if path.name != expected.name:
-        raise _refused(path, f"demanded the name {expected.name}; got {path.name!r:.120}")
+    if path.name != expected:
+        raise _refused(path, f"demanded the name {expected}; got {path.name!r:.120}")
     return result
 
 
@@ -66,13 +65,21 @@ def _bytes(path: Path, root: Path) -> bytes:
             raise _refused(path, "demanded a file of its own; got a link")
         if not stat.S_ISREG(status.st_mode):
             raise _refused(path, "demanded a regular file; got something else")
-        if not path.resolve().is_relative_to(root.resolve()):
+        if not _is_below(path, root):
             raise _refused(path, f"demanded a file below {root}; got one outside")
         if status.st_size > MOST_BYTES:
             raise _refused(path, f"demanded at most {MOST_BYTES:,} bytes; got {status.st_size:,}")
         return path.read_bytes()
     except OSError as error:
         raise _refused(path, f"demanded a readable file; got {error.strerror}") from None
+
+
+def _is_below(path: Path, root: Path) -> bool:
+    """Two levels below the root without a link are below it, wherever the root is."""
+    folder = path.parent
+    if folder.parent == root and folder.name != "..":
+        return True
+    return path.resolve().is_relative_to(root.resolve())
 
 
 class _RefusedError(ValueError):
@@ -131,17 +138,28 @@ def _hostile(document: Any) -> Iterator[str]:
         if depth > _MOST_DEPTH:
             yield f"demanded at most {_MOST_DEPTH} levels; got more, at {key!r:.80}"
         elif isinstance(value, dict):
-            yield from (_hostile_text("a key", name) for name in value if not _is_plain(name))
+            yield from _hostile_keys(value)
             pending += [(name, item, depth + 1) for name, item in value.items()]
         elif isinstance(value, list):
-            # Numbers are most of a file, and need no place among what is still to be looked at.
             if math.inf in value or -math.inf in value:
                 yield from _hostile_number(key, math.inf)
-            pending += [(key, item, depth + 1) for item in value if isinstance(item, _HOLDERS)]
+            pending += [(key, item, depth + 1) for item in _holders(value)]
         elif isinstance(value, float):
             yield from _hostile_number(key, value)
         elif isinstance(value, str) and not _is_plain(value) and key not in _LONG_TEXTS:
             yield _hostile_text(key, value)
+
+
+def _hostile_keys(table: dict[str, Any]) -> Iterator[str]:
+    if not _is_plain("".join(table)):
+        yield from (_hostile_text("a key", name) for name in table if not _is_plain(name))
+
+
+def _holders(items: list[Any]) -> list[Any]:
+    """All but numbers, which are most of a file and need no place among what is to be looked at."""
+    if _NUMBERS.issuperset(map(type, items)):
+        return []
+    return [item for item in items if isinstance(item, _HOLDERS)]
 
 
 def _hostile_number(key: str, value: Any) -> Iterator[str]:

@@ -15,8 +15,8 @@ from itertools import islice, pairwise
 from epochcost.graphs.contrib import runtime_operator_names
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.records import Measurement, Result, Round
-from epochcost.results.rounds import summary_of
 from epochcost.results.stability import instabilities
+from epochcost.statistics import relative_half_width
 from epochcost.units import seconds
 
 # No earlier version of epochcost stored results: an older date is of a clock that is not set.
@@ -300,9 +300,7 @@ def remarkable(result: Result) -> Iterator[str]:
     if len(samples) >= _FEWEST_TO_DIFFER and len(set(samples)) == 1:
         yield f"all {len(samples)} samples are the same: {seconds(samples[0])}"
     if samples and measurement.stop_reason == "precise":
-        width, demanded = summary_of(measurement).relative_half_width, result.trial
-        if width > _MOST_WIDER * float(demanded.relative_half_width):
-            yield (
-                f"it stopped as precise to {float(demanded.relative_half_width):.1%}, and its "
-                f"samples give {width:.1%}"
-            )
+        demanded = float(result.trial.relative_half_width)
+        width = relative_half_width(samples, measurement.samples_by_round)
+        if width > _MOST_WIDER * demanded:
+            yield f"it stopped as precise to {demanded:.1%}, and its samples give {width:.1%}"

@@ -53,7 +53,10 @@ _COPY_BYTES_A_CYCLE = 192
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A sound result: its statistics recomputed from the samples, and what to look at."""
+    """A sound result: its statistics recomputed from the samples, and what to look at.
+
+    ``summary`` is None under LoadGen, and where none was asked for.
+    """
 
     path: Path
     title: str
@@ -75,6 +78,8 @@ class CheckedResults:
 class _Project:
     """What results are held against; ``named``: the files were asked for one by one.
 
+    ``summarised``: the statistics of all are asked for, which takes as long as all else.
+
     Of a hundred thousand results only this is kept: whose samples were met first, by their digest,
     and how many results each host has.
     """
@@ -82,6 +87,7 @@ class _Project:
     catalogue: Catalogue
     now: dt.datetime
     named: bool
+    summarised: bool
     works: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     counted: Counted = field(default_factory=dict)
     first: dict[bytes, tuple[_Identity, str]] = field(default_factory=dict)
@@ -100,15 +106,22 @@ class _Project:
 
 
 def check_results(
-    catalogue: Catalogue, root: Path, paths: Sequence[Path] = (), now: dt.datetime | None = None
+    catalogue: Catalogue,
+    root: Path,
+    paths: Sequence[Path] = (),
+    now: dt.datetime | None = None,
+    *,
+    summarised: bool = False,
 ) -> CheckedResults:
     """Check result files below ``root``: those named, else all, one after the other.
 
     A named file is a submission and has to be of the model as it stands; in a whole folder older
-    results are welcome and remarked on. Raises InputError for a path without a result file.
+    results are welcome and remarked on. Those have their statistics only where ``summarised`` asks
+    for them. Raises InputError for a path without a result file.
     """
     files = _files(root, paths)
-    project = _Project(catalogue, now or dt.datetime.now(dt.UTC), bool(paths))
+    moment = now or dt.datetime.now(dt.UTC)
+    project = _Project(catalogue, moment, bool(paths), summarised or bool(paths))
     if paths:
         _meet_others(project, root, files)
     others = Counter(project.hosts)
@@ -252,10 +265,11 @@ def _works(result: Result, project: _Project) -> tuple[str, str]:
 
 
 def _submission(path: Path, result: Result, project: _Project) -> Submission:
-    measurement = result.measurement
-    summary = summary_of(measurement) if measurement.samples_seconds else None
-    trial, remarks = result.trial, tuple(_remarks(result, project))
-    return Submission(display_path(path), trial.title, result.hardware, summary, remarks)
+    measured = result.measurement
+    asked = project.summarised and measured.samples_seconds
+    summary = summary_of(measured) if asked else None
+    remarks = tuple(_remarks(result, project))
+    return Submission(path, result.trial.title, result.hardware, summary, remarks)
 
 
 def _remarks(result: Result, project: _Project) -> Iterator[str]:
@@ -266,12 +280,12 @@ def _remarks(result: Result, project: _Project) -> Iterator[str]:
             yield f"stale: {words}"
 
 
-def remarks_of(submissions: Iterable[Submission]) -> Mapping[str, tuple[Path, ...]]:
+def remarks_of(submissions: Iterable[Submission]) -> Mapping[str, Sequence[Path]]:
     """The files by what is to be looked at, so that one reason is read once."""
-    found: dict[str, tuple[Path, ...]] = {}
+    found: dict[str, list[Path]] = {}
     for one in submissions:
         for remark in one.remarks:
-            found[remark] = (*found.get(remark, ()), one.path)
+            found.setdefault(remark, []).append(one.path)
     return found
 
 
