@@ -36,7 +36,7 @@ from epochcost.execute.planning import Request, gpu_lines, plan_here, require_de
 from epochcost.graphs.loading import load_model
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, Sampling
-from epochcost.measure.memory import tells_of_memory
+from epochcost.measure.memory import tells_out_of_memory
 from epochcost.measure.providers import require_provider
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
@@ -201,7 +201,8 @@ def limited(proof: Proof) -> str:
             proof.timed(job, session={"device_memory_limit_bytes": LIMIT_BYTES})
         except EpochcostError as error:
             words = str(error).splitlines()[0]
-            return f"{'known as' if tells_of_memory(str(error)) else 'NOT KNOWN as'} short: {words}"
+            known = "known as" if tells_out_of_memory(str(error)) else "NOT KNOWN as"
+            return f"{known} short: {words}"
     return "NOT refused" if proof.provider == "cuda" else "no limit on the CPU"
 
 

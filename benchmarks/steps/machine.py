@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from steps.rounds import Timed
 
 
 def described() -> dict[str, Any]:
     """The machine and our runtime."""
-    found = detect()
+    found = detect_environment()
     return {
         "cpu": found.cpu,
         "logical_cpus": found.logical_cpus,

@@ -27,7 +27,7 @@ def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         asked.append(len(threads))
         return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
 
-    monkeypatch.setattr("epochcost.measure.ceilings.measured_apart", measured)
+    monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
     monkeypatch.setattr("epochcost.cli.run.run_trials", lambda *_: ())
     return asked
 
@@ -63,7 +63,7 @@ def test_a_run_whose_ceilings_fail_keeps_its_results(
     def refuse(*_: object) -> None:
         raise CapabilityError("demanded the ceilings of this machine; got no memory")
 
-    monkeypatch.setattr("epochcost.measure.ceilings.measured_apart", refuse)
+    monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", refuse)
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
     shown = capsys.readouterr()
     assert "0 of 0 results are in" in shown.out

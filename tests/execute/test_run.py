@@ -23,7 +23,7 @@ from epochcost.execute.assignment import (
 )
 from epochcost.execute.planning import Request, plan_here
 from epochcost.execute.run import Assignment, run_trials
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.store import ResultStore, load_all
@@ -229,7 +229,7 @@ def workers_of_this_process() -> list[psutil.Process]:
 def test_a_result_of_a_newer_version_is_not_replaced(assignment: Assignment, resume: bool) -> None:
     """Its trial fails with what to do, the other is measured, and the file stays as it was."""
     newer, other = assignment.trials
-    path = assignment.store.path_of(newer, "local", detect().fingerprint)
+    path = assignment.store.path_of(newer, "local", detect_environment().fingerprint)
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"format_version": {FORMAT_VERSION + 1}}}')
     before = path.read_bytes()

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.measure.job import Carried, Evaluation, Job, Sampling, WarmUp
+from epochcost.measure.job import CarriedValue, Evaluation, Job, Sampling, WarmUp
 from serving_jobs import write_serving_job
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
@@ -113,7 +113,10 @@ def counting(job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Pat
         {"g": POOL},
         {"w": np.ones(4, np.float32)},
         scalars={"lr": 0.5},
-        carried=(Carried(input="w", output="w_next"), Carried(input="v", output="v_next")),
+        carried=(
+            CarriedValue(input="w", output="w_next"),
+            CarriedValue(input="v", output="v_next"),
+        ),
         outputs=("loss",),
         evaluation=Evaluation(
             graph=tmp_path / "evaluation.onnx", batches=tmp_path / "held-out.npz", loss="loss"

@@ -12,8 +12,8 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError
 from epochcost.measure.placement import (
     ExecutedNode,
-    declared_in_half,
-    demanding_kernels,
+    half_precision_nodes,
+    naming_missing_kernels,
     prove_arithmetic,
 )
 from epochcost.specs.study import Precision
@@ -62,9 +62,9 @@ def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
     graph = helper.make_graph(nodes, "g", *ends, value_info=between)
     opsets = [helper.make_opsetid("", 18)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "g.onnx")
-    assert declared_in_half(tmp_path / "g.onnx", "fp16") == {"second"}
-    assert declared_in_half(tmp_path / "g.onnx", "bf16") == set()
-    assert declared_in_half(tmp_path / "g.onnx", "fp32") == set()
+    assert half_precision_nodes(tmp_path / "g.onnx", "fp16") == {"second"}
+    assert half_precision_nodes(tmp_path / "g.onnx", "bf16") == set()
+    assert half_precision_nodes(tmp_path / "g.onnx", "fp32") == set()
 
 
 def test_one_half_is_not_the_other() -> None:
@@ -124,8 +124,8 @@ def test_a_missing_kernel_is_one_line() -> None:
         pytest.raises(
             CapabilityError, match=r"^bf16: the CPU provider has no bf16 kernel for Relu"
         ),
-        demanding_kernels("bf16", "cpu"),
+        naming_missing_kernels("bf16", "cpu"),
     ):
         raise said
-    with pytest.raises(JobError), demanding_kernels("fp32", "cpu"):
+    with pytest.raises(JobError), naming_missing_kernels("fp32", "cpu"):
         raise said

@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure import ceilings
-from epochcost.measure.ceilings import TIMES, measure_ceiling, measured_apart, one_node
+from epochcost.measure.ceilings import TIMES, measure_apart, measure_ceiling, one_node
 from epochcost.measure.session import open_session
 
 
@@ -32,7 +32,7 @@ def test_the_work_is_what_it_is_called() -> None:
 
 def test_a_process_of_its_own_measures() -> None:
     """The very command, on a little work."""
-    (found,) = measured_apart(2**16, [1], 64)
+    (found,) = measure_apart(2**16, [1], 64)
     assert (found.threads, found.matrix_side) == (1, 64)
 
 
@@ -41,4 +41,4 @@ def test_the_last_words_of_a_process_that_fails_are_told(monkeypatch: pytest.Mon
     command = [sys.executable, "-c", "raise SystemExit('no memory')"]
     monkeypatch.setattr(ceilings, "command_here", lambda *_: command)
     with pytest.raises(CapabilityError, match="got status 1: no memory"):
-        measured_apart(2**16, [1])
+        measure_apart(2**16, [1])

@@ -22,7 +22,7 @@ from epochcost.execute.planning import Request, plan_here, require_device
 from epochcost.measure import worker
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, OutOfMemory, PlacementError, Sampling
-from epochcost.measure.memory import tells_of_memory
+from epochcost.measure.memory import tells_out_of_memory
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
 from epochcost.measure.trial import run_trial
@@ -163,7 +163,7 @@ def test_a_limit_that_cannot_be_kept_is_a_failure_with_bytes(tmp_path: Path) -> 
     settings = SessionSettings(device_memory_limit_bytes=2**20)
     with pytest.raises(OutOfMemory, match=r"\d+") as caught:
         run_trial(digits_job(tmp_path, session=settings), tmp_path, lambda _: None)
-    assert tells_of_memory(str(caught.value))
+    assert tells_out_of_memory(str(caught.value))
 
 
 @pytest.mark.cuda

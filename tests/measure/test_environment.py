@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.runtime import runtime_name
 from epochcost.results.environment import Gpu, fingerprint
@@ -15,7 +15,7 @@ H200 = Gpu(name="NVIDIA H200", memory_bytes=141 * GIB, driver="580.1")
 
 def test_this_machine_is_described() -> None:
     """Cores, memory, runtime and versions are those of this process's machine."""
-    found = detect()
+    found = detect_environment()
     assert found.logical_cpus == len(psutil.Process().cpu_affinity())
     assert found.memory_bytes == psutil.virtual_memory().total
     assert found.cpu
@@ -27,7 +27,7 @@ def test_this_machine_is_described() -> None:
 
 def test_the_fingerprint_is_stable() -> None:
     """Two looks at one machine agree."""
-    assert detect().fingerprint == detect().fingerprint
+    assert detect_environment().fingerprint == detect_environment().fingerprint
 
 
 def test_the_fingerprint_ignores_what_varies_between_boots() -> None:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from epochcost.measure.agreement import held_out_loss, require_finite
-from epochcost.measure.job import Carried, Evaluation, Job, JobError
+from epochcost.measure.job import CarriedValue, Evaluation, Job, JobError
 
 
 def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:
@@ -64,7 +64,10 @@ def test_carried_state_starts_at_zero_and_goes_on(
         graph=tmp_path / "stateful.onnx",
         batches=tmp_path / "held-out.npz",
         loss="loss",
-        carried=(Carried(input="w", output="w_next"), Carried(input="v", output="v_next")),
+        carried=(
+            CarriedValue(input="w", output="w_next"),
+            CarriedValue(input="v", output="v_next"),
+        ),
     )
     job = counting.model_copy(update={"evaluation": evaluation})
     trained = {"w": np.full(4, 7, "f4"), "lr": np.array(-1, "f4")}

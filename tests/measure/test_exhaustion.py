@@ -16,9 +16,9 @@ from epochcost.measure.job import Job, OutOfMemory, TrialRefused
 from epochcost.measure.kernel_files import ControlGroups
 from epochcost.measure.memory import (
     available_memory_bytes,
-    memory_kills,
     memory_limit_bytes,
-    tells_of_memory,
+    oom_kill_count,
+    tells_out_of_memory,
 )
 from epochcost.measure.trial import run_trial
 
@@ -55,21 +55,21 @@ _OF_OTHERS = (
 @pytest.mark.parametrize("words", _OF_MEMORY)
 def test_words_of_memory_are_known(words: str) -> None:
     """Python's, C++'s, ONNX Runtime's and CUDA's ways to say it."""
-    assert tells_of_memory(words)
+    assert tells_out_of_memory(words)
 
 
 @pytest.mark.parametrize("words", _OF_OTHERS)
 def test_other_failures_are_none_of_memory(words: str) -> None:
     """A wrong graph, a crash and another CUDA error are not taken for the end of memory."""
-    assert not tells_of_memory(words, status=3)
+    assert not tells_out_of_memory(words, status=3)
 
 
 def test_a_kill_is_taken_for_the_system_s() -> None:
     """The kernel's kill leaves no words at all; a termination is somebody's."""
-    assert tells_of_memory("", status=-9)
-    assert tells_of_memory("", status=-9, for_memory=True)
-    assert not tells_of_memory("", status=-9, for_memory=False)
-    assert not tells_of_memory("", status=-15)
+    assert tells_out_of_memory("", status=-9)
+    assert tells_out_of_memory("", status=-9, for_memory=True)
+    assert not tells_out_of_memory("", status=-9, for_memory=False)
+    assert not tells_out_of_memory("", status=-15)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_the_kernels_kills_are_those_of_the_group(tmp_path: Path, group: str, fi
     membership, machine = tmp_path / "cgroup", tmp_path / "vmstat"
     membership.write_text(group)
     groups = ControlGroups(membership, tmp_path)
-    assert memory_kills(groups, machine) is None
+    assert oom_kill_count(groups, machine) is None
     machine.write_text("pgfault 12\noom_kill 7\nswap_ra 1\n")
-    assert memory_kills(groups, machine) == 7
+    assert oom_kill_count(groups, machine) == 7
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text("oom 3\noom_kill 2\noom_group_kill 0\n")
-    assert memory_kills(groups, machine) == 2
+    assert oom_kill_count(groups, machine) == 2
 
 
 def huge_product(rows: int) -> onnx.ModelProto:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.measure.gpus import gpus, shown_gpus
+from epochcost.measure.gpus import list_gpus, shown_gpus
 from epochcost.results.environment import Gpu
 from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, memory, place
 
@@ -24,7 +24,7 @@ def test_every_field_is_read() -> None:
         }
     )
     library = FakeNvml(device)
-    assert gpus(library) == (
+    assert list_gpus(library) == (
         (
             Gpu(
                 name="NVIDIA H100",
@@ -46,21 +46,21 @@ def test_every_field_is_read() -> None:
 
 def test_what_a_device_does_not_tell_is_none() -> None:
     """A GPU that only knows its name is still a GPU."""
-    found, reason = gpus(FakeNvml(Device({"nvmlDeviceGetName": b"Tesla K80"})))
+    found, reason = list_gpus(FakeNvml(Device({"nvmlDeviceGetName": b"Tesla K80"})))
     assert found == (Gpu(name="Tesla K80", memory_bytes=None, driver="580.95"),)
     assert reason is None
 
 
 def test_a_lost_device_does_not_hide_the_others() -> None:
     """One of two has fallen off the bus."""
-    found, _ = gpus(FakeNvml(Device(), Device({"nvmlDeviceGetName": "Tesla T4"})))
+    found, _ = list_gpus(FakeNvml(Device(), Device({"nvmlDeviceGetName": "Tesla T4"})))
     assert [gpu.name for gpu in found] == ["Tesla T4"]
 
 
 def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
     """Only the second needs a reason."""
-    assert gpus(FakeNvml(fault=NVMLError_LibraryNotFound("not found"))) == ((), None)
-    found, reason = gpus(FakeNvml(fault=NVMLError("Driver/library version mismatch")))
+    assert list_gpus(FakeNvml(fault=NVMLError_LibraryNotFound("not found"))) == ((), None)
+    found, reason = list_gpus(FakeNvml(fault=NVMLError("Driver/library version mismatch")))
     assert found == ()
     assert reason == "NVML: Driver/library version mismatch"
 
@@ -70,7 +70,7 @@ def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) ->
     library = FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in ("A100", "T4", "K80")))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert [gpu.name for gpu in shown_gpus(library)] == ["K80", "A100"]
-    assert [gpu.name for gpu in gpus(library)[0]] == ["A100", "T4", "K80"]
+    assert [gpu.name for gpu in list_gpus(library)[0]] == ["A100", "T4", "K80"]
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert len(shown_gpus(library)) == 3
     assert shown_gpus(FakeNvml(fault=NVMLError("mismatch"))) == ()

@@ -11,11 +11,11 @@ import pytest
 
 from epochcost.measure.host import (
     HostCounters,
-    change,
     frozen_seconds,
+    host_change,
     own_processes,
     read_host,
-    unknown_of,
+    unknown_reasons,
 )
 from epochcost.measure.kernel_files import ControlGroups
 
@@ -37,19 +37,19 @@ def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
     after = HostCounters(
         at=60.0, working=113.0, waiting=307.0, steal=2.0, own=48.0, frozen=2.5, throttled=3
     )
-    changed = change(BEFORE, after)
+    changed = host_change(BEFORE, after)
     assert changed.seconds == 10.0
     assert changed.others_cpus == pytest.approx(0.5)
     assert changed.steal_share == pytest.approx(0.05)
     assert changed.frozen_seconds == pytest.approx(0.5)
     assert changed.throttled is False
-    assert list(unknown_of(changed)) == []
+    assert list(unknown_reasons(changed)) == []
 
 
 def test_ticks_never_make_a_negative_load() -> None:
     """The trial's own time is finer than the system's."""
     after = replace(BEFORE, at=51.0, working=100.99, waiting=300.01, own=41.0)
-    assert change(BEFORE, after).others_cpus == 0.0
+    assert host_change(BEFORE, after).others_cpus == 0.0
 
 
 def test_what_is_not_counted_is_unknown() -> None:
@@ -57,12 +57,12 @@ def test_what_is_not_counted_is_unknown() -> None:
     nothing = HostCounters(
         at=0.0, working=0.0, waiting=0.0, steal=0.0, own=5.0, frozen=None, throttled=None
     )
-    sandboxed = change(nothing, replace(nothing, at=1.0, own=6.0))
+    sandboxed = host_change(nothing, replace(nothing, at=1.0, own=6.0))
     assert (sandboxed.others_cpus, sandboxed.steal_share) == (None, None)
-    ended = change(BEFORE, replace(BEFORE, at=51.0, working=101.0, own=None, steal=None))
+    ended = host_change(BEFORE, replace(BEFORE, at=51.0, working=101.0, own=None, steal=None))
     assert (ended.others_cpus, ended.steal_share) == (None, None)
     assert sandboxed.throttled is None
-    assert [name for name, _ in unknown_of(sandboxed)] == [
+    assert [name for name, _ in unknown_reasons(sandboxed)] == [
         "others_cpus",
         "steal_share",
         "frozen_seconds",
@@ -71,7 +71,7 @@ def test_what_is_not_counted_is_unknown() -> None:
 
 def test_a_rising_count_of_heat_is_throttling() -> None:
     """However small the rise."""
-    assert change(BEFORE, replace(BEFORE, at=51.0, throttled=4)).throttled is True
+    assert host_change(BEFORE, replace(BEFORE, at=51.0, throttled=4)).throttled is True
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_system_that_hides_its_times_is_unknown(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(psutil, "cpu_times", refuse)
     own = own_processes()
-    changed = change(read_host(own), read_host(own))
+    changed = host_change(read_host(own), read_host(own))
     assert (changed.others_cpus, changed.steal_share) == (None, None)
 
 

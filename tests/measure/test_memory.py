@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 from epochcost.measure.kernel_files import ControlGroups
-from epochcost.measure.memory import control_group_limits_bytes, memory_limit_bytes
+from epochcost.measure.memory import cgroup_limits_bytes, memory_limit_bytes
 
 
 def group(root: Path, path: str, name: str, text: str) -> None:
@@ -20,7 +20,7 @@ def group(root: Path, path: str, name: str, text: str) -> None:
 def limits(root: Path, membership: str) -> tuple[int, ...]:
     """The limits of a process that is in these groups."""
     (root / "membership").write_text(membership)
-    return control_group_limits_bytes(ControlGroups(root / "membership", root))
+    return cgroup_limits_bytes(ControlGroups(root / "membership", root))
 
 
 def test_every_group_above_limits_too(tmp_path: Path) -> None:
@@ -46,5 +46,5 @@ def test_the_first_version_has_files_of_its_own(tmp_path: Path) -> None:
 
 def test_no_control_group_is_no_limit(tmp_path: Path) -> None:
     """Systems without them have the machine's memory."""
-    assert control_group_limits_bytes(ControlGroups(tmp_path / "absent", tmp_path)) == ()
+    assert cgroup_limits_bytes(ControlGroups(tmp_path / "absent", tmp_path)) == ()
     assert 0 < memory_limit_bytes() <= psutil.virtual_memory().total

@@ -16,9 +16,9 @@ from epochcost.measure import pinning
 from epochcost.measure.job import Job, Progress, Sampling
 from epochcost.measure.pinning import (
     Topology,
-    children_pinned,
     choose_cpus,
-    pinning_to,
+    choose_pinning,
+    pin_children,
     read_topology,
     require_pinned,
     why_not_pinned,
@@ -89,32 +89,33 @@ def test_the_record_says_what_was_left_idle(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(pinning, "read_topology", lambda *_: two_sockets())
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)
-    assert pinning_to(1, 1) == Pinning(cpus=(0,), siblings=(8,), cores=1, numa_nodes=1, threads=1)
-    assert pinning_to(9, 9).numa_nodes == 2
+    lone = Pinning(cpus=(0,), siblings=(8,), cores=1, numa_nodes=1, threads=1)
+    assert choose_pinning(1, 1) == lone
+    assert choose_pinning(9, 9).numa_nodes == 2
 
 
 def test_more_cpus_than_there_are_is_refused() -> None:
     """Both figures are named."""
     with pytest.raises(CapabilityError, match=r"demanded 4096 CPUs.*may use \d+"):
-        pinning_to(4096, 1)
+        choose_pinning(4096, 1)
 
 
 def test_a_system_that_cannot_pin_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the system call there is no emulation, and no silent run on all CPUs."""
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
     with pytest.raises(CapabilityError, match="cannot pin a process to CPUs"):
-        pinning_to(1, 1)
+        choose_pinning(1, 1)
 
 
 @pins
 def test_this_process_gets_its_cpus_back() -> None:
     """Only what is started meanwhile stays pinned, whatever happens."""
     before = os.sched_getaffinity(0)
-    pinned = pinning_to(1, 1)
-    with children_pinned(pinned):
+    pinned = choose_pinning(1, 1)
+    with pin_children(pinned):
         require_pinned(pinned)
     assert os.sched_getaffinity(0) == before
-    with pytest.raises(KeyError), children_pinned(pinned):
+    with pytest.raises(KeyError), pin_children(pinned):
         raise KeyError
     assert os.sched_getaffinity(0) == before
 
@@ -125,7 +126,7 @@ def test_cpus_that_are_gone_are_an_error() -> None:
     absent = Pinning(cpus=(4095,), threads=1)
     with (
         pytest.raises(CapabilityError, match="demanded a worker on CPUs 4095"),
-        children_pinned(absent),
+        pin_children(absent),
     ):
         pass
     with pytest.raises(CapabilityError, match="demanded a worker on CPUs 4095; got CPUs 0"):
@@ -154,7 +155,7 @@ def test_no_thread_of_a_pinned_worker_runs_elsewhere(
             seen.append(set(_field(status, "Cpus_allowed_list").split(",")))
             names.add(task.name)
 
-    pinned = pinning_to(1, threads)
+    pinned = choose_pinning(1, threads)
     job = job_of(
         product,
         {"x": np.ones((2, 2, 4), "f4")},

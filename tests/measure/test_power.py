@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.measure.power import (
-    Counter,
+    CountingMeter,
     Meter,
-    energy_of,
     gpu_meter,
     rapl_meters,
+    total_energy,
     why_no_rapl,
 )
 from epochcost.results.records import MeteredEnergy
@@ -53,7 +53,7 @@ def test_packages_and_memories_are_counted_once(tmp_path: Path) -> None:
     zone(tmp_path, "intel-rapl-mmio:0", "package-0", 1_000_000)
     meters = rapl_meters(tmp_path)
     read_twice(meters, {package: 31_000_000, memory: 5_000_000, other: 8_000_007})
-    energy = energy_of(meters, {})
+    energy = total_energy(meters, {})
     assert energy.readings == (
         MeteredEnergy(meter="RAPL package-0", of="cpu", joules=30.0, seconds=2.0),
         MeteredEnergy(meter="RAPL dram of package-0", of="memory", joules=5.0, seconds=2.0),
@@ -68,7 +68,7 @@ def test_a_counter_that_wraps_around_loses_nothing(tmp_path: Path) -> None:
     package = zone(tmp_path, "intel-rapl:0", "package-0", RANGE + 1 - 1_000_000)
     meters = rapl_meters(tmp_path)
     read_twice(meters, {package: 2_000_000})
-    assert energy_of(meters, {}).readings[0].joules == pytest.approx(3.0, abs=1e-9)
+    assert total_energy(meters, {}).readings[0].joules == pytest.approx(3.0, abs=1e-9)
 
 
 @given(st.lists(st.integers(0, 999), min_size=1, max_size=30), st.integers(0, 999))
@@ -78,7 +78,7 @@ def test_any_number_of_wraps_is_followed(steps: list[int], start: int) -> None:
     for step in steps:
         counts.append(counts[-1] + step)
     shown = iter([count % 1000 for count in counts])
-    counter = Counter("test", "cpu", lambda: next(shown), 1.0, wraps_at=1000)
+    counter = CountingMeter("test", "cpu", lambda: next(shown), 1.0, wraps_at=1000)
     for moment, _ in enumerate(counts):
         counter.read(float(moment))
     told = counter.energy()
@@ -90,7 +90,7 @@ def test_a_file_that_may_not_be_read_is_said(tmp_path: Path) -> None:
     zone(tmp_path, "intel-rapl:0", "package-0", None)
     meters = rapl_meters(tmp_path)
     read_twice(meters, {})
-    energy = energy_of(meters, {})
+    energy = total_energy(meters, {})
     assert energy.readings == ()
     assert energy.watts is None
     assert energy.unknown["RAPL package-0"].endswith("energy_uj: absent")
@@ -117,7 +117,7 @@ def test_a_counter_that_stands_still_is_unknown(tmp_path: Path) -> None:
     zone(tmp_path, "intel-rapl:0", "package-0", 5)
     meters = rapl_meters(tmp_path)
     read_twice(meters, {})
-    assert energy_of(meters, {}).unknown == {"RAPL package-0": "stood still for 2 s"}
+    assert total_energy(meters, {}).unknown == {"RAPL package-0": "stood still for 2 s"}
 
 
 def test_one_reading_is_no_energy(tmp_path: Path) -> None:

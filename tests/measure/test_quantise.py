@@ -14,7 +14,12 @@ from onnx.reference import ReferenceEvaluator
 from epochcost.errors import ModelError
 from epochcost.measure import quantise
 from epochcost.measure.job import TrialRefused
-from epochcost.measure.quantise import Quantising, quantised, suggested, with_stored_parameters
+from epochcost.measure.quantise import (
+    QuantizationRequest,
+    quantise_apart,
+    suggested_quantization,
+    with_stored_parameters,
+)
 from tiny_project import linear_model
 
 
@@ -36,7 +41,7 @@ def graph_of(*operators: str) -> onnx.ModelProto:
 )
 def test_convolutions_are_calibrated_beforehand(operators: tuple[str, ...], expected: str) -> None:
     """Unless other products are more, or a layer is recurrent."""
-    assert suggested(graph_of(*operators)) == expected
+    assert suggested_quantization(graph_of(*operators)) == expected
 
 
 def weightless() -> onnx.ModelProto:
@@ -99,7 +104,7 @@ def test_more_weights_than_a_file_holds_are_refused(monkeypatch: pytest.MonkeyPa
 def test_a_graph_that_cannot_be_read_is_refused_in_its_words(tmp_path: Path) -> None:
     """The process of the quantiser says why, and nothing of its traceback."""
     (tmp_path / "graph.onnx").write_bytes(b"no graph")
-    request = Quantising(
+    request = QuantizationRequest(
         graph=tmp_path / "graph.onnx",
         seed=0,
         batches=tmp_path / "batches.npz",
@@ -107,5 +112,5 @@ def test_a_graph_that_cannot_be_read_is_refused_in_its_words(tmp_path: Path) -> 
         target=tmp_path / "int8.onnx",
     )
     with pytest.raises(TrialRefused, match=r"^int8: .*graph\.onnx: demanded an ONNX model"):
-        quantised(request)
+        quantise_apart(request)
     assert json.loads((tmp_path / "int8.json").read_text())["quantization"] == "dynamic"

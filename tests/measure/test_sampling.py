@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.measure import sampling
 from epochcost.measure.job import Sampling, WarmUp
-from epochcost.measure.sampling import sample, settled, warm_up
+from epochcost.measure.sampling import is_settled, sample, warm_up
 from epochcost.statistics import mean_interval, relative_half_width
 
 
@@ -144,7 +144,7 @@ def test_the_first_slow_steps_are_warmed_away() -> None:
     """Warm-up lasts beyond the slow steps at the start."""
     seconds = Machine([1.0] * 6 + [0.1]).warm_up(minimum_steps=10)
     assert len(seconds) > 12
-    assert settled(seconds, 0.05)
+    assert is_settled(seconds, 0.05)
 
 
 def test_one_slow_step_does_not_prolong_the_warm_up() -> None:
@@ -158,7 +158,7 @@ def test_a_drift_is_not_settled() -> None:
     machine = Machine([0.98**n for n in range(400)])
     seconds = machine.warm_up(budget_seconds=100, budget_share=0.2)
     assert sum(seconds) == pytest.approx(20, rel=0.1)
-    assert not settled(seconds, 0.05)
+    assert not is_settled(seconds, 0.05)
 
 
 def test_at_least_one_step_is_warm_up() -> None:
@@ -173,4 +173,4 @@ def test_warm_up_lasts_its_minimum_time() -> None:
 
 def test_too_few_steps_have_not_settled() -> None:
     """Nothing is known about one or two steps."""
-    assert not settled([1.0, 1.0], 0.05)
+    assert not is_settled([1.0, 1.0], 0.05)

@@ -16,7 +16,7 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import Progress, Sampling, TrialFailed
-from epochcost.measure.loadgen import Asked, missing_loadgen, run_loadgen
+from epochcost.measure.loadgen import LoadGenRequest, missing_loadgen, run_loadgen
 from epochcost.measure.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Load
@@ -178,7 +178,7 @@ def test_a_fault_of_the_model_ends_the_scenario_with_its_reason(
     def answer(indices: object) -> None:
         raise CapabilityError(f"out of memory at {indices}")
 
-    asked = Asked(
+    asked = LoadGenRequest(
         scenario=scenario,  # type: ignore[arg-type]
         minimum_seconds=0.1,
         minimum_queries=10,
@@ -202,6 +202,6 @@ def test_without_loadgen_the_package_to_install_is_named(
     assert missing_loadgen() is None
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
     assert "pip install mlcommons-loadgen" in str(missing_loadgen())
-    asked = Asked("offline", 0.1, 1, 10, 1)
+    asked = LoadGenRequest("offline", 0.1, 1, 10, 1)
     with pytest.raises(CapabilityError, match="mlcommons-loadgen is not installed"):
         run_loadgen(asked, lambda _: None, tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.measure.job import Carried, Job, JobError
+from epochcost.measure.job import CarriedValue, Job, JobError
 from epochcost.measure.serving import ServedModel
 from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 
@@ -35,7 +35,7 @@ def test_carried_state_starts_anew_at_every_request(
 ) -> None:
     """What one request leaves behind is nothing to the next."""
     graphs = {size: counting_of(size) for size in (1, 2)}
-    carried = (Carried(input="state", output="next"),)
+    carried = (CarriedValue(input="state", output="next"),)
     job = serving_job(graphs=graphs, carried=carried)
     assert job.serving is not None
     model = ServedModel(job, job.serving.graphs, tmp_path)

@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 
 from epochcost.measure import stepping
-from epochcost.measure.job import Carried, Job, JobError, PlacementError
+from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Inputs, Stepper, graph_inputs, initial_parameters
 from epochcost.plan.trial import SessionSettings
@@ -71,7 +71,7 @@ def test_the_arrays_given_are_left_alone(counter: onnx.ModelProto) -> None:
         "v": np.zeros(2, np.float32),
         "lr": np.full((), 0.5, np.float32),
     }
-    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     step = Stepper(session, "cpu", "training", Inputs({"g": POOL}, constants), carried)
     for _ in range(4):
         step()
@@ -112,7 +112,7 @@ def test_arrays_that_do_not_fit_are_refused(
     words: str,
 ) -> None:
     """The message names the array, what was demanded and what was got."""
-    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     with pytest.raises(JobError, match=words):
         stepper_of(job_of(counter, batches, initial, carried=carried))
 
@@ -143,7 +143,10 @@ def test_a_series_is_fed_step_by_step_and_its_last_value_is_kept(
         {"g": np.stack([ones, ones])},
         {"w": ones},
         series=tmp_path / "series.npz",
-        carried=(Carried(input="w", output="w_next"), Carried(input="v", output="v_next")),
+        carried=(
+            CarriedValue(input="w", output="w_next"),
+            CarriedValue(input="v", output="v_next"),
+        ),
     )
     step, expected = stepper_of(job), 1.0
     for index in range(6):
@@ -173,7 +176,7 @@ def test_a_series_that_does_not_fit_is_refused(
     batches = {} if "g" in series else {"g": POOL}
     job = job_of(counter, batches, {"w": np.ones(4, "f4")}, scalars={"lr": 1.0})
     job = job.model_copy(update={"series": tmp_path / "series.npz"})
-    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     with pytest.raises(JobError, match=words):
         stepper_of(job.model_copy(update={"carried": carried}))
 
@@ -182,7 +185,7 @@ def test_inference_carries_state_from_call_to_call(
     job_of: Callable[..., Job], counter: onnx.ModelProto
 ) -> None:
     """A served model's state starts at zero and goes on; it is not among the outputs."""
-    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     job = job_of(counter, {"g": POOL}, {}, mode="inference", scalars={"lr": -1.0}, carried=carried)
     step = stepper_of(job)
     for _ in range(3):
@@ -226,7 +229,7 @@ def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> N
     """A graph keeps the addresses of the run that it recorded: reading even ones, or odd ones."""
     session = Recording(open_session(counter.SerializeToString(), "cpu"))
     constants = {"w": np.ones(4, "f4"), "v": np.zeros(2, "f4"), "lr": np.full((), 0.5, "f4")}
-    carried = (Carried(input="w", output="w_next"), Carried(input="v", output="v_next"))
+    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     settings = SessionSettings(cuda_graph=True)
     inputs = Inputs({"g": POOL}, constants)
     step = Stepper(session, "cpu", "training", inputs, carried, settings)

@@ -45,7 +45,7 @@ def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         asked.append(threads)
         return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
 
-    monkeypatch.setattr("epochcost.measure.ceilings.measured_apart", measured)
+    monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
     return asked
 
 

@@ -7,7 +7,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.measure.session import BFLOAT16, fill, room
+from epochcost.measure.session import BFLOAT16, allocate, copy_into
 from epochcost.plan.trial import SessionSettings
 
 PLAIN = SessionSettings(threads=1)
@@ -17,16 +17,16 @@ PLAIN = SessionSettings(threads=1)
 def test_values_are_copied(dtype: str) -> None:
     """What NumPy holds is what the device holds, of its own."""
     array = np.array([[0, 1], [2, 3]]).astype(dtype)
-    value = room(array.shape, array.dtype, "cpu")
-    fill(value, array, PLAIN)
+    value = allocate(array.shape, array.dtype, "cpu")
+    copy_into(value, array, PLAIN)
     np.testing.assert_array_equal(value.numpy(), array)
 
 
 def test_bfloat16_arrives_exactly() -> None:
     """Read back by a Cast, since ONNX Runtime hands NumPy no bfloat16."""
     array = np.array([[0.5, -3.0, 1e30], [65536, 0, 1.0078125]], "f4").astype(BFLOAT16)
-    value = room(array.shape, array.dtype, "cpu")
-    fill(value, array, PLAIN)
+    value = allocate(array.shape, array.dtype, "cpu")
+    copy_into(value, array, PLAIN)
     assert value.data_type() == "tensor(bfloat16)"
     graph = helper.make_graph(
         [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],

@@ -18,7 +18,7 @@ from onnx import helper
 
 from epochcost.measure import trial
 from epochcost.measure.job import Job, OutOfMemory, Progress, Sampling, TrialFailed, TrialRefused
-from epochcost.measure.trial import run_trial, started_worker
+from epochcost.measure.trial import run_trial, start_worker
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 ENDLESS = Sampling(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=600)
@@ -299,7 +299,7 @@ def test_a_worker_never_outlives_its_parent(
 
 def test_a_worker_whose_job_cannot_be_made_ends_at_once(tmp_path: Path) -> None:
     """It is not asked to, and not waited for: it may still be loading its libraries."""
-    with started_worker(tmp_path) as worker:
+    with start_worker(tmp_path) as worker:
         assert worker.process.poll() is None
     assert worker.process.returncode == -signal.SIGKILL
     assert not left_behind()
@@ -307,7 +307,7 @@ def test_a_worker_whose_job_cannot_be_made_ends_at_once(tmp_path: Path) -> None:
 
 def test_a_worker_that_died_before_its_job_is_a_failed_trial(counting: Job, tmp_path: Path) -> None:
     """Nobody hears the job any more, which is said as for any other death."""
-    with started_worker(tmp_path) as worker:
+    with start_worker(tmp_path) as worker:
         worker.process.kill()
         worker.process.wait()
         with pytest.raises(TrialFailed, match="killed"):

@@ -11,7 +11,7 @@ from epochcost.cli import terminal
 from epochcost.cli.terminal import RESULTS, print_json, print_table
 from epochcost.errors import EpochcostError
 from epochcost.measure.ceilings import ceilings_here
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from epochcost.results.ceilings import Ceilings, Rate
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
@@ -36,7 +36,7 @@ def ceilings(
 ) -> None:
     """Measure what this machine's CPU does at most: a product of matrices, a copy of memory."""
     machine = load_catalogue(Path()).machine(hardware)
-    require_plausible(machine, detect(), as_is=as_is)
+    require_plausible(machine, detect_environment(), as_is=as_is)
     measured, _ = ceilings_here(machine, results, again=True)
     if output == "json":
         print_json(measured.model_dump(mode="json"), indent=1)

@@ -44,7 +44,7 @@ def _new() -> None:
 
 @app.command()
 def hardware(
-    detect: Annotated[
+    detect_environment: Annotated[
         bool, typer.Option("--detect", help="Fill in the machine at hand, as it is found.")
     ] = False,
     identifier: Id = None,
@@ -59,7 +59,7 @@ def hardware(
     source: Source = None,
 ) -> None:
     """Declare a machine in specs/hardware/."""
-    found = _detected() if detect else {}
+    found = _detected() if detect_environment else {}
     given = {
         "id": identifier,
         "name": name,
@@ -227,9 +227,9 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 def _detected() -> dict[str, Any]:
     """What the machine at hand tells of itself, by the keys of a spec."""
     # Nothing else here needs the packages that measure.
-    from epochcost.measure.environment import detect  # noqa: PLC0415
+    from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 
-    found = detect()
+    found = detect_environment()
     rented = found.instance
     name = rented.type if rented else (found.cpu or "unnamed machine")
     values = {

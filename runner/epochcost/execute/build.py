@@ -34,8 +34,8 @@ from epochcost.execute.runtimes import interpreter, require_read
 from epochcost.execute.step import in_place, loss_terms, step_of
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import Carried, Evaluation, Job, Reference, Sampling, Serving
-from epochcost.measure.pinning import pinning_to
+from epochcost.measure.job import CarriedValue, Evaluation, Job, Reference, Sampling, Serving
+from epochcost.measure.pinning import choose_pinning
 from epochcost.plan.binding import bound, carried_state
 from epochcost.plan.trial import Load, Trial
 from epochcost.results.records import Pinning
@@ -60,7 +60,7 @@ class Built:
     graph: Path
     batches: Path
     reference: Reference | None
-    carried: tuple[Carried, ...] = ()
+    carried: tuple[CarriedValue, ...] = ()
     outputs: tuple[str, ...] = ()
     initial: Path | None = None
     scalars: Mapping[str, float] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def job_of(trial: Trial, built: Built) -> Job:
 
 def pinning(trial: Trial) -> Pinning | None:
     """The CPUs of its worker, None for all; raises CapabilityError as ``job_of``."""
-    return None if trial.vcpus is None else pinning_to(trial.vcpus, trial.session.threads)
+    return None if trial.vcpus is None else choose_pinning(trial.vcpus, trial.session.threads)
 
 
 # As many as MLPerf keeps of ImageNet for ResNet-50 (loadgen/mlperf.conf), or what fits in the pool.
@@ -165,7 +165,7 @@ class _Work:
     trial: Trial
     model: Model
     graph: onnx.ModelProto
-    carried: tuple[Carried, ...]
+    carried: tuple[CarriedValue, ...]
     folder: Path
     room_bytes: int | None
 
@@ -196,10 +196,9 @@ def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes:
     return job_of(trial, _inference(work))
 
 
-def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[Carried, ...]:
-    return tuple(
-        Carried(input=state.input, output=state.output) for state in carried_state(graph, model)
-    )
+def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
+    states = carried_state(graph, model)
+    return tuple(CarriedValue(input=state.input, output=state.output) for state in states)
 
 
 def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
@@ -250,10 +249,10 @@ def _training(work: _Work, training: Training) -> Built:
     )
 
 
-def _carried(step: TrainingStep, provider: Provider) -> tuple[Carried, ...]:
+def _carried(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
     places = in_place(step, provider)
     return tuple(
-        Carried(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
+        CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
         for c in step.carried
     )
 

@@ -23,7 +23,7 @@ from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.precision import allowed_outputs, in_half_precision
 from epochcost.measure.job import Reference
 from epochcost.measure.placement import HEAVY_OPERATORS
-from epochcost.measure.quantise import Quantising, quantised, suggested
+from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.trial import Trial
 from epochcost.specs.study import Precision
 from epochcost.train.examples import Batch
@@ -97,12 +97,12 @@ def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batche
     if trial.precision in _HALVES:
         return save_graph(in_half_precision(graph, _HALVES[trial.precision]), target)
     if trial.precision == "int8":
-        return quantised(
-            Quantising(
+        return quantise_apart(
+            QuantizationRequest(
                 graph=plain,
                 seed=trial.seed,
                 batches=batches,
-                quantization=trial.quantization or suggested(graph),
+                quantization=trial.quantization or suggested_quantization(graph),
                 target=target,
             )
         )
@@ -148,5 +148,5 @@ def reference_of(
         graph=plain,
         batches=batches,
         examples=trial.batch_size,
-        quantization=(trial.quantization or suggested(graph)) if int8 else None,
+        quantization=(trial.quantization or suggested_quantization(graph)) if int8 else None,
     )

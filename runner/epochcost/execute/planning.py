@@ -19,7 +19,7 @@ from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelE
 from epochcost.execute.runtimes import missing, prepared
 from epochcost.execute.sizes import SizeQuery, cached_size
 from epochcost.graphs.loading import external_files
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.memory import memory_limit_bytes
@@ -204,7 +204,7 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
     no_cuda = [_no_cuda(study, machine, request) for study in studies]
     _require_cuda(studies, no_cuda, request)
     require_device(request.device)
-    require_plausible(machine, detect(), as_is=request.as_is)
+    require_plausible(machine, detect_environment(), as_is=request.as_is)
     host = Host(
         request.hardware,
         runtime_name(),

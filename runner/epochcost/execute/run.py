@@ -41,10 +41,10 @@ from epochcost.execute.sweep import (
     is_out_of_memory,
     trial_room_bytes,
 )
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.memory import available_memory_bytes
-from epochcost.measure.trial import started_worker
+from epochcost.measure.trial import start_worker
 from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.sweep import Sweep, ladder
@@ -123,7 +123,7 @@ def _unexpected(error: Exception) -> TrialFailed:
 
 
 def _measured(run: Run, visit: Visit, earlier: Result | None) -> Result:
-    assignment, trial, environment = run.assignment, visit.trial, detect()
+    assignment, trial, environment = run.assignment, visit.trial, detect_environment()
     with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
         measurement = _timed(run, visit, folder)
     environment, measurement = _with_software(environment, measurement)
@@ -172,7 +172,7 @@ def _timed(run: Run, visit: Visit, folder: Path) -> Measurement:
     model = catalogue.model(trial.model)
     try:
         # The worker loads its libraries while the job is made.
-        with started_worker(folder, interpreter(trial), pinning(trial)) as worker:
+        with start_worker(folder, interpreter(trial), pinning(trial)) as worker:
             host_bytes = run.memory_bytes
             job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
             job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
@@ -266,7 +266,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     with exclusive(folder):
         remove_leftovers(folder)
         remove_scratch(folder)
-        outcomes = _outcomes(Run(assignment, on_event, detect().fingerprint))
+        outcomes = _outcomes(Run(assignment, on_event, detect_environment().fingerprint))
     return tuple(outcomes.values())
 
 

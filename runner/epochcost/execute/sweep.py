@@ -13,10 +13,10 @@ from itertools import takewhile
 
 from epochcost.errors import EpochcostError
 from epochcost.execute.sizes import SizeQuery, cached_size
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import OutOfMemory
-from epochcost.measure.memory import available_memory_bytes, tells_of_memory
+from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
 from epochcost.plan.sweep import Broke, End, Fits, Point, Ran, Sweep, ladder, next_size
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
@@ -43,7 +43,7 @@ class Explored:
 
 def is_out_of_memory(error: EpochcostError) -> bool:
     """Whether a trial has no result because memory ended, in whichever process."""
-    return isinstance(error, OutOfMemory) or tells_of_memory(str(error))
+    return isinstance(error, OutOfMemory) or tells_out_of_memory(str(error))
 
 
 def explore(
@@ -141,7 +141,7 @@ def _limit(
         ),
         needed_bytes=needed,
         available_bytes=room_bytes,
-        environment=detect(),
+        environment=detect_environment(),
     )
 
 

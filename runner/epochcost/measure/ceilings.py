@@ -22,11 +22,11 @@ from onnx import TensorProto, helper
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.environment import detect
+from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array
-from epochcost.measure.trial import command_here
+from epochcost.measure.trial import module_command
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import (
     CEILINGS_VERSION,
@@ -52,7 +52,7 @@ def ceilings_here(hardware: Hardware, folder: Path, *, again: bool) -> tuple[Cei
     under this runtime, or ``again``. Raises CapabilityError where it cannot be measured or kept,
     or another run measures into the same folder.
     """
-    environment = detect()
+    environment = detect_environment()
     kept = None if again else find_ceilings(folder, hardware.id, "cpu", environment)
     if kept is not None:
         return kept, False
@@ -71,7 +71,7 @@ def _measured(hardware: Hardware, environment: Environment) -> Ceilings:
         hardware=hardware.id,
         provider="cpu",
         measured_at=begun,
-        ceilings=measured_apart(copied, _thread_counts(environment)),
+        ceilings=measure_apart(copied, _thread_counts(environment)),
         environment=environment,
         contradictions=contradictions(hardware, environment),
     )
@@ -93,11 +93,11 @@ _LONGEST_SECONDS = 600
 _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
-def measured_apart(
+def measure_apart(
     copied_bytes: int, threads: Sequence[int], side: int = MATRIX_SIDE
 ) -> tuple[Ceiling, ...]:
     """The ceilings by a process of its own; raises CapabilityError with its last words."""
-    command = command_here(_MODULE, str(copied_bytes), str(side), *map(str, threads))
+    command = module_command(_MODULE, str(copied_bytes), str(side), *map(str, threads))
     try:
         done = subprocess.run(
             command,

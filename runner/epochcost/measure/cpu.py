@@ -19,13 +19,13 @@ from epochcost.results.environment import Processor
 _SECONDS = 5
 
 
-def output(*command: str, any_status: bool = False) -> str | None:
+def tool_output(*command: str, any_status: bool = False) -> str | None:
     """What a tool prints without surrounding blanks; None if absent, failing or silent."""
-    printed = raw_output(*command, any_status=any_status)
+    printed = raw_tool_output(*command, any_status=any_status)
     return printed.strip() or None if printed is not None else None
 
 
-def raw_output(*command: str, any_status: bool = False) -> str | None:
+def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
     """The same as printed, so that an empty answer differs from none."""
     if shutil.which(command[0]) is None:
         return None
@@ -47,13 +47,13 @@ def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
     """The name that the CPU gives itself."""
     lines = (read_text(cpuinfo) or "").splitlines()
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    apple = output("sysctl", "-n", "machdep.cpu.brand_string") if not lines else None
+    apple = tool_output("sysctl", "-n", "machdep.cpu.brand_string") if not lines else None
     return _first(next(named, None), apple, _lscpu_model(), platform.processor())
 
 
 def _lscpu_model() -> str | None:
     """Ask lscpu, which knows the names of Arm cores that /proc/cpuinfo gives as numbers."""
-    for line in (output("lscpu") or "").splitlines():
+    for line in (tool_output("lscpu") or "").splitlines():
         if line.startswith("Model name:"):
             return line.partition(":")[2].strip()
     return None
@@ -131,7 +131,7 @@ _GROUP_NAMES = {"kubepods": "kubernetes", "docker": "docker", "lxc": "lxc", "lib
 
 def virtualisation() -> str | None:
     """Name the hypervisor, ``none`` on bare metal; None where nothing tells."""
-    return output("systemd-detect-virt", "--vm", any_status=True)
+    return tool_output("systemd-detect-virt", "--vm", any_status=True)
 
 
 def container(root: Path = _ROOT, variables: Mapping[str, str] = os.environ) -> str | None:

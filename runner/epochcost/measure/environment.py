@@ -23,13 +23,13 @@ from epochcost.measure.cpu import (
     container,
     cpu_model,
     cpu_quota,
-    output,
     processor,
-    raw_output,
+    raw_tool_output,
+    tool_output,
     usable_cpus,
     virtualisation,
 )
-from epochcost.measure.gpus import gpus
+from epochcost.measure.gpus import list_gpus
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import package_versions, runtime_name
 from epochcost.results.environment import Environment, fingerprint
@@ -40,11 +40,11 @@ _NO_TURBO = "neither cpufreq/boost nor intel_pstate/no_turbo is here"
 _NO_REVISION = "the code is no checkout of git: its version stands in packages"
 
 
-def detect() -> Environment:
+def detect_environment() -> Environment:
     """Describe this machine now. Raises CapabilityError where onnxruntime is not installed."""
     cpu, physical, logical = _cpu_model(), psutil.cpu_count(logical=False), usable_cpus()
     memory_bytes, limit_bytes = psutil.virtual_memory().total, memory_limit_bytes()
-    (found, no_gpus), (rented, not_rented) = gpus(), _instance()
+    (found, no_gpus), (rented, not_rented) = list_gpus(), _instance()
     governed, revision = processor(), _code_revision()
     return Environment(
         fingerprint=fingerprint(cpu, physical, logical, memory_bytes, found),
@@ -107,10 +107,10 @@ def code_revision(folder: Path = _CODE) -> Revision | None:
     An environment within somebody else's checkout is not taken for that checkout's code.
     """
     git = ("git", "--no-optional-locks", "-C", str(folder))
-    if raw_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
+    if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
-    commit = output(*git, "rev-parse", "HEAD")
-    changes = raw_output(*git, "status", "--porcelain", "--", ".")
+    commit = tool_output(*git, "rev-parse", "HEAD")
+    changes = raw_tool_output(*git, "status", "--porcelain", "--", ".")
     return (
         Revision(commit, modified=bool(changes.strip())) if commit and changes is not None else None
     )

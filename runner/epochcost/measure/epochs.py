@@ -45,18 +45,20 @@ def run_epochs(
 
     Raises JobError where the files do not fit the graph.
     """
-    stored = {name: _mapped(path) for name, path in files.arrays.items()}
-    types = {name: _fitting(step.input_type(name), name, stored[name]) for name in stored}
+    stored = {name: _map_file(path) for name, path in files.arrays.items()}
+    types = {name: _require_type(step.input_type(name), name, stored[name]) for name in stored}
     size = min(len(array) for array in stored.values())
     sampled: list[float] = []
     epochs: list[Epoch] = []
     for number in range(files.count):
         own, others = (
-            _Batches(stored, types, _order(files, size, number, draw)) for draw in (0, 1)
+            _EpochBatches(stored, types, _order(files, size, number, draw)) for draw in (0, 1)
         )
         again = itertools.cycle(range(files.steps))
-        run = _Run(step, clock, report, None if ahead else _InTurn(others, again))
-        epochs.append(run.epoch(_Ahead(own) if ahead else _InTurn(own), files.between))
+        run = _EpochRun(step, clock, report, None if ahead else _SequentialReader(others, again))
+        epochs.append(
+            run.epoch(_PrefetchingReader(own) if ahead else _SequentialReader(own), files.between)
+        )
         sampled += run.sampled_seconds
     return WholeEpochs(
         steps=files.steps,
@@ -67,14 +69,14 @@ def run_epochs(
     )
 
 
-def _mapped(path: Path) -> Array:
+def _map_file(path: Path) -> Array:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError) as error:
         raise JobError(f"{path}: demanded an array; {error}") from error
 
 
-def _fitting(kind: TensorType, name: str, stored: Array) -> TensorType:
+def _require_type(kind: TensorType, name: str, stored: Array) -> TensorType:
     shape, dtype = kind
     if stored.dtype != dtype:
         raise JobError(f"epochs: {name!r}: demanded {dtype} {list(shape)}; got {stored.dtype}")
@@ -88,19 +90,21 @@ def _order(files: EpochFiles, size: int, number: int, draw: int) -> NDArray[np.i
     return (shuffled % size).reshape(files.steps, files.batch_size)
 
 
-class _Run:
+class _EpochRun:
     """One epoch in parts, with sampled steps in between.
 
     What is sampled gathers other batches in turn where the epoch does, and takes the pool's where
     a thread gathers them for the epoch.
     """
 
-    def __init__(self, step: Stepper, clock: Clock, report: Report, others: _InTurn | None) -> None:
+    def __init__(
+        self, step: Stepper, clock: Clock, report: Report, others: _SequentialReader | None
+    ) -> None:
         self._step, self._clock, self._others = step, clock, others
         self._paced, self._taken = PacedReport(report, clock), 0
         self.sampled_seconds: list[float] = []
 
-    def epoch(self, reader: _InTurn, between: int) -> Epoch:
+    def epoch(self, reader: _SequentialReader, between: int) -> Epoch:
         """All steps of the reader, timed without the pauses."""
         parts, begun = [], self._clock()
         with reader:
@@ -137,14 +141,14 @@ def _cut(steps: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Batches:
+class _EpochBatches:
     """The batches of one epoch: rows ``order`` [steps, batch] of stored arrays, as the graph's."""
 
     stored: Mapping[str, Array]
     types: Mapping[str, TensorType]
     order: NDArray[np.int64]
 
-    def gathered(self, number: int) -> dict[str, Array]:
+    def gather(self, number: int) -> dict[str, Array]:
         """One batch by graph input; raises JobError where the rows are not what it takes."""
         rows = self.order[number]
         try:
@@ -157,10 +161,10 @@ class _Batches:
         return np.take(self.stored[name], rows, axis=0).reshape(self.types[name][0])
 
 
-class _InTurn:
+class _SequentialReader:
     """Hands over batches of one epoch, all in order or those of ``numbers``, each when asked."""
 
-    def __init__(self, batches: _Batches, numbers: Iterable[int] | None = None) -> None:
+    def __init__(self, batches: _EpochBatches, numbers: Iterable[int] | None = None) -> None:
         self.steps = len(batches.order)
         self.waited_seconds = 0.0
         self._batches = batches
@@ -184,13 +188,13 @@ class _InTurn:
         return batch
 
     def _batch(self, number: int) -> Mapping[str, Array]:
-        return self._batches.gathered(number)
+        return self._batches.gather(number)
 
 
-class _Ahead(_InTurn):
+class _PrefetchingReader(_SequentialReader):
     """The same from a thread that gathers the next batches meanwhile, while it is entered."""
 
-    def __init__(self, batches: _Batches) -> None:
+    def __init__(self, batches: _EpochBatches) -> None:
         super().__init__(batches)
         self._ready: queue.Queue[dict[str, Array] | Exception] = queue.Queue(_READ_AHEAD)
         self._stopped = threading.Event()
@@ -213,7 +217,7 @@ class _Ahead(_InTurn):
     def _read(self) -> None:
         try:
             for number in range(self.steps):
-                self._put(self._batches.gathered(number))
+                self._put(self._batches.gather(number))
         except Exception as error:  # told in the thread that waits for the batch
             self._put(error)
 

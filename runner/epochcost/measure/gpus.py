@@ -28,7 +28,7 @@ Handle = Any
 
 
 @contextlib.contextmanager
-def opened(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
+def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
     """Yield the handles of all devices, in the order of the PCI bus.
 
     Raises ``library.NVMLError`` where there is no driver or it does not answer; one device that is
@@ -37,14 +37,14 @@ def opened(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
     library.nvmlInit()
     try:
         numbers = range(library.nvmlDeviceGetCount())
-        handles = [answer(library, library.nvmlDeviceGetHandleByIndex, one) for one in numbers]
+        handles = [ask(library, library.nvmlDeviceGetHandleByIndex, one) for one in numbers]
         yield tuple(handle for handle in handles if handle is not None)
     finally:
         with contextlib.suppress(library.NVMLError):
             library.nvmlShutdown()
 
 
-def answer(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
+def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
     """What the library says, None where it cannot."""
     try:
         return ask(*arguments)
@@ -52,7 +52,7 @@ def answer(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> An
         return None
 
 
-def text(value: str | bytes | None) -> str | None:
+def decode(value: str | bytes | None) -> str | None:
     """Older versions of the bindings give bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
@@ -82,9 +82,9 @@ class Device:
     used_before: int | None
 
 
-def present_devices(library: Library, gpus: Sequence[VisibleGpu]) -> tuple[Device, ...]:
+def present_devices(library: Library, list_gpus: Sequence[VisibleGpu]) -> tuple[Device, ...]:
     """These GPUs, as they are before the worker starts."""
-    return tuple(Device(gpu, _used(library, gpu)) for gpu in gpus)
+    return tuple(Device(gpu, _used(library, gpu)) for gpu in list_gpus)
 
 
 def devices_in_use(
@@ -115,13 +115,13 @@ class DeviceWatch:
         self._read_memory()
         library = self._library
         for device in self._devices:
-            reasons = answer(
+            reasons = ask(
                 library, library.nvmlDeviceGetCurrentClocksThrottleReasons, device.gpu.board
             )
             if reasons is not None:
                 self._reasons = (self._reasons or 0) | reasons
             kind = library.NVML_CLOCK_GRAPHICS
-            megahertz = answer(library, library.nvmlDeviceGetClockInfo, device.gpu.board, kind)
+            megahertz = ask(library, library.nvmlDeviceGetClockInfo, device.gpu.board, kind)
             if megahertz:
                 self._clocks.append(megahertz)
 
@@ -161,12 +161,12 @@ class DeviceWatch:
 
 def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
     """Where the board sits, such as ``00000000:17:00.0``; None where the driver does not tell."""
-    place = answer(library, library.nvmlDeviceGetPciInfo, gpu.board)
-    return None if place is None else text(place.busId)
+    place = ask(library, library.nvmlDeviceGetPciInfo, gpu.board)
+    return None if place is None else decode(place.busId)
 
 
 def _used(library: Library, gpu: VisibleGpu) -> int | None:
-    memory = answer(library, library.nvmlDeviceGetMemoryInfo, gpu.handle)
+    memory = ask(library, library.nvmlDeviceGetMemoryInfo, gpu.handle)
     return None if memory is None else int(memory.used)
 
 
@@ -178,7 +178,7 @@ def _growth(library: Library, device: Device) -> int:
 
 def _held(library: Library, device: Device, processes: frozenset[int]) -> int:
     """Bytes that the processes hold; 0 where none of them is listed or the driver keeps silent."""
-    running = answer(library, library.nvmlDeviceGetComputeRunningProcesses, device.gpu.handle) or ()
+    running = ask(library, library.nvmlDeviceGetComputeRunningProcesses, device.gpu.handle) or ()
     return sum(one.usedGpuMemory or 0 for one in running if one.pid in processes)
 
 
@@ -241,10 +241,10 @@ def _board(boards: Sequence[Handle], number: int) -> VisibleGpu:
 
 
 def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
-    part = answer(library, library.nvmlDeviceGetHandleByUUID, entry)
+    part = ask(library, library.nvmlDeviceGetHandleByUUID, entry)
     if part is None:
         return None
-    parent = answer(library, library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, part)
+    parent = ask(library, library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, part)
     known = [_uuid(library, board) for board in boards]
     uuid = "" if parent is None else _uuid(library, parent)
     if not uuid or uuid not in known:
@@ -255,16 +255,16 @@ def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu 
 
 def _uuid(library: Library, handle: Handle) -> str:
     """Empty where the driver does not tell."""
-    return text(answer(library, library.nvmlDeviceGetUUID, handle)) or ""
+    return decode(ask(library, library.nvmlDeviceGetUUID, handle)) or ""
 
 
 _WATTS_PER_MILLIWATT = 1e-3
 
 
-def gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
+def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
     """Every GPU, and why there are none where a driver is there and does not answer."""
     try:
-        with opened(library) as boards:
+        with open_nvml(library) as boards:
             return _described(library, visible_gpus(library, boards, None)), None
     except library.NVMLError_LibraryNotFound:
         return (), None
@@ -275,27 +275,27 @@ def gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
 def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
     """The GPUs that CUDA shows to a process started here, as it numbers them; none: no driver."""
     try:
-        with opened(library) as boards:
+        with open_nvml(library) as boards:
             shown = os.environ.get(VISIBLE_DEVICES)
             return _described(library, visible_gpus(library, boards, shown))
     except library.NVMLError:
         return ()
 
 
-def _described(library: Library, gpus: tuple[VisibleGpu, ...]) -> tuple[Gpu, ...]:
-    driver = text(answer(library, library.nvmlSystemGetDriverVersion))
-    return tuple(_gpu(library, gpu, driver) for gpu in gpus)
+def _described(library: Library, list_gpus: tuple[VisibleGpu, ...]) -> tuple[Gpu, ...]:
+    driver = decode(ask(library, library.nvmlSystemGetDriverVersion))
+    return tuple(_gpu(library, gpu, driver) for gpu in list_gpus)
 
 
 def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
     handle, board = gpu.handle, gpu.board
-    memory = answer(library, library.nvmlDeviceGetMemoryInfo, handle)
-    limit = answer(library, library.nvmlDeviceGetEnforcedPowerLimit, board)
-    ecc = answer(library, library.nvmlDeviceGetEccMode, board)
-    mig = answer(library, library.nvmlDeviceGetMigMode, board)
-    capability = answer(library, library.nvmlDeviceGetCudaComputeCapability, board)
+    memory = ask(library, library.nvmlDeviceGetMemoryInfo, handle)
+    limit = ask(library, library.nvmlDeviceGetEnforcedPowerLimit, board)
+    ecc = ask(library, library.nvmlDeviceGetEccMode, board)
+    mig = ask(library, library.nvmlDeviceGetMigMode, board)
+    capability = ask(library, library.nvmlDeviceGetCudaComputeCapability, board)
     return Gpu(
-        name=text(answer(library, library.nvmlDeviceGetName, handle)),
+        name=decode(ask(library, library.nvmlDeviceGetName, handle)),
         memory_bytes=int(memory.total) or None if memory is not None else None,
         driver=driver,
         power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,
@@ -310,5 +310,5 @@ def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
 
 
 def _highest_clock(library: Library, handle: Handle, kind: int) -> int | None:
-    megahertz = answer(library, library.nvmlDeviceGetMaxClockInfo, handle, kind)
+    megahertz = ask(library, library.nvmlDeviceGetMaxClockInfo, handle, kind)
     return megahertz * _HERTZ_PER_MEGAHERTZ if megahertz else None

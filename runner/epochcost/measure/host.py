@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from epochcost.measure.cpu import SYSTEM, throttle_count
-from epochcost.measure.kernel_files import ControlGroups, cpu_list, read_text
+from epochcost.measure.kernel_files import ControlGroups, parse_cpu_list, read_text
 
 # `guest` is part of `user` already; waiting is not working.
 _WORKING = ("user", "nice", "system", "irq", "softirq")
@@ -101,7 +101,7 @@ def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
         every = psutil.cpu_times(percpu=True)
     except (OSError, psutil.Error):
         return {}
-    online = sorted(cpu_list(read_text(system / "cpu/online")))
+    online = sorted(parse_cpu_list(read_text(system / "cpu/online")))
     if len(online) != len(every) or not cpus <= set(online):
         return {}
     totals = Counter[str]()
@@ -137,7 +137,7 @@ def _stopped(text: str) -> float | None:
     return int(counts["throttled_time"]) * _NANOSECONDS if "throttled_time" in counts else None
 
 
-def change(before: HostCounters, after: HostCounters) -> HostChange:
+def host_change(before: HostCounters, after: HostCounters) -> HostChange:
     """What happened between two readings, the first one earlier."""
     seconds = after.at - before.at
     working, waiting = after.working - before.working, after.waiting - before.waiting
@@ -160,7 +160,7 @@ def _difference(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else max(0.0, after - before)
 
 
-def unknown_of(changed: HostChange) -> Iterator[tuple[str, str]]:
+def unknown_reasons(changed: HostChange) -> Iterator[tuple[str, str]]:
     """Why fields are None, by their names in ``results.records.Conditions``."""
     if changed.others_cpus is None:
         yield "others_cpus", "the system does not tell the CPU time of all processes"

@@ -31,7 +31,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Carried(_Frozen):
+class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and hands to the next step as ``output``.
 
     Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
@@ -63,7 +63,7 @@ class Sampling(_Frozen):
 
 
 class WarmUp(_Frozen):
-    """When a step time has settled: see ``measure.sampling.settled``.
+    """When a step time has settled: see ``measure.sampling.is_settled``.
 
     ``minimum_steps`` allow for lazy allocation and kernel selection, ``minimum_seconds`` for clock
     ramps; ``budget_share`` of the sampling budget bounds both.
@@ -86,7 +86,7 @@ class Evaluation(_Frozen):
     graph: Path
     batches: Path
     loss: str
-    carried: tuple[Carried, ...] = ()
+    carried: tuple[CarriedValue, ...] = ()
 
 
 class Serving(_Frozen):
@@ -164,7 +164,7 @@ class Job(_Frozen):
     seed: int = 0
     scalars: dict[str, float] = {}
     series: Path | None = None
-    carried: tuple[Carried, ...] = ()
+    carried: tuple[CarriedValue, ...] = ()
     outputs: tuple[str, ...] = ()
     evaluation: Evaluation | None = None
     serving: Serving | None = None

@@ -26,7 +26,7 @@ def read_number(file: Path) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def cpu_list(text: str | None) -> frozenset[int]:
+def parse_cpu_list(text: str | None) -> frozenset[int]:
     """The kernel's list format: ``0-2,5`` is 0, 1, 2 and 5; empty for anything else."""
     cpus: set[int] = set()
     for part in (text or "").split(","):

@@ -50,7 +50,7 @@ Issue = Callable[[Sequence[Sample]], None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadGenRequest:
     """One run of LoadGen.
 
     ``queries_per_second``: how many a server gets; for streams how many LoadGen prepares; offline,
@@ -84,11 +84,11 @@ def loadgen_version() -> str:
     return importlib.metadata.version("mlcommons-loadgen")
 
 
-def run_loadgen(asked: Asked, issue: Issue, folder: Path) -> Logged:
+def run_loadgen(asked: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
     """Let LoadGen ask ``issue`` and read what it wrote; its files live in ``folder`` meanwhile.
 
     ``issue`` is called on threads of LoadGen and must not raise; each sample is answered through
-    ``complete``. Raises CapabilityError where LoadGen is not installed.
+    ``complete_samples``. Raises CapabilityError where LoadGen is not installed.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(asked.examples, asked.examples, _nothing, _nothing)
@@ -108,7 +108,7 @@ def run_loadgen(asked: Asked, issue: Issue, folder: Path) -> Logged:
     return read_logs(folder, _PREFIX, by_query=asked.scenario == "multi-stream")
 
 
-def complete(samples: Sequence[Sample]) -> None:
+def complete_samples(samples: Sequence[Sample]) -> None:
     """Tell LoadGen that these are answered, now."""
     loadgen = _loadgen()
     loadgen.QuerySamplesComplete(
@@ -125,7 +125,7 @@ def _loadgen() -> Any:
     return mlperf_loadgen
 
 
-def _test_settings(loadgen: Any, asked: Asked) -> Any:
+def _test_settings(loadgen: Any, asked: LoadGenRequest) -> Any:
     settings = loadgen.TestSettings()
     settings.scenario = getattr(loadgen.TestScenario, _SCENARIOS[asked.scenario])
     settings.mode = loadgen.TestMode.PerformanceOnly
@@ -144,7 +144,7 @@ def _test_settings(loadgen: Any, asked: Asked) -> Any:
     return settings
 
 
-def _log_settings(loadgen: Any, asked: Asked, folder: Path) -> Any:
+def _log_settings(loadgen: Any, asked: LoadGenRequest, folder: Path) -> Any:
     output = loadgen.LogOutputSettings()
     output.outdir = str(folder)
     output.prefix = _PREFIX
@@ -168,7 +168,7 @@ _SAMPLE = re.compile(rb'"query_seq":(\d+),.*?"complete_ns":(\d+)')
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoadGenLog:
     """One run's words; ``latencies`` are of queries in multi-stream, else of samples, or none."""
 
     values: dict[str, Any]
@@ -192,7 +192,7 @@ class Logged:
         return self.values.get("result_validity") == "VALID"
 
 
-def read_logs(folder: Path, prefix: str, *, by_query: bool) -> Logged:
+def read_logs(folder: Path, prefix: str, *, by_query: bool) -> LoadGenLog:
     """Read and remove what LoadGen left in ``folder``; ``by_query`` takes latencies of queries.
 
     Raises TrialFailed where LoadGen left no result.
@@ -208,14 +208,14 @@ def read_logs(folder: Path, prefix: str, *, by_query: bool) -> Logged:
     values = _values(detail.decode("utf-8", "replace"))
     if "result_validity" not in values:
         raise TrialFailed("LoadGen: demanded a result in its log; it ended without one")
-    return Logged(values, summary, detail, _latencies(trace, by_query))
+    return LoadGenLog(values, summary, detail, _latencies(trace, by_query))
 
 
-def loadgen_run(
-    logged: Logged, purpose: Purpose, minimum_seconds: float, asked: float | None, per_query: int
+def run_record(
+    log: LoadGenLog, purpose: Purpose, minimum_seconds: float, asked: float | None, per_query: int
 ) -> LoadGenRun:
     """One run as it is stored; ``asked`` is a server's rate, ``per_query`` the samples of one."""
-    values = logged.values
+    values = log.values
     return LoadGenRun(
         purpose=purpose,
         asked_samples_per_second=asked,
@@ -223,10 +223,10 @@ def loadgen_run(
         queries=values["result_query_count"],
         samples=values["result_query_count"] * values["generated_samples_per_query"],
         minimum_seconds=minimum_seconds,
-        valid=logged.valid,
-        kept_bound=None if asked is None else logged.kept_bound,
+        valid=log.valid,
+        kept_bound=None if asked is None else log.kept_bound,
         latency=_latency(values),
-        summary=logged.summary,
+        summary=log.summary,
     )
 
 

@@ -41,7 +41,7 @@ def memory_limit_bytes() -> int:
 
     A container's limit is one of a control group; every group above it limits as well.
     """
-    return min((psutil.virtual_memory().total, *control_group_limits_bytes()))
+    return min((psutil.virtual_memory().total, *cgroup_limits_bytes()))
 
 
 def available_memory_bytes() -> int:
@@ -52,7 +52,7 @@ def available_memory_bytes() -> int:
     sixteenth of the whole is spared for those who grow meanwhile.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
-    own = own_limit_bytes()
+    own = ulimit_bytes()
     spared = memory_limit_bytes() // _SPARED_PART
     return max(1, free - spared if own is None else min(free - spared, own))
 
@@ -73,7 +73,7 @@ def _page_cache_bytes(group: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def control_group_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
+def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     """The limits of the groups of this process, of both versions; empty where there are none.
 
     Version 2 writes ``memory.max`` (``max``: no limit), version 1 ``memory.limit_in_bytes`` (about
@@ -84,7 +84,7 @@ def control_group_limits_bytes(groups: ControlGroups | None = None) -> tuple[int
     return tuple(limit for file in files if (limit := read_number(file)) is not None)
 
 
-def group_memory_bytes(groups: ControlGroups) -> int | None:
+def cgroup_memory_bytes(groups: ControlGroups) -> int | None:
     """What the innermost control group that counts memory holds now."""
     return next((held for file in groups.files(*_USAGE) if (held := read_number(file))), None)
 
@@ -120,7 +120,7 @@ _SIGNS = re.compile(
 )
 
 
-def tells_of_memory(words: str, status: int = 0, for_memory: bool | None = None) -> bool:
+def tells_out_of_memory(words: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process that ended so, with these last words, ran out of memory.
 
     A SIGKILL counts unless the kernel says otherwise (``for_memory``): nobody sends one by habit.
@@ -129,7 +129,7 @@ def tells_of_memory(words: str, status: int = 0, for_memory: bool | None = None)
     return killed or _SIGNS.search(words) is not None
 
 
-def memory_kills(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
+def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
     """How many processes the kernel has ended for memory; None where it does not tell.
 
     Those of this control group where it counts them (admin-guide: cgroup-v2, ``memory.events``;
@@ -140,12 +140,12 @@ def memory_kills(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> i
     return next((int(count[1]) for count in found if count), None)
 
 
-def killed_for_memory(before: int | None, after: int | None) -> bool | None:
+def was_oom_killed(before: int | None, after: int | None) -> bool | None:
     """What two of these counts say of a kill between them; None: nothing."""
     return None if before is None or after is None else after > before
 
 
-def volunteer() -> None:
+def prefer_oom_kill() -> None:
     """Let this process be the first that the kernel ends when the machine's memory is short."""
     with contextlib.suppress(OSError):
         _OOM_SCORE.write_text(_FIRST_TO_GO)
@@ -165,7 +165,7 @@ def limit_memory(limit_bytes: int) -> None:
     resource.setrlimit(_limited(), (bound, hard))
 
 
-def own_limit_bytes() -> int | None:
+def ulimit_bytes() -> int | None:
     """What the caller's ``ulimit`` leaves this process; None where it sets no limit."""
     import resource  # noqa: PLC0415 - exists on POSIX only
 

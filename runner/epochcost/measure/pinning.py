@@ -16,7 +16,7 @@ from pathlib import Path
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.cpu import SYSTEM, cpu_quota, usable_cpus
-from epochcost.measure.kernel_files import cpu_list, read_text
+from epochcost.measure.kernel_files import parse_cpu_list, read_text
 from epochcost.results.records import Pinning
 
 NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
@@ -45,7 +45,7 @@ def pinnable_cpus() -> int:
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
 
 
-def pinning_to(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
+def choose_pinning(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
     """Choose ``count`` of the CPUs that this process may use, for so many threads.
 
     Raises CapabilityError where the platform cannot pin or has too few.
@@ -103,7 +103,7 @@ def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
     nodes = {
         cpu: int(folder.name.removeprefix("node"))
         for folder in system.glob("node/node[0-9]*")
-        for cpu in cpu_list(read_text(folder / "cpulist"))
+        for cpu in parse_cpu_list(read_text(folder / "cpulist"))
     }
     return Topology(threads, nodes)
 
@@ -111,12 +111,12 @@ def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
 def _threads_of(cpu: int, system: Path) -> frozenset[int]:
     folder = system / f"cpu/cpu{cpu}/topology"
     told = read_text(folder / "core_cpus_list") or read_text(folder / "thread_siblings_list")
-    found = cpu_list(told)
+    found = parse_cpu_list(told)
     return found if cpu in found else frozenset()
 
 
 @contextlib.contextmanager
-def children_pinned(pinning: Pinning | None) -> Iterator[None]:
+def pin_children(pinning: Pinning | None) -> Iterator[None]:
     """Processes that this thread starts meanwhile run on these CPUs alone, from their first thread.
 
     A child inherits the affinity of the thread that starts it, so nothing that it imports can have
@@ -129,7 +129,7 @@ def children_pinned(pinning: Pinning | None) -> Iterator[None]:
     try:
         os.sched_setaffinity(0, pinning.cpus)
     except OSError as error:
-        raise _lost(pinning, str(error.strerror)) from error
+        raise _pinning_lost(pinning, str(error.strerror)) from error
     try:
         yield
     finally:
@@ -139,10 +139,10 @@ def children_pinned(pinning: Pinning | None) -> Iterator[None]:
 def require_pinned(pinning: Pinning | None) -> None:
     """Raise CapabilityError unless this process may run on these CPUs and on no other."""
     if pinning is not None and os.sched_getaffinity(0) != set(pinning.cpus):
-        raise _lost(pinning, f"CPUs {_words(os.sched_getaffinity(0))}")
+        raise _pinning_lost(pinning, f"CPUs {_words(os.sched_getaffinity(0))}")
 
 
-def _lost(pinning: Pinning, got: str) -> CapabilityError:
+def _pinning_lost(pinning: Pinning, got: str) -> CapabilityError:
     demanded = f"demanded a worker on CPUs {_words(pinning.cpus)}"
     return CapabilityError(f"vcpus: {demanded}; got {got}: has a control group changed meanwhile?")
 

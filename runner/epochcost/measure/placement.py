@@ -153,7 +153,7 @@ _MISSING_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(")
 _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
-def declared_in_half(graph: Path, precision: Precision) -> frozenset[str]:
+def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
     """The names of the nodes that a graph has read numbers of a half type, casts apart.
 
     Empty in other precisions. The graph declares the types of what lies between its nodes.
@@ -193,7 +193,7 @@ def prove_arithmetic(
 
 
 @contextlib.contextmanager
-def demanding_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
+def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
     """Say in one line which kernel is missing where ONNX Runtime opens no session for that."""
     try:
         yield

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from epochcost.measure.gpus import Handle, Library, answer
+from epochcost.measure.gpus import Handle, Library, ask
 from epochcost.measure.kernel_files import read_number, read_text, why_unreadable
 from epochcost.results.records import Energy, MeteredEnergy
 
-Part = Literal["cpu", "memory", "gpu"]
+PowerDomain = Literal["cpu", "memory", "gpu"]
 POWERCAP = Path("/sys/class/powercap")
 # Zones that add up to what RAPL sees: `core` and `uncore` are parts of a package, `psys` holds
 # packages. `intel-rapl-mmio` shows the same packages again (the kernel's power/powercap).
@@ -41,7 +41,7 @@ class Meter(Protocol):
 
 
 @dataclass
-class Span:
+class ReadingSpan:
     """The first and the last moment of readings, and how many failed."""
 
     first: float | None = None
@@ -60,19 +60,19 @@ class Span:
 
 
 @dataclass
-class Counter:
+class CountingMeter:
     """A meter that counts up and starts again at ``wraps_at`` (counts); None: it never does.
 
     It must be read more often than it wraps around.
     """
 
     name: str
-    of: Part
+    of: PowerDomain
     count: Callable[[], int | None]
     joules_per_count: float
     wraps_at: int | None = None
     why_unreadable: Callable[[], str] = lambda: "not readable"
-    _span: Span = field(default_factory=Span)
+    _span: ReadingSpan = field(default_factory=ReadingSpan)
     _before: int | None = None
     _counted: int = 0
 
@@ -99,13 +99,13 @@ class Counter:
 
 
 @dataclass
-class Integral:
+class IntegratingMeter:
     """A meter that shows power only: the trapezoids between its readings."""
 
     name: str
-    of: Part
+    of: PowerDomain
     watts: Callable[[], float | None]
-    _span: Span = field(default_factory=Span)
+    _span: ReadingSpan = field(default_factory=ReadingSpan)
     _before: float | None = None
     _joules: float = 0.0
 
@@ -127,7 +127,7 @@ class Integral:
         return _metered(self.name, self.of, self._joules, self._span)
 
 
-def _metered(name: str, of: Part, joules: float, span: Span) -> MeteredEnergy | str:
+def _metered(name: str, of: PowerDomain, joules: float, span: ReadingSpan) -> MeteredEnergy | str:
     if span.seconds <= 0:
         return "read less than twice"
     if joules <= 0:
@@ -157,11 +157,11 @@ def why_no_rapl(powercap: Path = POWERCAP) -> str:
     return f"{powercap}: has no package of RAPL"
 
 
-def _rapl_meter(zone: Path, name: str, of: Part) -> Counter:
+def _rapl_meter(zone: Path, name: str, of: PowerDomain) -> CountingMeter:
     """``energy_uj`` counts microjoules up to ``max_energy_range_uj`` and starts again."""
     file = zone / "energy_uj"
     highest = read_number(zone / "max_energy_range_uj")
-    return Counter(
+    return CountingMeter(
         name=name,
         of=of,
         count=lambda: read_number(file),
@@ -173,22 +173,22 @@ def _rapl_meter(zone: Path, name: str, of: Part) -> Counter:
 
 def gpu_meter(library: Library, handle: Handle, number: int) -> Meter:
     """The device's energy counter (Volta and later), or else its power integrated."""
-    if answer(library, library.nvmlDeviceGetTotalEnergyConsumption, handle) is not None:
-        return Counter(
+    if ask(library, library.nvmlDeviceGetTotalEnergyConsumption, handle) is not None:
+        return CountingMeter(
             name=f"NVML energy counter of GPU {number}",
             of="gpu",
-            count=lambda: answer(library, library.nvmlDeviceGetTotalEnergyConsumption, handle),
+            count=lambda: ask(library, library.nvmlDeviceGetTotalEnergyConsumption, handle),
             joules_per_count=_JOULES_PER_MILLIJOULE,
         )
 
     def watts() -> float | None:
-        milliwatts = answer(library, library.nvmlDeviceGetPowerUsage, handle)
+        milliwatts = ask(library, library.nvmlDeviceGetPowerUsage, handle)
         return None if milliwatts is None else milliwatts * _WATTS_PER_MILLIWATT
 
-    return Integral(name=f"NVML power of GPU {number}, integrated", of="gpu", watts=watts)
+    return IntegratingMeter(name=f"NVML power of GPU {number}, integrated", of="gpu", watts=watts)
 
 
-def energy_of(meters: tuple[Meter, ...], unknown: dict[str, str]) -> Energy:
+def total_energy(meters: tuple[Meter, ...], unknown: dict[str, str]) -> Energy:
     """What all meters counted; ``unknown`` says why others are not among them."""
     told = {meter.name: meter.energy() for meter in meters}
     return Energy(

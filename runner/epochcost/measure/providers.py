@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.trial import command_here, command_in
+from epochcost.measure.trial import module_command, module_command_in
 from epochcost.specs.study import Provider
 
 _PROBE = ("epochcost.measure.probe", "cuda")
@@ -50,7 +50,7 @@ def _missing(provider: Provider, python: Path | None) -> tuple[str, ...]:
 def _probe_cuda(python: Path | None) -> tuple[str, ...]:
     try:
         probe = subprocess.run(
-            command_here(*_PROBE) if python is None else command_in(python, *_PROBE),
+            module_command(*_PROBE) if python is None else module_command_in(python, *_PROBE),
             capture_output=True,
             encoding="utf-8",
             errors="replace",

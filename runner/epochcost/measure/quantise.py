@@ -47,7 +47,7 @@ _PRODUCTS = frozenset({"Attention", "Gemm", "MatMul"})
 _RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 
 
-class Quantising(BaseModel):
+class QuantizationRequest(BaseModel):
     """A bound fp32 graph, the seed of its parameters, and the batches to calibrate on.
 
     ``batches``: an .npz, by data input an array ``[pool, batch, ...]``; inputs that it lacks, such
@@ -63,7 +63,7 @@ class Quantising(BaseModel):
     target: Path
 
 
-def suggested(graph: onnx.ModelProto) -> Quantization:
+def suggested_quantization(graph: onnx.ModelProto) -> Quantization:
     """Static where half of the products or more are convolutions and no layer is recurrent.
 
     Dynamic elsewhere. Activations of image models differ little from batch to batch; those of
@@ -77,7 +77,7 @@ def suggested(graph: onnx.ModelProto) -> Quantization:
     return "static" if convolutions and convolutions >= products else "dynamic"
 
 
-def quantised(request: Quantising) -> Path:
+def quantise_apart(request: QuantizationRequest) -> Path:
     """Have the model quantised by a process of its own; returns its file.
 
     Raises TrialRefused where the graph is at fault, TrialFailed where the process is.
@@ -93,7 +93,7 @@ def quantised(request: Quantising) -> Path:
     return request.target
 
 
-def quantise(request: Quantising) -> None:
+def quantise(request: QuantizationRequest) -> None:
     """Quantise in this process. Raises ModelError, CapabilityError."""
     model = with_stored_parameters(load_model(request.graph), request.seed)
     stored, prepared = (
@@ -198,7 +198,7 @@ def _zeros(value: onnx.ValueInfoProto) -> Array:
 def main(file: str) -> int:
     """Do what a file asks for; the last line on standard error says what went wrong."""
     try:
-        quantise(Quantising.model_validate_json(Path(file).read_bytes()))
+        quantise(QuantizationRequest.model_validate_json(Path(file).read_bytes()))
     except EpochcostError as error:
         sys.stderr.write(f"\n{error}\n")
         return error.exit_code

@@ -28,7 +28,7 @@ _FEWEST_SAMPLES = 3
 _REPORT_SECONDS = 0.25
 
 
-def nothing() -> None:
+def no_preparation() -> None:
     """What a step needs before its clock starts, where it needs nothing."""
 
 
@@ -54,7 +54,7 @@ class _Looks:
         return True
 
 
-def settled(seconds: Sequence[float], tolerance: float) -> bool:
+def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
     """Tell whether the last third of the steps is as fast as the third before it.
 
     Their medians agree within ``tolerance``: a single slow step does not delay the start, and
@@ -75,7 +75,7 @@ def warm_up(
     settings: WarmUp,
     budget_seconds: float,
     report: Report,
-    prepare: Step = nothing,
+    prepare: Step = no_preparation,
 ) -> tuple[float, ...]:
     """Take steps until they have settled or the share of the budget is spent; at least one.
 
@@ -95,7 +95,7 @@ def warm_up(
         if now - begun >= limit:
             return tuple(seconds)
         ripe = now - begun >= settings.minimum_seconds and looks.due(len(seconds))
-        if ripe and settled(seconds, settings.tolerance):
+        if ripe and is_settled(seconds, settings.tolerance):
             return tuple(seconds)
         reporting.at(now, len(seconds), None)
 
@@ -106,7 +106,7 @@ def sample(
     sampling: Sampling,
     deadline: float,
     report: Report,
-    prepare: Step = nothing,
+    prepare: Step = no_preparation,
 ) -> Samples:
     """Take samples until the mean is known precisely or time or samples are used up.
 

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from epochcost.measure.job import Job, JobError
 from epochcost.measure.loadgen import (
-    Asked,
     Issue,
-    Logged,
-    loadgen_run,
+    LoadGenLog,
+    LoadGenRequest,
     loadgen_version,
     run_loadgen,
+    run_record,
 )
 from epochcost.measure.sampling import PacedReport, Report, warm_up
 from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue
@@ -72,7 +72,7 @@ class _Pace:
     minimum_samples: int
 
 
-def warmed_up(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
+def warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
     """Run every batch size until it has settled; by size, the times of its runs in seconds."""
     share = job.sampling.budget_seconds / len(model.sizes)
     return {
@@ -138,7 +138,7 @@ class _Scenario:
             detail_log=base64.b64encode(gzip.compress(logged.detail, mtime=0)).decode(),
         )
 
-    def _stream(self) -> tuple[Logged, int]:
+    def _stream(self) -> tuple[LoadGenLog, int]:
         """Prepare enough queries that the run lasts as long as demanded, and report that run."""
         rate = _PREPARED * self._queries_per_second()
         for _ in range(_MOST_RUNS):
@@ -166,10 +166,10 @@ class _Scenario:
         self._ask(Load(scenario="offline"), rate, self._pace.search_seconds, "capacity")
         return self._runs[-1].samples_per_second
 
-    def _server(self) -> tuple[Logged, int | None]:
+    def _server(self) -> tuple[LoadGenLog, int | None]:
         """Find the highest rate in short runs, then prove it in one that counts."""
         start, floor = self._rates_to_try()
-        tries: list[Logged] = []
+        tries: list[LoadGenLog] = []
 
         def keeps(rate: float) -> bool:
             tries.append(self._ask(self._load, rate, self._pace.search_seconds, "search"))
@@ -194,9 +194,9 @@ class _Scenario:
         capacity = self._capacity()
         return _FIRST_TRY_OF_CAPACITY * capacity, _LEAST_UTILISATION * min(alone, capacity)
 
-    def _ask(self, load: Load, rate: float, seconds: float, purpose: Purpose) -> Logged:
+    def _ask(self, load: Load, rate: float, seconds: float, purpose: Purpose) -> LoadGenLog:
         least = self._pace.minimum_queries if load == self._load else self._pace.minimum_samples
-        asked = Asked(
+        asked = LoadGenRequest(
             scenario=load.scenario,
             minimum_seconds=seconds,
             minimum_queries=least,
@@ -212,7 +212,7 @@ class _Scenario:
         with self._answering(load) as issue:
             logged = run_loadgen(replace(asked, trace=traced), issue, self._folder)
         per_second = rate if load.scenario == "server" else None
-        self._runs.append(loadgen_run(logged, purpose, seconds, per_second, load.samples_per_query))
+        self._runs.append(run_record(logged, purpose, seconds, per_second, load.samples_per_query))
         return logged
 
     def _answering(self, load: Load) -> AbstractContextManager[Issue]:
@@ -249,7 +249,7 @@ def _pace(job: Job, load: Load) -> _Pace:
 
 
 # Asks whether a rate, in samples per second, keeps the bound.
-Keeps = Callable[[float], bool]
+KeepsBound = Callable[[float], bool]
 
 # A rate is told to 5 %: neighbouring tries of a few hundred Poisson arrivals differ by as much.
 PRECISION = 0.05
@@ -259,7 +259,7 @@ _UP = 1.25
 _DOWN = 2.0
 
 
-def highest_rate(keeps: Keeps, start: float, floor: float) -> float | None:
+def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
     """Bracket the highest rate that keeps the bound, then bisect on a logarithmic scale.
 
     Goes down from ``start`` by halves, at the lowest to ``floor``, or up by quarters. Returns the

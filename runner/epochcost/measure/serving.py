@@ -24,14 +24,14 @@ import numpy as np
 import onnxruntime as ort
 
 from epochcost.measure.job import Job, JobError
-from epochcost.measure.loadgen import Issue, Sample, complete
+from epochcost.measure.loadgen import Issue, Sample, complete_samples
 from epochcost.measure.placement import (
-    demanding_kernels,
     executed_nodes,
+    naming_missing_kernels,
     prove_arithmetic,
     prove_placement,
 )
-from epochcost.measure.session import DEVICES, fill, open_session, room
+from epochcost.measure.session import DEVICES, allocate, copy_into, open_session
 from epochcost.measure.stepping import (
     Array,
     TensorType,
@@ -59,11 +59,11 @@ class ServedModel:
         (self.example_count,) = lengths
         self.runs = self._last = 0
         values = _DeviceValues(job, self.examples)
-        self._sizes: dict[int, _Size] = {}
+        self._sizes: dict[int, _SizedSession] = {}
         for size in sorted(graphs):
-            with demanding_kernels(job.precision, job.provider):
+            with naming_missing_kernels(job.precision, job.provider):
                 session = open_session(graphs[size], job.provider, job.session, folder / "profile")
-            self._sizes[size] = _Size(session, values)
+            self._sizes[size] = _SizedSession(session, values)
             self.placement = self._proof(job, session, size)
         self.first_outputs = {name: self.output(name).copy() for name in self._sizes[size].outputs}
 
@@ -110,12 +110,12 @@ class _DeviceValues:
     def put(self, array: Array) -> ort.OrtValue:
         """Copy an array to the device."""
         value = self.empty((array.shape, array.dtype))
-        fill(value, array, self.job.session)
+        copy_into(value, array, self.job.session)
         return value
 
     def empty(self, kind: TensorType, device: str | None = None) -> ort.OrtValue:
         """Reserve room on a device; the provider's where none is named."""
-        return room(*kind, device or self.device, self.job.session.device)
+        return allocate(*kind, device or self.device, self.job.session.device)
 
     def _parameter(self, name: str, kind: TensorType) -> Array:
         if name not in self._parameters:
@@ -128,7 +128,7 @@ class _DeviceValues:
         return value
 
 
-class _Size:
+class _SizedSession:
     """One session of a fixed batch size with everything bound beforehand."""
 
     def __init__(self, session: ort.InferenceSession, values: _DeviceValues) -> None:
@@ -266,7 +266,7 @@ class _Answering:
                 self._answer([sample.index for sample in samples])
             except Exception as error:  # must not cross LoadGen's frames
                 self._fault = error
-        complete(samples)
+        complete_samples(samples)
         self._count += len(samples)
         self._answered(self._count)
 

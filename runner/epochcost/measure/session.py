@@ -82,12 +82,12 @@ def open_session(
             source, options, providers=[(wanted, _provider_options(provider, settings))]
         )
     except Exception as error:  # ONNX Runtime's exceptions share no base but this
-        raise JobError(f"{_named(graph)}: ONNX Runtime refused the graph: {error}") from error
+        raise JobError(f"{_graph_name(graph)}: ONNX Runtime refused the graph: {error}") from error
     got = session.get_providers()[0]
     if got != wanted:
         raise CapabilityError(
-            f"{_named(graph)}: demanded a session on {wanted}; ONNX Runtime fell back to {got}: "
-            "see `epochcost run --provider cuda` for what this machine lacks"
+            f"{_graph_name(graph)}: demanded a session on {wanted}; ONNX Runtime fell back to "
+            f"{got}: see `epochcost run --provider cuda` for what this machine lacks"
         )
     return session
 
@@ -160,7 +160,7 @@ def _options(
     return options
 
 
-def _named(graph: Path | bytes) -> str:
+def _graph_name(graph: Path | bytes) -> str:
     return str(graph) if isinstance(graph, Path) else "graph"
 
 
@@ -168,7 +168,7 @@ BFLOAT16 = np.dtype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
 _BFLOAT16_TYPE = "tensor(bfloat16)"
 
 
-def room(
+def allocate(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str, number: int = 0
 ) -> ort.OrtValue:
     """An uninitialised tensor on the device of that name; ``number`` is the GPU's."""
@@ -177,8 +177,8 @@ def room(
     return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device, place)
 
 
-def fill(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
-    """Copy an array of the same shape and type into what ``room`` made."""
+def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
+    """Copy an array of the same shape and type into what ``allocate`` made."""
     if value.data_type() == _BFLOAT16_TYPE:
         _fill_bfloat16(value, array, settings)
     else:

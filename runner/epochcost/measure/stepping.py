@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise
-from epochcost.measure.job import Carried, Job, JobError, PlacementError
-from epochcost.measure.session import BFLOAT16, DEVICES, fill, input_devices, room
+from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
+from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, input_devices
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Mode, Provider
 
@@ -85,7 +85,7 @@ class Stepper:
         provider: Provider,
         mode: Mode,
         inputs: Inputs,
-        carried: Sequence[Carried] = (),
+        carried: Sequence[CarriedValue] = (),
         settings: SessionSettings = _PLAIN,
     ) -> None:
         self._session, self._settings = session, settings
@@ -205,14 +205,14 @@ class Stepper:
     def _put(self, name: str, array: Array) -> ort.OrtValue:
         # Not ortvalue_from_numpy, which on the CPU borrows the array that later steps overwrite.
         value = self._input(name)
-        fill(value, array, self._settings)
+        copy_into(value, array, self._settings)
         return value
 
     def _input(self, name: str) -> ort.OrtValue:
         return self._empty(*self._types[name], self._homes[name])
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> ort.OrtValue:
-        return room(shape, dtype, device, self._settings.device)
+        return allocate(shape, dtype, device, self._settings.device)
 
 
 def _graph_options(number: int) -> ort.RunOptions:

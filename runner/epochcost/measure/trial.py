@@ -21,8 +21,8 @@ from typing import IO
 from pydantic import ValidationError
 
 from epochcost.measure.job import Job, Message, OutOfMemory, Progress, TrialFailed, TrialRefused
-from epochcost.measure.memory import killed_for_memory, memory_kills, tells_of_memory
-from epochcost.measure.pinning import children_pinned
+from epochcost.measure.memory import oom_kill_count, tells_out_of_memory, was_oom_killed
+from epochcost.measure.pinning import pin_children
 from epochcost.results.records import Measurement, Pinning
 
 OnProgress = Callable[[Progress], None]
@@ -49,7 +49,7 @@ _JOB, _MEASUREMENT, _LOG = "job.json", "measurement.json", "worker.log"
 
 def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
     """Measure ``job`` in a worker process of its own; see ``Worker.measure``."""
-    with started_worker(folder, job.python, job.pinning) as worker:
+    with start_worker(folder, job.python, job.pinning) as worker:
         return worker.measure(job, on_progress)
 
 
@@ -57,13 +57,13 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
 class Worker:
     """A process that has begun to load what it measures with, and waits for its job.
 
-    ``folder`` takes the job, the worker's log and the measurement; ``memory_kills`` is how many
+    ``folder`` takes the job, the worker's log and the measurement; ``kills_before`` is how many
     processes the kernel had ended for memory before.
     """
 
     process: subprocess.Popen[str]
     folder: Path
-    memory_kills: int | None
+    kills_before: int | None
 
     def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
         """Hand the one job over, follow it to its end and read the measurement.
@@ -72,19 +72,19 @@ class Worker:
         input's fault, CapabilityError where it cannot be pinned as the job asks.
         """
         (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
-        _let_go(self.process)
+        _release(self.process)
         failure = _follow(self.process, _silence_seconds(job), on_progress)
         status = _wait(self.process)
         log = self.folder / _LOG
         if status != 0 or failure is not None:
-            for_memory = killed_for_memory(self.memory_kills, memory_kills())
-            words = _obituary(status, failure, log, for_memory)
+            for_memory = was_oom_killed(self.kills_before, oom_kill_count())
+            words = _failure_words(status, failure, log, for_memory)
             raise _failure(status, failure, words, for_memory)
         return _read(self.folder / _MEASUREMENT, log)
 
 
 @contextlib.contextmanager
-def started_worker(
+def start_worker(
     folder: Path, python: Path | None = None, pinning: Pinning | None = None
 ) -> Iterator[Worker]:
     """Start a worker, under ``python`` (None: this one) and on the CPUs of ``pinning``.
@@ -93,18 +93,18 @@ def started_worker(
     this process does, whatever the cause.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
-    kills = memory_kills()
+    kills = oom_kill_count()
     module = (_WORKER, str(folder / _JOB), str(folder / _MEASUREMENT))
-    command = command_here(*module) if python is None else command_in(python, *module)
+    command = module_command(*module) if python is None else module_command_in(python, *module)
     # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
-    with (folder / _LOG).open("wb") as errors, _started(command, errors, pinning) as process:
+    with (folder / _LOG).open("wb") as errors, _spawn(command, errors, pinning) as process:
         try:
             yield Worker(process, folder, kills)
         finally:
             process.kill()
 
 
-def _let_go(process: subprocess.Popen[str]) -> None:
+def _release(process: subprocess.Popen[str]) -> None:
     """Tell the worker that its job is there; one that is gone is found out by following it."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
@@ -112,13 +112,13 @@ def _let_go(process: subprocess.Popen[str]) -> None:
         os.write(process.stdin.fileno(), b"\n")
 
 
-def command_here(module: str, *arguments: str) -> list[str]:
+def module_command(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of this package under this interpreter."""
     # -P: the folder in which the user stands is none of the worker's business.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
-def command_in(python: Path, module: str, *arguments: str) -> list[str]:
+def module_command_in(python: Path, module: str, *arguments: str) -> list[str]:
     """The same under the interpreter of an environment that has everything but this package."""
     # -I: as -P, and what PYTHONPATH names would stand before the environment's own packages.
     return [str(python), "-I", str(_START), module, *arguments]
@@ -127,15 +127,13 @@ def command_in(python: Path, module: str, *arguments: str) -> list[str]:
 def _failure(status: int, failure: str | None, words: str, for_memory: bool | None) -> TrialFailed:
     """The error for how a worker ended; that this process ended it for a hang says no memory."""
     hung = failure is not None and status == -signal.SIGKILL
-    if not hung and tells_of_memory(words, status, for_memory):
+    if not hung and tells_out_of_memory(words, status, for_memory):
         return OutOfMemory(words)
     return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(words)
 
 
-def _started(
-    command: list[str], errors: IO[bytes], pinning: Pinning | None
-) -> subprocess.Popen[str]:
-    with children_pinned(pinning):
+def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> subprocess.Popen[str]:
+    with pin_children(pinning):
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -214,19 +212,21 @@ def _read(path: Path, log: Path) -> Measurement:
     try:
         return Measurement.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        raise TrialFailed(_obituary(0, None, log)) from None
+        raise TrialFailed(_failure_words(0, None, log)) from None
 
 
-def _obituary(status: int, failure: str | None, log: Path, for_memory: bool | None = None) -> str:
+def _failure_words(
+    status: int, failure: str | None, log: Path, for_memory: bool | None = None
+) -> str:
     """Say how the worker ended, in its own words where it left some."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
     words = f"; its last words:{last}" if last else "; it left no last words"
-    return f"worker: {_ending(status, for_memory)}{words}"
+    return f"worker: {_ending_words(status, for_memory)}{words}"
 
 
-def _ending(status: int, for_memory: bool | None) -> str:
+def _ending_words(status: int, for_memory: bool | None) -> str:
     if status == 0:
         return "ended without a measurement"
     if status > 0:

@@ -27,27 +27,27 @@ from epochcost.measure.gpus import (
     Library,
     VisibleGpu,
     devices_in_use,
-    opened,
+    open_nvml,
     present_devices,
     visible_gpus,
 )
 from epochcost.measure.host import (
     HostChange,
     HostCounters,
-    change,
+    host_change,
     own_processes,
     read_host,
-    unknown_of,
+    unknown_reasons,
 )
 from epochcost.measure.job import Progress
 from epochcost.measure.kernel_files import ControlGroups
-from epochcost.measure.memory import group_memory_bytes
+from epochcost.measure.memory import cgroup_memory_bytes
 from epochcost.measure.power import (
     POWERCAP,
     Meter,
-    energy_of,
     gpu_meter,
     rapl_meters,
+    total_energy,
     why_no_rapl,
 )
 from epochcost.results.records import Conditions, Energy, Measurement, Pinning, Throttle
@@ -56,7 +56,7 @@ from epochcost.specs.study import Provider
 NO_DEVICE = "NVML shows no device in use by the worker"
 
 
-class Phase:
+class PhaseWatch:
     """Watched from ``start`` to ``stop``; ``own`` are the processes of the trial.
 
     ``devices`` is None where no GPU is in use; ``silent`` says by a meter's name why it is not
@@ -98,8 +98,8 @@ class Phase:
         if self._thread is not None:
             self._thread.join()
         self._read()
-        changed = change(self._before, self._counters())
-        return self._conditions(changed), energy_of(self._meters, self._silent)
+        changed = host_change(self._before, self._counters())
+        return self._conditions(changed), total_energy(self._meters, self._silent)
 
     def _counters(self) -> HostCounters:
         return read_host(self._own, self._groups, cpus=self._cpus)
@@ -113,7 +113,7 @@ class Phase:
             meter.read(time.monotonic())
         if self._devices is not None:
             self._devices.read()
-        held = group_memory_bytes(self._groups)
+        held = cgroup_memory_bytes(self._groups)
         if held is not None:
             self._group_bytes = max(held, self._group_bytes or 0)
 
@@ -132,7 +132,7 @@ class Phase:
             device_memory_bytes=memory,
             device_memory_meter=meter,
             group_memory_bytes=self._group_bytes,
-            unknown=dict(unknown_of(changed)) | dict(self._unknown(throttles, memory)),
+            unknown=dict(unknown_reasons(changed)) | dict(self._unknown(throttles, memory)),
         )
 
     def _unknown(
@@ -185,13 +185,13 @@ class Watch:
         self._opened = contextlib.ExitStack()
         self._devices: tuple[Device, ...] = ()
         self._silent: dict[str, str] = {}
-        self._phase: Phase | None = None
+        self._phase: PhaseWatch | None = None
         self._seen: tuple[Conditions, Energy] | None = None
 
     def __enter__(self) -> Self:
         if self._provider == "cuda":
             try:
-                boards = self._opened.enter_context(opened(self._library))
+                boards = self._opened.enter_context(open_nvml(self._library))
                 gpus = visible_gpus(self._library, boards, os.environ.get(VISIBLE_DEVICES))
                 self._devices = present_devices(self._library, self._chosen(gpus))
             except self._library.NVMLError as error:
@@ -235,13 +235,13 @@ class Watch:
         elif progress.phase == "finishing" and self._phase.started:
             self._seen = self._phase.stop()
 
-    def _prepared(self) -> Phase:
+    def _prepared(self) -> PhaseWatch:
         own = own_processes()
         processes = frozenset(process.pid for process in own)
         devices = self._used(processes)
         meters, silent = self._meters(devices)
         watch = DeviceWatch(self._library, devices, processes) if devices else None
-        return Phase(own, watch, meters, silent, cpus=self._cpus)
+        return PhaseWatch(own, watch, meters, silent, cpus=self._cpus)
 
     def _chosen(self, gpus: tuple[VisibleGpu, ...]) -> tuple[VisibleGpu, ...]:
         return gpus[self._number : self._number + 1]

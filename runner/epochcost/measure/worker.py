@@ -25,19 +25,19 @@ from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement, held_out_loss, require_finite
 from epochcost.measure.epochs import run_epochs
 from epochcost.measure.job import Job, Message, Phase, Progress, Serving
-from epochcost.measure.memory import limit_memory, peak_memory_bytes, volunteer
+from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
-    declared_in_half,
-    demanding_kernels,
     executed_nodes,
+    half_precision_nodes,
+    naming_missing_kernels,
     prove_arithmetic,
     prove_placement,
     require_capturable,
 )
 from epochcost.measure.runtime import require_runtime, software
-from epochcost.measure.sampling import Clock, Report, Samples, nothing, sample, warm_up
-from epochcost.measure.scenario import run_scenario, warmed_up
+from epochcost.measure.sampling import Clock, Report, Samples, no_preparation, sample, warm_up
+from epochcost.measure.scenario import run_scenario, warm_up_sizes
 from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
@@ -53,19 +53,19 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     Raises EpochcostError where the job cannot be done as asked.
     """
     if job.serving is not None:
-        return _served(job, job.serving, folder, emit, clock)
+        return _measure_served(job, job.serving, folder, emit, clock)
     started_at, begun = dt.datetime.now(dt.UTC), clock()
-    telling = _Telling(job, emit, clock)
-    telling.enter("starting")
+    progress = _ProgressReporter(job, emit, clock)
+    progress.enter("starting")
     parameters = initial_parameters(job)
     loss_before = held_out_loss(job, parameters)
-    stepper, placement, first = _proved(job, parameters, folder)
-    warmup, samples = _timed(job, stepper, clock, telling)
+    stepper, placement, first = _prove(job, parameters, folder)
+    warmup, samples = _time_steps(job, stepper, clock, progress)
     peak = peak_memory_bytes()
-    telling.enter("finishing")
+    progress.enter("finishing")
     require_finite(job, stepper.output)
     loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
-    wall_seconds, epochs = clock() - begun, _epochs(job, stepper, clock, telling)
+    wall_seconds, epochs = clock() - begun, _epochs(job, stepper, clock, progress)
     return Measurement(
         started_at=started_at,
         wall_seconds=wall_seconds,
@@ -82,18 +82,20 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     )
 
 
-def _served(job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock) -> Measurement:
+def _measure_served(
+    job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock
+) -> Measurement:
     """Let LoadGen ask for examples instead of taking steps."""
     started_at, begun = dt.datetime.now(dt.UTC), clock()
-    telling = _Telling(job, emit, clock)
-    telling.enter("starting")
+    progress = _ProgressReporter(job, emit, clock)
+    progress.enter("starting")
     model = ServedModel(job, serving.graphs, folder)
-    telling.enter("warm-up")
-    warmup = warmed_up(job, model, telling.report)
-    telling.enter("sampling")
-    served = run_scenario(job, model, warmup, telling.report, folder)
+    progress.enter("warm-up")
+    warmup = warm_up_sizes(job, model, progress.report)
+    progress.enter("sampling")
+    served = run_scenario(job, model, warmup, progress.report, folder)
     peak = peak_memory_bytes()
-    telling.enter("finishing")
+    progress.enter("finishing")
     return Measurement(
         started_at=started_at,
         wall_seconds=clock() - begun,
@@ -113,7 +115,7 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
     return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
 
 
-def _proved(
+def _prove(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
     """A stepper, the proof of where and in what its nodes run, and the outputs of its first step.
@@ -122,13 +124,13 @@ def _proved(
     other begins: a replayed graph leaves no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
-    with demanding_kernels(job.precision, job.provider):
+    with naming_missing_kernels(job.precision, job.provider):
         session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
     stepper()
     nodes = executed_nodes(session)
     placement = prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
-    halves = declared_in_half(job.graph, job.precision) if job.mode == "training" else ()
+    halves = half_precision_nodes(job.graph, job.precision) if job.mode == "training" else ()
     prove_arithmetic(nodes, job.precision, job.provider, halves)
     compared = job.outputs if job.reference else ()
     first = {name: stepper.output(name).copy() for name in compared}
@@ -140,24 +142,26 @@ def _proved(
     return _stepper(job, session, parameters), placement, first
 
 
-def _timed(
-    job: Job, step: Stepper, clock: Clock, telling: _Telling
+def _time_steps(
+    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter
 ) -> tuple[tuple[float, ...], Samples]:
     budget_seconds = job.sampling.budget_seconds
-    deadline, report = clock() + budget_seconds, telling.report
-    prepare = step.place if job.input_copy == "excluded" else nothing
-    telling.enter("warm-up")
+    deadline, report = clock() + budget_seconds, progress.report
+    prepare = step.place if job.input_copy == "excluded" else no_preparation
+    progress.enter("warm-up")
     warmup = warm_up(step, clock, job.warm_up, budget_seconds, report, prepare)
-    telling.enter("sampling")
+    progress.enter("sampling")
     return warmup, sample(step, clock, job.sampling, deadline, report, prepare)
 
 
-def _epochs(job: Job, step: Stepper, clock: Clock, telling: _Telling) -> WholeEpochs | None:
+def _epochs(
+    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter
+) -> WholeEpochs | None:
     if job.epochs is None:
         return None
-    telling.enter("epochs")
+    progress.enter("epochs")
     ahead = job.provider != "cpu"
-    epochs = run_epochs(job.epochs, step, clock, telling.report, ahead=ahead)
+    epochs = run_epochs(job.epochs, step, clock, progress.report, ahead=ahead)
     require_finite(job, step.output)
     return epochs
 
@@ -167,7 +171,7 @@ def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(max(round(value, 9), 1e-9) for value in seconds)
 
 
-class _Telling:
+class _ProgressReporter:
     """Turns phases and counts into progress messages."""
 
     def __init__(self, job: Job, emit: Emit, clock: Clock) -> None:
@@ -201,7 +205,7 @@ def main(job_file: str, measurement_file: str) -> int:
         return 1  # the parent is gone, or there is nothing to measure
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     try:
-        volunteer()
+        prefer_oom_kill()
         job = Job.model_validate_json(Path(job_file).read_bytes())
         if job.memory_limit_bytes is not None:
             limit_memory(job.memory_limit_bytes)
