@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.measure.job import Job, Sampling
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
@@ -68,7 +68,7 @@ def against_a_long_run(runs: int, budget_seconds: float, rounds: int, *, pooled:
 
 def _job(folder: Path) -> Job:
     catalogue = load_catalogue(ROOT)
-    planned = plan_here(catalogue, Request(models=(_MODEL,), providers=("cpu",)))
+    planned = plan_run(catalogue, RunRequest(models=(_MODEL,), providers=("cpu",)))
     trial = next(one for one in planned.trials if _wanted(one))
     model = catalogue.model(_MODEL)
     job = build_job(trial, model, catalogue.graph_path(model), folder)

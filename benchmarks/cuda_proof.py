@@ -32,7 +32,7 @@ import onnx
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import Request, gpu_lines, plan_here, require_device
+from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, require_device
 from epochcost.graphs.loading import load_model
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, Sampling
@@ -78,7 +78,7 @@ class Proof:
         precision: Precision = "fp32",
     ) -> Job:
         """A training step of a model of the catalogue; ``plain``: its update is its gradient."""
-        plan = plan_here(self.catalogue, Request(models=(name,), providers=("cpu",), quick=True))
+        plan = plan_run(self.catalogue, RunRequest(models=(name,), providers=("cpu",), quick=True))
         drawn = next(trial for trial in plan.trials if trial.mode == "training")
         fields = {"device": self.device, "tf32": precision == "tf32"}
         session = drawn.session.model_copy(update=fields)
@@ -231,7 +231,9 @@ def main() -> int:
             require_provider("cuda")
             require_device(asked.device)
         proof = Proof(load_catalogue(ROOT), asked.provider, asked.device, asked.seconds)
-        where = gpu_lines(shown_gpus())[asked.device :][:1] or ["no GPU: a rehearsal on the CPU"]
+        where = gpu_descriptions(shown_gpus())[asked.device :][:1] or [
+            "no GPU: a rehearsal on the CPU"
+        ]
         print(f"{where[0]}; {runtime_name()}\n")
         table(proof, asked.models)
     except CapabilityError as error:

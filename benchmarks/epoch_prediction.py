@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from epochcost import __version__
-from epochcost.execute.epochs import EpochsAsked, epoch_job, epoch_steps
+from epochcost.execute.epochs import EpochRequest, epoch_job, epoch_steps
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
@@ -138,8 +138,8 @@ def _missing(subjects: list[Subject], kept: Kept, repeats: int) -> Iterator[Subj
 def _subject(catalogue: Catalogue, name: str, examples: int, folder: Path) -> Subject:
     folder.mkdir()
     trial = _trial(catalogue, name)
-    asked = EpochsAsked(1, examples=examples)
-    steps, whole = (epoch_steps(one, trial, catalogue) for one in (asked, EpochsAsked(1)))
+    asked = EpochRequest(1, examples=examples)
+    steps, whole = (epoch_steps(one, trial, catalogue) for one in (asked, EpochRequest(1)))
     assert steps is not None
     assert whole is not None
     return Subject(name, steps, whole, epoch_job(asked, trial, catalogue, folder), folder)

@@ -36,7 +36,7 @@ from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
 from epochcost.execute.sizing import size_of
-from epochcost.execute.step import step_of
+from epochcost.execute.step import build_step
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.peak_memory import peak_activation_bytes
 from epochcost.measure.job import Job
@@ -44,7 +44,7 @@ from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.size import Footprint
 from epochcost.plan.trial import SessionSettings, Trial
@@ -133,8 +133,10 @@ def measured(
         path = catalogue.graph_path(model)
         job = build_job(trial, model, path, Path(folder))
         if checkpoint != "none":
-            graph = bound(load_model(path), model, footprint.batch_size)
-            step = step_of(graph, model, model.training, "cpu", trial.seed, checkpoint=checkpoint)
+            graph = bind_model(load_model(path), model, footprint.batch_size)
+            step = build_step(
+                graph, model, model.training, "cpu", trial.seed, checkpoint=checkpoint
+            )
             save_graph(step.model, job.graph)
             activations = peak_activation_bytes(step.model)
             footprint = replace(footprint, activation_bytes=activations)

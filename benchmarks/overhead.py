@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochcost.execute.assignment import Event, Finished, Outcome, Started
-from epochcost.execute.planning import Request, plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.assignment import Assignment, Event, Finished, Outcome, Started
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 
@@ -65,7 +65,7 @@ class Stopwatch:
 def main() -> None:
     """Run every quick trial of this machine and print where the time went."""
     catalogue = load_catalogue(ROOT)
-    planned = plan_here(catalogue, Request(studies=("starter",), quick=True))
+    planned = plan_run(catalogue, RunRequest(studies=("starter",), quick=True))
     stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
         store = ResultStore(Path(folder))

@@ -15,7 +15,7 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from epochcost.execute.runtimes import IMPORTED
+from epochcost.execute.runtimes import WORKER_PACKAGES
 
 FAKE = "onnxruntime==1.20.1"
 _REAL = Path(onnxruntime.__file__).parent
@@ -48,7 +48,7 @@ def write_index(folder: Path) -> Path:
     folder.mkdir()
     runtime = {"onnxruntime/__init__.py": _MODULE, "present.pth": f"{_REAL.parent}\n"}
     write_wheel(folder, *FAKE.split("=="), runtime)
-    for name in IMPORTED:
+    for name in WORKER_PACKAGES:
         try:
             write_wheel(folder, name, importlib.metadata.version(name), {})
         except importlib.metadata.PackageNotFoundError:

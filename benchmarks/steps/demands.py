@@ -9,7 +9,7 @@ from epochcost.execute.step import update_rule
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.specs.catalogue import Catalogue
 from steps.cases import Subject
 from steps.prepare import declared, training_of
@@ -32,7 +32,7 @@ class Demands:
 def demands(catalogue: Catalogue, subject: Subject, batch_size: int) -> Demands:
     """Those of one step."""
     model = declared(catalogue, subject)
-    graph = bound(load_model(catalogue.graph_path(model)), model, batch_size)
+    graph = bind_model(load_model(catalogue.graph_path(model)), model, batch_size)
     tensors = 2 + len(update_rule(training_of(model).optimizer).states)
     elements = sum(math.prod(parameter.shape) for parameter in parameters(graph))
     return Demands(3 * flops(graph), 2 * tensors * elements * _FLOAT_BYTES)

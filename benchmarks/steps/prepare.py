@@ -21,7 +21,7 @@ from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, materialise, parameters
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
@@ -39,7 +39,7 @@ def prepare(catalogue: Catalogue, case: Case, folder: Path, *, dropout: bool = T
         _remove_dropout(graph)
     source = folder / "model.onnx"
     onnx.save(graph, source)
-    forward = bound(graph, model, case.batch_size)
+    forward = bind_model(graph, model, case.batch_size)
     onnx.save(forward, folder / "forward.onnx")
     job = build_job(_trial(model, source, case), model, source, folder)
     (folder / "job.json").write_text(job.model_dump_json(), "utf-8")

@@ -17,7 +17,7 @@ from epochcost.execute.assignment import (
     Event,
     Failed,
     Finished,
-    RoundKept,
+    RoundStored,
     Scheduled,
     Skipped,
     Started,
@@ -195,7 +195,7 @@ def rounds_of_two() -> list[Event]:
     return [
         Scheduled((*turns, Visit(TRIALS[1], 2, 2))),
         Started(TRIALS[0], 1, 4, 1, 2),
-        RoundKept(TRIALS[0], result(), Path("a.json")),
+        RoundStored(TRIALS[0], result(), Path("a.json")),
         Started(TRIALS[1], 2, 4, 1, 2),
         Failed(TRIALS[1], ModelError("it broke")),
         Started(TRIALS[0], 3, 4, 2, 2),

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.measure.job import Job
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
@@ -29,7 +29,7 @@ def project_fixture(tmp_path: Path) -> Path:
 def build(project: Path, mode: Mode) -> Job:
     """The job of the project's first trial of a mode."""
     catalogue = load_catalogue(project)
-    planned = plan_here(catalogue, Request(providers=("cpu",)))
+    planned = plan_run(catalogue, RunRequest(providers=("cpu",)))
     trial = next(trial for trial in planned.trials if trial.mode == mode)
     model = catalogue.model("tiny")
     return build_job(trial, model, catalogue.graph_path(model), project.parent / "job")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.execute.assignment import Advanced, Event, Finished
-from epochcost.execute.epochs import EpochsAsked
-from epochcost.execute.planning import Request, plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.assignment import Advanced, Assignment, Event, Finished
+from epochcost.execute.epochs import EpochRequest
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
 from epochcost.results.records import WholeEpochs
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
@@ -21,12 +21,12 @@ from tiny_project import write_tiny_project
 def assignment_fixture(tmp_path: Path) -> Assignment:
     """The tiny project's training on the CPU at a batch of 4."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
-    planned = plan_here(catalogue, Request(providers=("cpu",)))
+    planned = plan_run(catalogue, RunRequest(providers=("cpu",)))
     trials = [one for one in planned.trials if (one.mode, one.batch_size) == ("training", 4)]
     return Assignment(catalogue, trials, "local", ResultStore(tmp_path / "results"))
 
 
-def epochs_of(assignment: Assignment, asked: EpochsAsked) -> WholeEpochs | None:
+def epochs_of(assignment: Assignment, asked: EpochRequest) -> WholeEpochs | None:
     """What a run of one trial stores of whole epochs."""
     (outcome,) = run_trials(replace(assignment, epochs=asked), lambda _: None)
     assert isinstance(outcome, Finished), outcome
@@ -39,7 +39,7 @@ def epochs_of(assignment: Assignment, asked: EpochsAsked) -> WholeEpochs | None:
 def test_a_training_is_followed_by_its_epochs(assignment: Assignment) -> None:
     """1000 examples in batches of 4 are 250 steps; progress is told as that of the trial."""
     heard: list[Event] = []
-    (outcome,) = run_trials(replace(assignment, epochs=EpochsAsked(2)), heard.append)
+    (outcome,) = run_trials(replace(assignment, epochs=EpochRequest(2)), heard.append)
     assert isinstance(outcome, Finished), outcome
     epochs = outcome.result.measurement.epochs
     assert epochs is not None
@@ -52,14 +52,14 @@ def test_a_training_is_followed_by_its_epochs(assignment: Assignment) -> None:
 
 def test_inference_has_no_epochs(assignment: Assignment) -> None:
     """Asking for epochs leaves an inference as it is."""
-    planned = plan_here(assignment.catalogue, Request(providers=("cpu",)))
+    planned = plan_run(assignment.catalogue, RunRequest(providers=("cpu",)))
     inference = [one for one in planned.trials if one.mode == "inference"]
-    assert epochs_of(replace(assignment, trials=inference), EpochsAsked(1)) is None
+    assert epochs_of(replace(assignment, trials=inference), EpochRequest(1)) is None
 
 
 def test_an_epoch_beyond_the_limit_is_never_begun(assignment: Assignment) -> None:
     """The reason says how long it would take and what to do; the trial is kept."""
-    epochs = epochs_of(assignment, EpochsAsked(1, most_seconds=1e-9))
+    epochs = epochs_of(assignment, EpochRequest(1, most_seconds=1e-9))
     assert epochs is not None
     assert epochs.epochs == ()
     assert "--epoch-limit" in str(epochs.left_out)
@@ -74,20 +74,20 @@ def test_a_failed_epoch_costs_no_result(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("epochcost.execute.epochs.write_epoch", full)
-    epochs = epochs_of(assignment, EpochsAsked(1))
+    epochs = epochs_of(assignment, EpochRequest(1))
     assert epochs is not None
     assert "No space left" in str(epochs.left_out)
 
 
 def test_a_long_epoch_is_foretold_by_a_tenth_of_it(assignment: Assignment) -> None:
     """Warm-up and the profiled step are part of the tenth of 1000 steps."""
-    epochs = epochs_of(assignment, EpochsAsked(1, examples=4000))
+    epochs = epochs_of(assignment, EpochRequest(1, examples=4000))
     assert epochs is not None
     assert epochs.sampled_steps == 100 - 10 - 1
 
 
 def test_a_shortened_epoch_is_as_long_as_asked(assignment: Assignment) -> None:
     """With 100 examples an epoch in batches of 4 has 25 steps."""
-    epochs = epochs_of(assignment, EpochsAsked(1, examples=100))
+    epochs = epochs_of(assignment, EpochRequest(1, examples=100))
     assert epochs is not None
     assert (epochs.steps, epochs.examples_on_disk) == (25, 100)

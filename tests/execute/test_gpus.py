@@ -8,11 +8,17 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.execute import planning
-from epochcost.execute.planning import Request, gpu_lines, on_device, plan_here, require_device
-from epochcost.execute.runtimes import Prepared
+from epochcost.execute.planning import (
+    RunRequest,
+    gpu_descriptions,
+    plan_run,
+    require_device,
+    with_device,
+)
+from epochcost.execute.runtimes import RuntimeEnvironment
 from epochcost.measure.runtime import RuntimeSupport
 from epochcost.plan.make import Plan
-from epochcost.plan.variant import FOR_OLDER_GPUS
+from epochcost.plan.variant import CUDA_12_RUNTIME
 from epochcost.results.environment import Gpu, Software
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
@@ -39,7 +45,7 @@ def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
 def test_each_gpu_is_named_with_its_number() -> None:
     """What the driver does not tell is said to be unknown, or left out."""
     unknown = Gpu(name=None, memory_bytes=None, driver=None)
-    assert gpu_lines((*PAIR, unknown)) == [
+    assert gpu_descriptions((*PAIR, unknown)) == [
         "GPU 0: NVIDIA H100, 80.0 GiB",
         "GPU 1: Tesla T4, 16.0 GiB",
         "GPU 2: of unknown name",
@@ -63,21 +69,21 @@ def test_a_gpu_that_is_not_there_is_refused_in_one_line() -> None:
 def test_a_gpu_is_not_to_be_had_without_cuda(tmp_path: Path) -> None:
     """What is missing is said instead of a number of GPUs."""
     with pytest.raises(CapabilityError, match="provider cuda: demanded a usable GPU"):
-        plan_here(load_catalogue(write_tiny_project(tmp_path)), Request(device=0))
+        plan_run(load_catalogue(write_tiny_project(tmp_path)), RunRequest(device=0))
 
 
 @pytest.mark.usefixtures("two_gpus")
 def test_the_number_of_the_run_goes_before_the_studies(tmp_path: Path) -> None:
     """All CUDA trials are on that GPU and say so; those of the CPU are the same trials as ever."""
     catalogue = load_catalogue(write_tiny_project(tmp_path))
-    planned = plan_here(catalogue, Request(device=1))
+    planned = plan_run(catalogue, RunRequest(device=1))
     assert {trial.session.device for trial in planned.trials if trial.provider == "cuda"} == {1}
     assert {trial.variant for trial in planned.trials if trial.provider == "cuda"} == {"GPU 1"}
-    plain = plan_here(catalogue, Request())
+    plain = plan_run(catalogue, RunRequest())
     ids = [{t.id for t in plan.trials if t.provider == "cpu"} for plan in (planned, plain)]
     assert ids[0] == ids[1]
     assert {trial.session.device for trial in plain.trials} == {0}
-    assert on_device(catalogue.studies.values(), None) == tuple(catalogue.studies.values())
+    assert with_device(catalogue.studies.values(), None) == tuple(catalogue.studies.values())
 
 
 @pytest.mark.usefixtures("two_gpus")
@@ -99,9 +105,9 @@ def planned_on(
     """The plan of a study under two packages, one of CUDA 13 and one of CUDA 12."""
     show(patch, *shown)
     study = write_tiny_project(project) / "specs/studies/brief.toml"
-    asked = f'runtimes = ["{NEWEST}", "{FOR_OLDER_GPUS}"]\n\n[sampling]'
+    asked = f'runtimes = ["{NEWEST}", "{CUDA_12_RUNTIME}"]\n\n[sampling]'
     study.write_text(study.read_text().replace("[sampling]", asked))
-    return plan_here(load_catalogue(project), Request(providers=providers))  # type: ignore[arg-type]
+    return plan_run(load_catalogue(project), RunRequest(providers=providers))  # type: ignore[arg-type]
 
 
 NEWEST = "onnxruntime-gpu==1.31.1"
@@ -111,9 +117,9 @@ NEWEST = "onnxruntime-gpu==1.31.1"
 def both_runtimes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One package is installed and the other has an environment."""
     support = RuntimeSupport(
-        software=Software(runtime=FOR_OLDER_GPUS, python="3"), opset=26, ir_version=13
+        software=Software(runtime=CUDA_12_RUNTIME, python="3"), opset=26, ir_version=13
     )
-    monkeypatch.setattr(planning, "prepared", lambda _: Prepared(tmp_path, support))
+    monkeypatch.setattr(planning, "prepared", lambda _: RuntimeEnvironment(tmp_path, support))
     monkeypatch.setattr(planning, "runtime_name", lambda: NEWEST)
     monkeypatch.setattr(planning, "missing", lambda _: {})
 
@@ -124,12 +130,12 @@ def test_a_gpu_is_computed_on_by_the_packages_with_kernels_for_it(
 ) -> None:
     """A V100 at hand is measured under CUDA 12, and the plan says why not under CUDA 13."""
     plan = planned_on(monkeypatch, tmp_path, V100, providers=("cuda",))
-    assert {trial.runtime for trial in plan.trials} == {FOR_OLDER_GPUS}
+    assert {trial.runtime for trial in plan.trials} == {CUDA_12_RUNTIME}
     (reason,) = {left.reason for left in plan.left_out}
     assert reason.startswith(f"provider cuda: demanded a GPU that {NEWEST} has kernels for")
     assert "got one of 7.0" in reason
     everywhere = planned_on(monkeypatch, tmp_path / "other", T4, V100)
-    assert {trial.runtime for trial in everywhere.trials} == {NEWEST, FOR_OLDER_GPUS}
+    assert {trial.runtime for trial in everywhere.trials} == {NEWEST, CUDA_12_RUNTIME}
     assert everywhere.left_out == ()
 
 
@@ -143,11 +149,11 @@ def test_cuda_by_name_on_a_gpu_without_kernels_is_refused_with_the_reason(
     catalogue = load_catalogue(write_tiny_project(tmp_path))
     monkeypatch.setattr(planning, "runtime_name", lambda: NEWEST)
     show(monkeypatch, V100)
-    for request in (Request(providers=("cuda",)), Request(device=0)):
+    for request in (RunRequest(providers=("cuda",)), RunRequest(device=0)):
         with pytest.raises(CapabilityError, match=r"7\.5 to 9\.0, 12\.0; got one of 7\.0"):
-            plan_here(catalogue, request)
-    assert {trial.provider for trial in plan_here(catalogue, Request()).trials} == {"cpu"}
+            plan_run(catalogue, request)
+    assert {trial.provider for trial in plan_run(catalogue, RunRequest()).trials} == {"cpu"}
     show(monkeypatch)
     ours = load_catalogue(Path(__file__).parents[2])
     with pytest.raises(CapabilityError, match=r"got one of 6\.0: name onnxruntime-gpu==1\.26\.0"):
-        plan_here(ours, Request(studies=("starter",), providers=("cuda",), hardware="gcp-p100"))
+        plan_run(ours, RunRequest(studies=("starter",), providers=("cuda",), hardware="gcp-p100"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from epochcost.cli.app import main
-from epochcost.execute.assignment import Event, Finished
-from epochcost.execute.planning import Request, plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.assignment import Assignment, Event, Finished
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
 from epochcost.measure.cpu import usable_cpus
 from epochcost.measure.pinning import NO_PINNING, why_not_pinned
 from epochcost.plan.make import LeftOut
@@ -40,7 +40,7 @@ def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
     """One of the CPUs, one thread, watched where it ran; and beside it the plain trial."""
     project = project_with(tmp_path, f"vcpus = [1, {usable_cpus()}]")
     catalogue = load_catalogue(project)
-    trials = plan_here(catalogue, Request(providers=("cpu",))).trials
+    trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
     assert {trial.variant for trial in trials} == {"1 vCPU", ""}
     store = ResultStore(tmp_path / "results")
     outcomes = run_trials(Assignment(catalogue, trials, "local", store), ignore)
@@ -65,7 +65,7 @@ def test_a_system_that_cannot_pin_leaves_the_trial_out(
     """With the reason in the plan; nothing is run on all CPUs in its place."""
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
     catalogue = load_catalogue(project_with(tmp_path, "vcpus = [4095]"))
-    plan = plan_here(catalogue, Request(providers=("cpu",)))
+    plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
     assert plan.trials == ()
     assert plan.left_out == (LeftOut("tiny inference cpu batch 1, 4095 vCPU", NO_PINNING),)
 
@@ -77,7 +77,7 @@ def test_two_levels_are_two_results_with_their_settings(tmp_path: Path) -> None:
         "spinning = false\ndenormals_as_zero = true"
     )
     catalogue = load_catalogue(project_with(tmp_path, keys))
-    trials = plan_here(catalogue, Request(providers=("cpu",))).trials
+    trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
     store = ResultStore(tmp_path / "results")
     run_trials(Assignment(catalogue, trials, "local", store), ignore)
     stored = [one.trial for one in load_all(store.folder).results]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 
@@ -18,7 +18,7 @@ def test_a_model_that_no_study_measures_is_said(tmp_path: Path) -> None:
     tiny = (project / "specs/models/tiny.toml").read_text()
     (project / "specs/models/other.toml").write_text(tiny.replace('"tiny"', '"other"', 1))
     with pytest.raises(InputError, match="demanded a model of the studies brief"):
-        plan_here(load_catalogue(project), Request(models=("other",), providers=("cpu",)))
+        plan_run(load_catalogue(project), RunRequest(models=("other",), providers=("cpu",)))
 
 
 def test_studies_are_chosen_by_name(tmp_path: Path) -> None:
@@ -30,6 +30,6 @@ def test_studies_are_chosen_by_name(tmp_path: Path) -> None:
     )
     (project / "specs/studies/other.toml").write_text(other)
     catalogue = load_catalogue(project)
-    planned = plan_here(catalogue, Request(studies=("other",), providers=("cpu",)))
+    planned = plan_run(catalogue, RunRequest(studies=("other",), providers=("cpu",)))
     assert [trial.title for trial in planned.trials] == ["tiny inference cpu batch 1"]
-    assert len(plan_here(catalogue, Request(providers=("cpu",))).trials) == 3
+    assert len(plan_run(catalogue, RunRequest(providers=("cpu",))).trials) == 3

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.measure.agreement import agreement
 from epochcost.measure.job import Job
 from epochcost.measure.placement import INTEGER_OPERATORS
@@ -120,7 +120,7 @@ def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
         spec = root / "specs" / "models" / "tiny.toml"
         spec.write_text(spec.read_text().replace("batch_sizes = [1]", "batch_sizes = [8]"))
         catalogue = load_catalogue(root)
-        (trial,) = plan_here(catalogue, Request(providers=(provider,))).trials
+        (trial,) = plan_run(catalogue, RunRequest(providers=(provider,))).trials
         trial = trial.model_copy(update={"precision": precision})
         model = catalogue.model("tiny")
         (tmp_path / "job").mkdir()
@@ -223,7 +223,7 @@ def training_in_fixture(tmp_path: Path) -> Callable[..., Job]:
         study.write_text(study.read_text().replace("[sampling]", asked))
         catalogue = load_catalogue(root)
         model = catalogue.model("tiny")
-        trial = plan_here(catalogue, Request(providers=(provider,))).trials[0]
+        trial = plan_run(catalogue, RunRequest(providers=(provider,))).trials[0]
         trial = trial.model_copy(update={"precision": precision})
         (tmp_path / "job").mkdir()
         return build_job(trial, model, catalogue.graph_path(model), tmp_path / "job")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from epochcost.execute import planning
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 
-CPU = Request(providers=("cpu",))
+CPU = RunRequest(providers=("cpu",))
 
 
 def test_the_machine_has_room_of_its_own() -> None:
@@ -28,12 +28,12 @@ def test_the_largest_batch_that_fits_is_run(
     spec = project / "specs/models/tiny.toml"
     spec.write_text(spec.read_text().replace("[2, 4]", "[2, 400]"))
     catalogue = load_catalogue(project)
-    everything = plan_here(catalogue, CPU)
+    everything = plan_run(catalogue, CPU)
     assert [trial.batch_size for trial in everything.trials] == [1, 2, 400]
     # 400 examples of 72 bytes wait 512 deep; two of them take less than a twentieth of that.
     limit = PROCESS_BYTES + 2**20
     monkeypatch.setattr(planning, "memory_limit_bytes", lambda: limit)
-    fitting = plan_here(catalogue, CPU)
+    fitting = plan_run(catalogue, CPU)
     assert [trial.batch_size for trial in fitting.trials] == [1, 2]
     (left,) = fitting.left_out
     assert left.what == "tiny training cpu batch 400"
@@ -44,7 +44,7 @@ def test_a_graph_that_cannot_be_read_is_left_out_once(tmp_path: Path) -> None:
     """One reason for its model; the rest of the plan stands."""
     project = write_tiny_project(tmp_path)
     (project / "models/tiny.onnx").write_bytes(b"no graph at all")
-    plan = plan_here(load_catalogue(project), CPU)
+    plan = plan_run(load_catalogue(project), CPU)
     assert plan.trials == ()
     (left,) = plan.left_out
     assert left.what == "tiny"
@@ -61,6 +61,6 @@ def test_a_comparison_with_fp32_needs_room_too(
     study.write_text(study.read_text().replace("[sampling]", asked))
     catalogue = load_catalogue(project)
     monkeypatch.setattr(planning, "memory_limit_bytes", lambda: PROCESS_BYTES + 2**20)
-    fitting = plan_here(catalogue, CPU)
+    fitting = plan_run(catalogue, CPU)
     assert [trial.precision for trial in fitting.trials] == ["fp32"]
     assert [left.what for left in fitting.left_out] == ["tiny inference cpu batch 1, int8"]

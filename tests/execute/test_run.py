@@ -14,15 +14,16 @@ import pytest
 from epochcost.errors import CapabilityError
 from epochcost.execute.assignment import (
     Advanced,
+    Assignment,
     Event,
     Failed,
     Finished,
-    RoundKept,
+    RoundStored,
     Skipped,
     Started,
 )
-from epochcost.execute.planning import Request, plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
 from epochcost.measure.environment import detect_environment
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
@@ -45,7 +46,7 @@ def ignore(_: Event) -> None:
 def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
     """Some dozens of real training steps lower the loss on batches that were never trained on."""
     catalogue = load_catalogue(ROOT)
-    planned = plan_here(catalogue, Request(models=(model,), providers=("cpu",)))
+    planned = plan_run(catalogue, RunRequest(models=(model,), providers=("cpu",)))
     (trial,) = (t for t in planned.trials if (t.mode, t.batch_size) == ("training", 32))
     patient = trial.model_copy(
         update={
@@ -68,7 +69,7 @@ def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
 def assignment_fixture(tmp_path: Path) -> Assignment:
     """The tiny project's inference trial and its first training trial."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
-    trials = plan_here(catalogue, Request(providers=("cpu",))).trials[:2]
+    trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials[:2]
     return Assignment(catalogue, trials, "local", ResultStore(tmp_path / "results"))
 
 
@@ -165,7 +166,7 @@ def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
         turn = started[2 * number - 2 : 2 * number]
         assert {trial.id for trial, _ in turn} == {trial.id for trial in assignment.trials}
         assert {round_ for _, round_ in turn} == {number}
-    assert sum(isinstance(event, RoundKept) for event in events) == 4
+    assert sum(isinstance(event, RoundStored) for event in events) == 4
     for outcome in outcomes:
         assert isinstance(outcome, Finished)
         measured = outcome.result.measurement

@@ -17,11 +17,16 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.execute import runtime_install
-from epochcost.execute.assignment import Event, Finished, Skipped
-from epochcost.execute.planning import Request, plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.assignment import Assignment, Event, Finished, Skipped
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
 from epochcost.execute.runtime_install import install_runtime
-from epochcost.execute.runtimes import Prepared, environments, folder_of, prepared
+from epochcost.execute.runtimes import (
+    RuntimeEnvironment,
+    environment_folder,
+    environments_folder,
+    find_environment,
+)
 from epochcost.measure.job import Job, TrialFailed
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
@@ -44,7 +49,9 @@ def index_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(name="made", scope="module")
-def made_fixture(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+def made_fixture(
+    index: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RuntimeEnvironment]:
     """One environment, really made, in a cache that the whole module uses."""
     with pytest.MonkeyPatch.context() as patch:
         use_index(patch, index, tmp_path_factory.mktemp("cache"))
@@ -53,7 +60,7 @@ def made_fixture(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(name="copying")
 def copying_fixture(
-    made: Prepared, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: RuntimeEnvironment, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """An empty cache, which is returned, where an environment is made by copying the made one."""
 
@@ -64,21 +71,21 @@ def copying_fixture(
     use_index(monkeypatch, index, tmp_path)
     monkeypatch.setattr(runtime_install, "_create", copy)
     monkeypatch.setattr(runtime_install, "_install", lambda *_: None)
-    return environments()
+    return environments_folder()
 
 
-def test_an_environment_is_proved_and_kept(made: Prepared) -> None:
+def test_an_environment_is_proved_and_kept(made: RuntimeEnvironment) -> None:
     """It runs what it is called, knows what it reads, and the second time it is there at once."""
     assert made.runtime == FAKE
     assert made.support.opset >= 18
     assert made.python.is_relative_to(made.folder)
-    assert [path.name for path in environments().iterdir()] == [made.folder.name]
+    assert [path.name for path in environments_folder().iterdir()] == [made.folder.name]
     heard: list[str] = []
     assert install_runtime(FAKE, heard.append) == made
     assert heard == [f"{FAKE}: is there"]
 
 
-def test_a_study_compares_runtimes(made: Prepared, tmp_path: Path) -> None:
+def test_a_study_compares_runtimes(made: RuntimeEnvironment, tmp_path: Path) -> None:
     """The same work under two runtimes is two results, each under the name that its worker told."""
     assert made.runtime == FAKE
     project = write_tiny_project(tmp_path / "project")
@@ -86,7 +93,7 @@ def test_a_study_compares_runtimes(made: Prepared, tmp_path: Path) -> None:
     asked = f'modes = ["inference"]\nruntimes = ["{runtime_name()}", "{FAKE}"]\n\n[sampling]'
     study.write_text(study.read_text().replace("[sampling]", asked))
     catalogue = load_catalogue(project)
-    planned = plan_here(catalogue, Request(providers=("cpu",)))
+    planned = plan_run(catalogue, RunRequest(providers=("cpu",)))
     store = ResultStore(tmp_path / "results")
     events: list[Event] = []
     outcomes = run_trials(Assignment(catalogue, planned.trials, "local", store), events.append)
@@ -100,7 +107,9 @@ def test_a_study_compares_runtimes(made: Prepared, tmp_path: Path) -> None:
     assert all(isinstance(outcome, Skipped) for outcome in run_trials(again, ignore))
 
 
-def test_no_runtime_measures_under_the_name_of_another(made: Prepared, tmp_path: Path) -> None:
+def test_no_runtime_measures_under_the_name_of_another(
+    made: RuntimeEnvironment, tmp_path: Path
+) -> None:
     """A worker that finds another runtime than its job demands refuses before it does anything."""
     nowhere = tmp_path / "not there"
     job = Job(
@@ -116,13 +125,13 @@ def test_no_runtime_measures_under_the_name_of_another(made: Prepared, tmp_path:
 
 
 def test_a_lock_is_held_to_its_hashes(
-    made: Prepared, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: RuntimeEnvironment, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a lock pins comes from it alone, and a package with another content is refused."""
     write_wheel(tmp_path, "locked", "1.0", {"locked.py": ""})
     (wheel,) = tmp_path.glob("locked*.whl")
     lock, constraints = tmp_path / "lock.txt", tmp_path / "constraints.txt"
-    monkeypatch.setattr(runtime_install, "lock_of", lambda _: lock)
+    monkeypatch.setattr(runtime_install, "lock_file", lambda _: lock)
     use_index(monkeypatch, tmp_path, index)
     right = hashlib.sha256(wheel.read_bytes()).hexdigest()
     lock.write_text(f"locked==1.0 --hash=sha256:{'0' * 64}\n")
@@ -154,17 +163,17 @@ def test_an_environment_of_another_runtime_is_not_kept(copying: Path) -> None:
 
 def test_a_half_made_environment_is_never_used_and_is_made_anew(copying: Path) -> None:
     """Without its description, written last, an environment is none; what is there is replaced."""
-    target = folder_of(FAKE)
+    target = environment_folder(FAKE)
     (target / "bin").mkdir(parents=True)
     (target / "bin/python").write_text("half an interpreter")
-    assert prepared(FAKE) is None
+    assert find_environment(FAKE) is None
     assert install_runtime(FAKE, ignore).folder == target
     assert [path.name for path in copying.iterdir()] == [target.name]
 
 
 def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
     """The faster one's is kept, the other finds it; neither fails."""
-    found: list[Prepared] = []
+    found: list[RuntimeEnvironment] = []
     makers = [
         threading.Thread(target=lambda: found.append(install_runtime(FAKE, ignore))) for _ in "ab"
     ]
@@ -172,8 +181,8 @@ def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
         maker.start()
     for maker in makers:
         maker.join()
-    assert found == [prepared(FAKE)] * 2
-    assert [path.name for path in copying.iterdir()] == [folder_of(FAKE).name]
+    assert found == [find_environment(FAKE)] * 2
+    assert [path.name for path in copying.iterdir()] == [environment_folder(FAKE).name]
 
 
 def test_the_remains_of_a_killed_maker_are_removed(copying: Path) -> None:
@@ -188,4 +197,4 @@ def test_the_remains_of_a_killed_maker_are_removed(copying: Path) -> None:
         install_runtime(FAKE, ignore)
     finally:
         os.close(held)
-    assert {path.name for path in copying.iterdir()} == {alive.name, folder_of(FAKE).name}
+    assert {path.name for path in copying.iterdir()} == {alive.name, environment_folder(FAKE).name}

@@ -14,24 +14,24 @@ import pytest
 from onnx import helper
 
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.execute.planning import Request, plan_here
+from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.execute.runtimes import (
-    IMPORTED,
-    Prepared,
-    all_prepared,
-    folder_of,
+    WORKER_PACKAGES,
+    RuntimeEnvironment,
+    all_environments,
+    environment_folder,
+    find_environment,
     interpreter,
-    lock_of,
-    missing,
-    named,
-    prepared,
+    lock_file,
+    missing_runtimes,
+    named_runtimes,
     python_of,
-    require_read,
+    require_readable,
     requirements,
     write_description,
 )
 from epochcost.measure.runtime import RuntimeSupport, runtime_name
-from epochcost.plan.variant import FOR_OLDER_GPUS
+from epochcost.plan.variant import CUDA_12_RUNTIME
 from epochcost.results.environment import Software
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Study
@@ -55,14 +55,14 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def place(runtime: str, opset: int = 21, ir_version: int = 10) -> Prepared:
+def place(runtime: str, opset: int = 21, ir_version: int = 10) -> RuntimeEnvironment:
     """What a made environment shows of itself, around this interpreter."""
-    folder = folder_of(runtime)
+    folder = environment_folder(runtime)
     python_of(folder).parent.mkdir(parents=True)
     python_of(folder).symlink_to(sys.executable)
     told = Software(runtime=runtime, python="3.11.0")
     write_description(folder, RuntimeSupport(software=told, opset=opset, ir_version=ir_version))
-    found = prepared(runtime)
+    found = find_environment(runtime)
     assert found is not None
     return found
 
@@ -102,7 +102,7 @@ def test_an_environment_has_all_that_a_worker_imports() -> None:
     imported = {canonical(name) for name in json.loads(done.stdout)}
     runtime = runtime_name().split("==")[0]
     # setuptools' own .pth file imports it in every interpreter that has it.
-    assert imported - needed({*IMPORTED, runtime}) <= {"setuptools", "epochcost"}
+    assert imported - needed({*WORKER_PACKAGES, runtime}) <= {"setuptools", "epochcost"}
 
 
 def test_everything_but_the_runtime_is_as_installed_here() -> None:
@@ -111,7 +111,7 @@ def test_everything_but_the_runtime_is_as_installed_here() -> None:
     assert asked[0] == OLD
     assert f"numpy=={importlib.metadata.version('numpy')}" in asked
     assert asked[1:] == requirements("onnxruntime==1.21.0")[1:]
-    assert folder_of(OLD) != folder_of("onnxruntime==1.21.0")
+    assert environment_folder(OLD) != environment_folder("onnxruntime==1.21.0")
 
 
 def test_cuda_libraries_come_with_the_builds_that_know_cuda(
@@ -136,42 +136,42 @@ def test_cuda_libraries_come_with_the_builds_that_know_cuda(
 
 def test_the_runtime_for_older_gpus_is_locked_whole() -> None:
     """Every package by hash, all that a worker imports, CUDA 12 alone, and no index by name."""
-    lock = lock_of(FOR_OLDER_GPUS)
+    lock = lock_file(CUDA_12_RUNTIME)
     assert lock is not None
-    pins = [one.split(" ;")[0].split("==") for one in requirements(FOR_OLDER_GPUS)]
+    pins = [one.split(" ;")[0].split("==") for one in requirements(CUDA_12_RUNTIME)]
     names = {name for name, _ in pins}
-    assert {*IMPORTED, "nvidia-cublas-cu12", "nvidia-cudnn-cu12"} <= names
+    assert {*WORKER_PACKAGES, "nvidia-cublas-cu12", "nvidia-cudnn-cu12"} <= names
     assert not any(name.endswith("cu13") for name in names)
-    assert FOR_OLDER_GPUS.split("==") in pins
+    assert CUDA_12_RUNTIME.split("==") in pins
     text = lock.read_text(encoding="utf-8")
     blocks = re.split(r"\n(?=[a-z])", text)[1:]
     assert len(blocks) == len(pins)
     assert all("--hash=sha256:" in block for block in blocks)
     assert "://" not in text
-    assert lock_of("onnxruntime-gpu==1.27.0") is None
+    assert lock_file("onnxruntime-gpu==1.27.0") is None
 
 
 def test_a_runtime_is_missing_until_it_is_prepared() -> None:
     """The reason names the command; the installed one is never missing."""
     asked = [study(runtime_name(), OLD), study(OLD)]
-    assert named(asked) == (OLD,)
-    assert f"`epochcost runtimes install {OLD}`" in missing(asked)[OLD]
+    assert named_runtimes(asked) == (OLD,)
+    assert f"`epochcost runtimes install {OLD}`" in missing_runtimes(asked)[OLD]
     found = place(OLD)
-    assert missing(asked) == {}
-    assert all_prepared() == (found,)
+    assert missing_runtimes(asked) == {}
+    assert all_environments() == (found,)
 
 
 def test_a_damaged_environment_is_none() -> None:
     """Without its interpreter, with another one's description, or with none that can be read."""
     found = place(OLD)
     found.python.unlink()
-    assert prepared(OLD) is None
+    assert find_environment(OLD) is None
     found = place("onnxruntime==1.21.0")
     write_description(found.folder, found.support.model_copy(update={"software": Software(
         runtime=OLD, python="3.11.0")}))  # fmt: skip
-    assert prepared("onnxruntime==1.21.0") is None
+    assert find_environment("onnxruntime==1.21.0") is None
     (found.folder / "runtime.json").write_text("{")
-    assert all_prepared() == ()
+    assert all_environments() == ()
 
 
 def test_planning_leaves_out_what_is_not_prepared_and_fetches_nothing(tmp_path: Path) -> None:
@@ -181,13 +181,13 @@ def test_planning_leaves_out_what_is_not_prepared_and_fetches_nothing(tmp_path: 
     asked = f'runtimes = ["{runtime_name()}", "{OLD}"]\n\n[sampling]'
     file.write_text(file.read_text().replace("[sampling]", asked))
     catalogue = load_catalogue(project)
-    plan = plan_here(catalogue, Request(providers=("cpu",)))
+    plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
     assert {trial.runtime for trial in plan.trials} == {runtime_name()}
     assert {left.reason for left in plan.left_out} == set(
-        missing(catalogue.studies.values()).values()
+        missing_runtimes(catalogue.studies.values()).values()
     )
     found = place(OLD)
-    plan = plan_here(catalogue, Request(providers=("cpu",)))
+    plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
     other = next(trial for trial in plan.trials if trial.variant)
     plain = next(trial for trial in plan.trials if not trial.variant)
     assert interpreter(other) == found.python
@@ -214,8 +214,8 @@ def test_a_model_too_new_for_a_runtime_is_said_at_once(
         [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 99)]
     )
     if words is None:
-        require_read(graph, Path("net.onnx"), OLD)
+        require_readable(graph, Path("net.onnx"), OLD)
         return
     with pytest.raises(ModelError, match=f"net.onnx: {words}"):
-        require_read(graph, Path("net.onnx"), OLD)
-    require_read(graph, Path("net.onnx"), runtime_name())
+        require_readable(graph, Path("net.onnx"), OLD)
+    require_readable(graph, Path("net.onnx"), runtime_name())

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
+from epochcost.execute.assignment import Assignment
 from epochcost.execute.folders import scratch_folder
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.run import run_trials
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project

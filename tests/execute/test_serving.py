@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.execute.assignment import Event, Finished
+from epochcost.execute.assignment import Assignment, Event, Finished
 from epochcost.execute.build import build_job, powers_of_two
-from epochcost.execute.planning import Request, plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
@@ -38,7 +38,7 @@ def served_fixture(tmp_path: Path) -> tuple[Catalogue, Plan]:
     study = root / "specs" / "studies" / "brief.toml"
     study.write_text(study.read_text().replace('models = ["tiny"]', f'models = ["tiny"]{_LOAD}'))
     catalogue = load_catalogue(root)
-    return catalogue, plan_here(catalogue, Request(providers=("cpu",)))
+    return catalogue, plan_run(catalogue, RunRequest(providers=("cpu",)))
 
 
 def test_the_sizes_are_powers_of_two_up_to_the_largest() -> None:

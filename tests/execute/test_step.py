@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from epochcost import __version__
 from epochcost.execute.build import build_job
-from epochcost.execute.step import in_place, step_of
+from epochcost.execute.step import build_step, in_place_inputs
 from epochcost.graphs.loading import load_model
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue
@@ -83,7 +83,7 @@ def test_only_the_cpu_overwrites() -> None:
     catalogue = load_catalogue(ROOT)
     model = catalogue.model("mnist-mlp")
     assert model.training is not None
-    graph = bound(load_model(catalogue.graph_path(model)), model, 4)
-    step = step_of(graph, model, model.training, "cpu")
-    assert not in_place(step, "cuda")
-    assert in_place(step, "cpu")
+    graph = bind_model(load_model(catalogue.graph_path(model)), model, 4)
+    step = build_step(graph, model, model.training, "cpu")
+    assert not in_place_inputs(step, "cuda")
+    assert in_place_inputs(step, "cpu")

@@ -9,15 +9,23 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.assignment import Event, Exhausted, Finished, RoundKept, Skipped, Swept
-from epochcost.execute.planning import Request, plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.assignment import (
+    Assignment,
+    Event,
+    Exhausted,
+    Finished,
+    RoundStored,
+    Skipped,
+    Swept,
+)
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
 from epochcost.execute.sweep import (
-    explore,
-    failed_before,
-    fitting,
-    held_bytes,
+    fits_memory,
     is_out_of_memory,
+    known_failures,
+    peak_bytes,
+    run_sizes,
 )
 from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.sweep import Sweep
@@ -46,8 +54,8 @@ def brief(trial: Trial) -> Trial:
 def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assignment:
     """A sweep of the real MLP in so much memory."""
     catalogue = load_catalogue(ROOT)
-    planned = plan_here(
-        catalogue, Request(studies=("starter",), models=("mnist-mlp",), providers=("cpu",))
+    planned = plan_run(
+        catalogue, RunRequest(studies=("starter",), models=("mnist-mlp",), providers=("cpu",))
     )
     trial = next(brief(one) for one in planned.trials if one.mode == mode)
     smallest = trial.model_copy(update={"batch_size": first})
@@ -82,7 +90,7 @@ def test_memory_ends_in_earnest(mode: Mode, first: int, tmp_path: Path) -> None:
     }
     stored = {one.trial.batch_size: one for one in load_all(tmp_path).results}
     assert tuple(sorted(stored)) == limit.sizes
-    held = [held_bytes(stored[size]) for size in limit.sizes]
+    held = [peak_bytes(stored[size]) for size in limit.sizes]
     assert all(one is not None and one < 320 * MIB for one in held)
     assert limit.needed_bytes is not None
     assert held[-1] is not None
@@ -101,7 +109,7 @@ def test_memory_ends_in_earnest(mode: Mode, first: int, tmp_path: Path) -> None:
 def assignment_fixture(tmp_path: Path) -> Assignment:
     """The tiny project's trainings, swept from 2 to 8 in two rounds; one size is listed as well."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
-    listed = plan_here(catalogue, Request(providers=("cpu",))).trials[1]
+    listed = plan_run(catalogue, RunRequest(providers=("cpu",))).trials[1]
     sweep = Sweep(listed, 8, "an epoch", rounds=2)
     store = ResultStore(tmp_path / "results")
     return Assignment(catalogue, [listed], "local", store, sweeps=[sweep])
@@ -113,7 +121,7 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
     outcomes = run_trials(assignment, events.append)
     assert [outcome.trial.batch_size for outcome in outcomes] == [2, 4, 8]
     assert all(isinstance(outcome, Finished) for outcome in outcomes)
-    kept = [event.trial.batch_size for event in events if isinstance(event, RoundKept)]
+    kept = [event.trial.batch_size for event in events if isinstance(event, RoundStored)]
     assert kept == [2, 4, 8]
     stored = load_all(assignment.store.folder).results
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
@@ -130,7 +138,7 @@ def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
     assert all(isinstance(outcome, Finished) for outcome in outcomes)
     started_at = {o.trial.batch_size: o.result.measurement.started_at for o in outcomes}
     assert started_at[2] < started_at[4] < started_at[8]
-    kept = [event for event in events if isinstance(event, RoundKept)]
+    kept = [event for event in events if isinstance(event, RoundStored)]
     assert [len(event.result.measurement.rounds) for event in kept] == [0, 0, 1]
     stored = load_all(assignment.store.folder).results
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
@@ -178,15 +186,15 @@ def test_what_failed_is_tried_again_with_more_room(assignment: Assignment) -> No
         return OutOfMemory(f"no room for {trial.batch_size}")
 
     (sweep,) = assignment.sweeps
-    limit = explore(sweep, "local", 1000, lambda _: True, attempt).limit
-    assert failed_before(limit, 1200) == {2: "no room for 2", 1: "no room for 1"}
-    assert failed_before(limit, 1300) == {}
-    assert failed_before(None, 1000) == {}
+    limit = run_sizes(sweep, "local", 1000, lambda _: True, attempt).limit
+    assert known_failures(limit, 1200) == {2: "no room for 2", 1: "no room for 1"}
+    assert known_failures(limit, 1300) == {}
+    assert known_failures(None, 1000) == {}
 
 
 def test_an_estimate_chooses_where_to_look(assignment: Assignment) -> None:
     """All sizes seem to fit in a GiB, none but the smallest in a MiB."""
     (sweep,) = assignment.sweeps
-    assert fitting(assignment.catalogue, sweep, 2**30)(8)
-    assert not fitting(assignment.catalogue, sweep, 2**20)(4)
-    assert fitting(assignment.catalogue, sweep, None)(8)
+    assert fits_memory(assignment.catalogue, sweep, 2**30)(8)
+    assert not fits_memory(assignment.catalogue, sweep, 2**20)(4)
+    assert fits_memory(assignment.catalogue, sweep, None)(8)

@@ -10,11 +10,11 @@ import onnxruntime
 import pytest
 
 from epochcost.autodiff import TrainingStep
-from epochcost.execute.step import step_of
+from epochcost.execute.step import build_step
 from epochcost.graphs.in_place import in_place_updates
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.nodes import reads
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.specs.loader import load_catalogue
 from graph_text import model_of_text
 
@@ -92,9 +92,9 @@ def step(name: str) -> TrainingStep:
     """The step of a model of the catalogue, at two examples."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model(name)
-    graph = bound(load_model(catalogue.graph_path(model)), model, 2)
+    graph = bind_model(load_model(catalogue.graph_path(model)), model, 2)
     assert model.training is not None
-    return step_of(graph, model, model.training, "cpu", seed=1)
+    return build_step(graph, model, model.training, "cpu", seed=1)
 
 
 def late_readers(graph: onnx.GraphProto, before: str, after: str) -> Iterator[str]:

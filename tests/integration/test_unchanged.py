@@ -18,10 +18,10 @@ import pytest
 
 from epochcost.autodiff import Precision, vjp_graph
 from epochcost.errors import EpochcostError
-from epochcost.execute.step import step_of
+from epochcost.execute.step import build_step
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Provider
@@ -64,7 +64,7 @@ def _digest(built: Callable[[], bytes]) -> str:
 
 
 def _graphs(model: Model) -> dict[str, str]:
-    graph = bound(load_model(ROOT / "models" / str(model.graph)), model, _BATCH)
+    graph = bind_model(load_model(ROOT / "models" / str(model.graph)), model, _BATCH)
     wrt = [parameter.name for parameter in parameters(graph)]
     found = {"vjp": _digest(lambda: vjp_graph(graph, wrt).SerializeToString(deterministic=True))}
     training = model.training
@@ -74,7 +74,7 @@ def _graphs(model: Model) -> dict[str, str]:
         for precision in _PRECISIONS:
 
             def step(provider: Provider = provider, precision: Precision = precision) -> bytes:
-                built = step_of(graph, model, training, provider, 0, precision)
+                built = build_step(graph, model, training, provider, 0, precision)
                 return built.model.SerializeToString(deterministic=True)
 
             found[f"step {provider} {precision}"] = _digest(step)

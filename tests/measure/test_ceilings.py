@@ -39,6 +39,6 @@ def test_a_process_of_its_own_measures() -> None:
 def test_the_last_words_of_a_process_that_fails_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that is not there ends the process, and no run."""
     command = [sys.executable, "-c", "raise SystemExit('no memory')"]
-    monkeypatch.setattr(ceilings, "command_here", lambda *_: command)
+    monkeypatch.setattr(ceilings, "module_command", lambda *_: command)
     with pytest.raises(CapabilityError, match="got status 1: no memory"):
         measure_apart(2**16, [1])

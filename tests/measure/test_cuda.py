@@ -18,7 +18,7 @@ from onnx import helper
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import Request, plan_here, require_device
+from epochcost.execute.planning import RunRequest, plan_run, require_device
 from epochcost.measure import worker
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, OutOfMemory, PlacementError, Sampling
@@ -41,7 +41,7 @@ with_gpu = pytest.mark.skipif("cuda" not in usable_providers(), reason="no usabl
 def digits_job(folder: Path, **fields: object) -> Job:
     """A training step of the convolutional MNIST model at batch 8, without Dropout's chance."""
     catalogue = load_catalogue(ROOT)
-    plan = plan_here(catalogue, Request(models=("mnist-cnn",), providers=("cpu",), quick=True))
+    plan = plan_run(catalogue, RunRequest(models=("mnist-cnn",), providers=("cpu",), quick=True))
     drawn = next(trial for trial in plan.trials if trial.mode == "training")
     trial = drawn.model_copy(update={"batch_size": 8, "provider": "cuda"})
     model = catalogue.model("mnist-cnn")

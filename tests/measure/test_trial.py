@@ -129,7 +129,7 @@ def test_the_kernels_count_tells_who_killed_a_worker(
 ) -> None:
     """Only where it does not tell, a kill counts as the end of memory unproved."""
     told = iter(counts)
-    monkeypatch.setattr(trial, "memory_kills", lambda: next(told))
+    monkeypatch.setattr(trial, "oom_kill_count", lambda: next(told))
     job = counting.model_copy(update={"sampling": ENDLESS})
     with pytest.raises(TrialFailed, match=words) as caught:
         run_trial(job, tmp_path, kill_worker_with(signal.SIGKILL))
@@ -271,7 +271,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from epochcost.measure.job import Job
-from epochcost.measure.trial import run_trial, started_worker
+from epochcost.measure.trial import run_trial, start_worker
 job = Job.model_validate_json(Path(sys.argv[1]).read_bytes())
 run_trial(job, Path(sys.argv[2]), lambda progress: print(progress.phase, flush=True))
 """
@@ -317,8 +317,8 @@ def test_a_worker_that_died_before_its_job_is_a_failed_trial(counting: Job, tmp_
 BUILDING = """
 import sys, time
 from pathlib import Path
-from epochcost.measure.trial import started_worker
-with started_worker(Path(sys.argv[1])):
+from epochcost.measure.trial import start_worker
+with start_worker(Path(sys.argv[1])):
     print("building", flush=True)
     time.sleep(600)
 """

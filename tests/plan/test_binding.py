@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import symbolic_dimensions
-from epochcost.plan.binding import bound, carried_state
+from epochcost.plan.binding import bind_model, carried_state
 from epochcost.specs.model import Input, Model
 from graph_text import model_of_text
 
@@ -45,7 +45,7 @@ def spec(**changes: Any) -> Model:
 
 def test_the_batch_and_the_specs_dimensions_are_bound() -> None:
     """Every symbolic dimension has the size that trial or spec gives it."""
-    graph = bound(recurrent(), spec(), 3)
+    graph = bind_model(recurrent(), spec(), 3)
     assert symbolic_dimensions(graph) == ()
     shapes = {
         v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in graph.graph.input
@@ -56,14 +56,14 @@ def test_the_batch_and_the_specs_dimensions_are_bound() -> None:
 def test_a_lone_dimension_is_the_batch_whatever_its_name() -> None:
     """Files of other exporters call it N, or batch_size."""
     model = model_of_text("g (float[N, 4] x) => (float[N, 4] y) { y = Neg(x) }")
-    graph = bound(model, spec(dimensions={}), 5)
+    graph = bind_model(model, spec(dimensions={}), 5)
     assert graph.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
 
 
 def test_a_graph_of_fixed_shapes_needs_nothing() -> None:
     """Nothing is bound where nothing is open."""
     model = model_of_text("g (float[2, 4] x) => (float[2, 4] y) { y = Neg(x) }")
-    assert symbolic_dimensions(bound(model, spec(dimensions={}), 2)) == ()
+    assert symbolic_dimensions(bind_model(model, spec(dimensions={}), 2)) == ()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_graph_of_fixed_shapes_needs_nothing() -> None:
 def test_a_dimension_without_a_size_is_one_line(dimensions: dict[str, int], words: str) -> None:
     """The line names the dimension, the table and the key."""
     with pytest.raises(ModelError, match=words):
-        bound(recurrent(), spec(dimensions=dimensions), 3)
+        bind_model(recurrent(), spec(dimensions=dimensions), 3)
 
 
 def test_a_size_that_does_not_fit_is_one_line() -> None:
@@ -94,20 +94,20 @@ def test_a_size_that_does_not_fit_is_one_line() -> None:
         "{ y = MatMul(x, w) }"
     )
     with pytest.raises(ModelError, match=r"^models/net\.onnx with n = 5, batch = 3: .*") as caught:
-        bound(model, spec(dimensions={"n": 5}), 3)
+        bind_model(model, spec(dimensions={"n": 5}), 3)
     assert "\n" not in str(caught.value)
 
 
 def test_a_batch_of_zero_is_one_line() -> None:
     """The schema refuses it; so does the graph."""
     with pytest.raises(ModelError, match="'batch': demanded a positive integer; got 0"):
-        bound(recurrent(), spec(), 0)
+        bind_model(recurrent(), spec(), 0)
 
 
 def test_carried_state_is_what_the_spec_says() -> None:
     """An input and an output of one shape and type."""
     model = spec(carried=[{"input": "h", "output": "h_after"}])
-    assert carried_state(bound(recurrent(), model, 3), model) == model.carried
+    assert carried_state(bind_model(recurrent(), model, 3), model) == model.carried
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_state_that_cannot_be_carried_is_one_line(
     pairs = [{"input": before, "output": after} for before, after in carried]
     model = spec(carried=pairs)
     with pytest.raises(ModelError, match=words):
-        carried_state(bound(recurrent(), model, 3), model)
+        carried_state(bind_model(recurrent(), model, 3), model)
 
 
 def test_an_output_is_carried_once() -> None:

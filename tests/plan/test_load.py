@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochcost.plan.trial import Load, Trial, loads
+from epochcost.plan.trial import Load, Trial, study_loads
 from epochcost.specs.model import Inference
 from epochcost.specs.study import Scenario, Study
 
@@ -24,7 +24,7 @@ def study(**changes: Any) -> Study:
 
 def by_scenario(asked: Study, *, compliant: bool = False) -> dict[str, tuple[Load, int]]:
     """The loads of a study, with the largest batch of each."""
-    found = loads(asked, INFERENCE, compliant=compliant)
+    found = study_loads(asked, INFERENCE, compliant=compliant)
     return {load.scenario: (load, most) for load, most in found}
 
 

@@ -9,7 +9,15 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.plan.sweep import Broke, End, Point, Ran, Sweep, ladder, next_size
+from epochcost.plan.sweep import (
+    MeasuredSize,
+    Point,
+    SizeFailure,
+    Sweep,
+    SweepEnd,
+    ladder,
+    next_size,
+)
 from epochcost.plan.trial import Trial
 
 TRIAL = Trial(
@@ -35,28 +43,32 @@ def sweep_from(first: int = 1, largest: int = 65_536) -> Sweep:
     return Sweep(smallest, largest, "an epoch")
 
 
-def ran(batch_size: int, seconds: float, width: float = 0.01) -> Ran:
+def ran(batch_size: int, seconds: float, width: float = 0.01) -> MeasuredSize:
     """A size whose interval is so wide, relative to its mean, on either side."""
-    return Ran(batch_size, seconds * (1 - width), seconds, seconds * (1 + width))
+    return MeasuredSize(batch_size, seconds * (1 - width), seconds, seconds * (1 + width))
 
 
 def machine(memory: int, overhead: float = 1e-4, example: float = 1e-5) -> Machine:
     """A machine with memory for so many examples, and the time of a step and of each example."""
 
     def meet(size: int) -> Point:
-        return ran(size, overhead + example * size) if size <= memory else Broke(size, "no memory")
+        return (
+            ran(size, overhead + example * size)
+            if size <= memory
+            else SizeFailure(size, "no memory")
+        )
 
     return meet
 
 
 def explored(
     sweep: Sweep, meet: Machine, fits: Callable[[int], bool] = lambda _: True
-) -> tuple[list[Point], End]:
+) -> tuple[list[Point], SweepEnd]:
     """All points of a sweep in their order, and how it ended; never more than a hundred."""
     points: list[Point] = []
     for _ in range(100):
         found = next_size(sweep, points, fits)
-        if isinstance(found, End):
+        if isinstance(found, SweepEnd):
             return points, found
         points.append(meet(found))
     raise AssertionError(f"no end after {points}")
@@ -76,10 +88,10 @@ def test_the_limit_of_memory_is_found(
     sizes = [point.batch_size for point in points]
     assert len(sizes) == len(set(sizes))
     assert all(1 <= size <= largest for size in sizes)
-    held = max((p.batch_size for p in points if isinstance(p, Ran)), default=0)
-    failed = [p.batch_size for p in points if isinstance(p, Broke)]
+    held = max((p.batch_size for p in points if isinstance(p, MeasuredSize)), default=0)
+    failed = [p.batch_size for p in points if isinstance(p, SizeFailure)]
     if memory >= largest:
-        assert end == End("maximum", "an epoch")
+        assert end == SweepEnd("maximum", "an epoch")
         assert held == largest
     else:
         assert end.cause == "memory"
@@ -145,9 +157,9 @@ def test_a_step_beyond_all_budgets_is_not_tried() -> None:
 
 def test_another_failure_ends_the_sweep() -> None:
     """A model that does not run at a size is no matter of memory; its words are kept."""
-    broken = Broke(2, "the loss is not finite", of_memory=False)
+    broken = SizeFailure(2, "the loss is not finite", of_memory=False)
     end = next_size(sweep_from(), [ran(1, 1e-3), broken], lambda _: True)
-    assert isinstance(end, End)
+    assert isinstance(end, SweepEnd)
     assert end.cause == "failure"
     assert end.words == "batch 2 failed: the loss is not finite"
 

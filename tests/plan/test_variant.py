@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochcost.plan.trial import SessionSettings
-from epochcost.plan.variant import Variant, impossible, session_settings, variants
+from epochcost.plan.variant import Variant, session_settings, unsupported_reason, variants
 from epochcost.specs.study import Study
 
 
@@ -67,7 +67,7 @@ def test_pinning_is_of_the_cpu_provider() -> None:
 )
 def test_what_no_machine_does(variant: Variant, mode: Any, provider: Any, reason: Any) -> None:
     """A variant that the mode or the provider does not know is told from one that it does."""
-    found = impossible(variant, mode, provider)
+    found = unsupported_reason(variant, mode, provider)
     assert (found is None) if reason is None else (found is not None and reason in found)
 
 

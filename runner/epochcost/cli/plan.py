@@ -26,7 +26,7 @@ from epochcost.cli.terminal import (
     with_option_groups,
 )
 from epochcost.errors import EpochcostError, InputError
-from epochcost.execute.planning import Request, gpu_lines, plan_here, room_bytes
+from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, room_bytes
 from epochcost.execute.sizes import model_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
@@ -88,9 +88,9 @@ class Selection:
         ),
     ] = None
 
-    def request(self) -> Request:
+    def request(self) -> RunRequest:
         """What they ask for; raises InputError where one says what cannot be."""
-        return Request(
+        return RunRequest(
             studies=tuple(self.study or ()),
             models=tuple(self.model or ()),
             providers=(self.provider,) if self.provider else (),
@@ -142,7 +142,7 @@ def plan(
 ) -> None:
     """Show the trials that a run would do here, and why others are left out."""
     catalogue, hardware = load_catalogue(Path()), selection.hardware
-    planned = plan_here(catalogue, selection.request())
+    planned = plan_run(catalogue, selection.request())
     sized = _sized(catalogue, selection.model or catalogue.models) if verbose else ()
     if output == "json":
         sizes_too = _sizes_as_json(sized, room_bytes()) if sized else {}
@@ -183,7 +183,7 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
 
 def show_gpus() -> None:
     """A line for each GPU that CUDA shows; none where there is none."""
-    for line in gpu_lines(shown_gpus()):
+    for line in gpu_descriptions(shown_gpus()):
         typer.echo(line)
 
 

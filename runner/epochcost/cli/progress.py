@@ -23,7 +23,7 @@ from epochcost.execute.assignment import (
     Failed,
     Finished,
     Outcome,
-    RoundKept,
+    RoundStored,
     Scheduled,
     Skipped,
     Started,
@@ -112,7 +112,7 @@ def display_for(console: Console) -> Display:
     return _Live(left, console) if console.is_terminal else _Lines(left, console)
 
 
-def outcome_words(event: Outcome | RoundKept | Exhausted) -> str:
+def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     """What became of a trial, in one line."""
     if isinstance(event, Exhausted):
         return "out of memory, which bounds the sweep"
@@ -125,7 +125,7 @@ def outcome_words(event: Outcome | RoundKept | Exhausted) -> str:
     summary = summary_of(measurement)
     rounds = rounds_in(measurement)
     taken = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
-    why = "more follow" if isinstance(event, RoundKept) else measurement.stop_reason
+    why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
     width = f"±{summary.relative_half_width:.1%}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {taken} ({why})"
 
@@ -250,6 +250,6 @@ class _Live:
         self._progress.update(self._task, description=description, left=self._left.words)
 
 
-def _end(left: TimeLeft, event: Outcome | RoundKept | Exhausted) -> None:
-    measured = isinstance(event, Finished | RoundKept)
+def _end(left: TimeLeft, event: Outcome | RoundStored | Exhausted) -> None:
+    measured = isinstance(event, Finished | RoundStored)
     left.end(measured=measured, given_up=isinstance(event, Failed))

@@ -24,10 +24,18 @@ from epochcost.cli.terminal import (
     with_option_groups,
 )
 from epochcost.errors import InputError
-from epochcost.execute.assignment import Event, Failed, Finished, Outcome, RoundKept, Skipped
-from epochcost.execute.epochs import EpochsAsked
-from epochcost.execute.planning import plan_here
-from epochcost.execute.run import Assignment, run_trials
+from epochcost.execute.assignment import (
+    Assignment,
+    Event,
+    Failed,
+    Finished,
+    Outcome,
+    RoundStored,
+    Skipped,
+)
+from epochcost.execute.epochs import EpochRequest
+from epochcost.execute.planning import plan_run
+from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan
 from epochcost.results.records import MOST_EPOCH_SECONDS
 from epochcost.results.store import ResultStore
@@ -68,7 +76,7 @@ def run(
 ) -> None:
     """Measure the trials of the studies on this machine and store the results."""
     catalogue, hardware = load_catalogue(Path()), selection.hardware
-    planned = plan_here(catalogue, selection.request())
+    planned = plan_run(catalogue, selection.request())
     _require_trials(planned)
     if output == "text":
         show_gpus()
@@ -80,7 +88,7 @@ def run(
         ResultStore(results),
         resume=resume,
         rounds=asked,
-        epochs=EpochsAsked(validate_epochs, epoch_limit) if validate_epochs else None,
+        epochs=EpochRequest(validate_epochs, epoch_limit) if validate_epochs else None,
         sweeps=[one if rounds is None else replace(one, rounds=rounds) for one in planned.sweeps],
     )
     outcomes = _watched(assignment, planned)
@@ -129,12 +137,12 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
 
 def _note(event: Event, kept: dict[str, Event]) -> None:
     """Remember the trials of which there is a result, by id, each with its latest event."""
-    if isinstance(event, Finished | Skipped | RoundKept):
+    if isinstance(event, Finished | Skipped | RoundStored):
         kept[event.trial.id] = event
 
 
 def _kept_words(kept: Mapping[str, Event], total: int) -> str:
-    parts = sum(isinstance(event, RoundKept) for event in kept.values())
+    parts = sum(isinstance(event, RoundStored) for event in kept.values())
     others = f", {parts} more in some of their rounds" if parts else ""
     finished = len(kept) - parts
     # A sweep finds its trials while it goes, so their number is not known.

@@ -12,7 +12,12 @@ from pydantic import TypeAdapter, ValidationError
 from epochcost.cli.terminal import Studies, print_table
 from epochcost.errors import InputError
 from epochcost.execute.runtime_install import install_runtime
-from epochcost.execute.runtimes import all_prepared, missing, named, prepared
+from epochcost.execute.runtimes import (
+    all_environments,
+    find_environment,
+    missing_runtimes,
+    named_runtimes,
+)
 from epochcost.measure.runtime import runtime_name
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import RuntimeName, Study
@@ -48,16 +53,16 @@ def install(
 def list_runtimes() -> None:
     """List the installed runtime, those that are prepared, and those of studies that are not."""
     rows = [(runtime_name(), "installed", "", "")]
-    for found in all_prepared():
-        usable = prepared(found.runtime) == found
+    for found in all_environments():
+        usable = find_environment(found.runtime) == found
         state = "prepared" if usable else "of another Python or other packages"
         rows.append((found.runtime, state, str(found.support.opset), str(found.folder)))
-    rows += [(name, "missing", "", "") for name in missing(_studies(None))]
+    rows += [(name, "missing", "", "") for name in missing_runtimes(_studies(None))]
     print_table(("runtime", "state", "opset", "folder"), rows)
 
 
 def _of_studies(names: list[str] | None) -> tuple[str, ...]:
-    return named(_studies(names))
+    return named_runtimes(_studies(names))
 
 
 def _studies(names: list[str] | None) -> Sequence[Study]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from epochcost.errors import EpochcostError, ResultError
-from epochcost.execute.epochs import EpochsAsked
+from epochcost.execute.epochs import EpochRequest
 from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.sweep import Sweep
@@ -50,7 +50,7 @@ class Advanced:
 
 
 @dataclass(frozen=True)
-class RoundKept:
+class RoundStored:
     """One more round of the trial is measured and stored with the earlier ones; others follow."""
 
     trial: Trial
@@ -101,7 +101,7 @@ class Swept:
 
 
 Outcome = Finished | Skipped | Failed
-Event = Scheduled | Started | Advanced | RoundKept | Exhausted | Swept | Outcome
+Event = Scheduled | Started | Advanced | RoundStored | Exhausted | Swept | Outcome
 OnEvent = Callable[[Event], None]
 
 
@@ -123,11 +123,11 @@ class Assignment:
     rounds: Mapping[str, int] = field(default_factory=dict)
     sweeps: Sequence[Sweep] = ()
     memory_bytes: int | None = None
-    epochs: EpochsAsked | None = None
+    epochs: EpochRequest | None = None
 
 
 @dataclass(frozen=True)
-class Run:
+class RunContext:
     """An assignment on this host, which ``fingerprint`` names, and who listens.
 
     ``memory_bytes`` is what a trial may take of the host, None: it is not bounded.

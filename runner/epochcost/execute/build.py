@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 from epochcost.autodiff import Precision, TrainingStep, evaluation_graph
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import (
+    fp32_reference,
     graph_in_precision,
-    reference_of,
     require_half,
     save_arrays,
     save_batches,
@@ -30,13 +30,13 @@ from epochcost.execute.job_files import (
     save_stored_weights,
     step_precision,
 )
-from epochcost.execute.runtimes import interpreter, require_read
-from epochcost.execute.step import in_place, loss_terms, step_of
+from epochcost.execute.runtimes import interpreter, require_readable
+from epochcost.execute.step import build_step, in_place_inputs, loss_terms
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.measure.job import CarriedValue, Evaluation, Job, Reference, Sampling, Serving
 from epochcost.measure.pinning import choose_pinning
-from epochcost.plan.binding import bound, carried_state
+from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.trial import Load, Trial
 from epochcost.results.records import Pinning
 from epochcost.specs.model import Model, Training
@@ -54,7 +54,7 @@ from epochcost.train.teacher import Teacher
 
 
 @dataclass(frozen=True)
-class Built:
+class JobFiles:
     """What a trial executes, as files; each field is the ``Job``'s of that name."""
 
     graph: Path
@@ -69,7 +69,7 @@ class Built:
     serving: Serving | None = None
 
 
-def job_of(trial: Trial, built: Built) -> Job:
+def make_job(trial: Trial, built: JobFiles) -> Job:
     """The job of a trial.
 
     Raises CapabilityError where a trial has to be pinned and cannot be, or its runtime is not
@@ -81,7 +81,7 @@ def job_of(trial: Trial, built: Built) -> Job:
         runtime=trial.runtime,
         python=interpreter(trial),
         session=trial.session,
-        pinning=pinning(trial),
+        pinning=trial_pinning(trial),
         input_copy=trial.input_copy,
         seed=trial.seed,
         precision=trial.precision,
@@ -103,8 +103,8 @@ def job_of(trial: Trial, built: Built) -> Job:
     )
 
 
-def pinning(trial: Trial) -> Pinning | None:
-    """The CPUs of its worker, None for all; raises CapabilityError as ``job_of``."""
+def trial_pinning(trial: Trial) -> Pinning | None:
+    """The CPUs of its worker, None for all; raises CapabilityError as ``make_job``."""
     return None if trial.vcpus is None else choose_pinning(trial.vcpus, trial.session.threads)
 
 
@@ -121,7 +121,7 @@ def serving_job(
     Raises ModelError where the graph cannot be bound or does not fit the spec.
     """
     sizes = powers_of_two(trial.batch_size)
-    graphs = {size: bound(graph, model, size) for size in sizes}
+    graphs = {size: bind_model(graph, model, size) for size in sizes}
     fields = example_fields(graphs[1], model, 1)
     teacher = Teacher(fields, (), trial.seed)
     room = POOL_BYTES // max(1, sum(field.example_bytes for field in fields))
@@ -135,14 +135,14 @@ def serving_job(
         size: graph_in_precision(trial, graphs[size], plain[size], firsts[size]) for size in sizes
     }
     largest = trial.batch_size
-    built = Built(
+    built = JobFiles(
         graph=files[largest],
-        reference=reference_of(trial, graphs[largest], plain[largest], firsts[largest]),
+        reference=fp32_reference(trial, graphs[largest], plain[largest], firsts[largest]),
         batches=save_arrays(examples, folder / "examples.npz"),
         carried=_carried_state(graphs[1], model),
         serving=Serving(load=load, graphs=files),
     )
-    return job_of(trial, built)
+    return make_job(trial, built)
 
 
 def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
@@ -189,11 +189,11 @@ def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes:
     planned = _planned_graph(trial, graph_path)
     if trial.load is not None:
         return serving_job(trial, trial.load, model, planned, folder)
-    graph = bound(planned, model, trial.batch_size)
+    graph = bind_model(planned, model, trial.batch_size)
     work = _Work(trial, model, graph, _carried_state(graph, model), folder, room_bytes)
     if trial.mode == "training" and model.training is not None:
-        return job_of(trial, _training(work, model.training))
-    return job_of(trial, _inference(work))
+        return make_job(trial, _training(work, model.training))
+    return make_job(trial, _inference(work))
 
 
 def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
@@ -203,29 +203,29 @@ def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, 
 
 def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
     graph = load_model(path)
-    require_read(graph, path, trial.runtime)
+    require_readable(graph, path, trial.runtime)
     if hashlib.sha256(path.read_bytes()).hexdigest() != trial.graph_sha256:
         raise ModelError(f"{path}: the file changed after the run was planned; run again")
     return graph
 
 
-def _inference(work: _Work) -> Built:
+def _inference(work: _Work) -> JobFiles:
     trial, folder = work.trial, work.folder
     teacher = Teacher(example_fields(work.graph, work.model, trial.batch_size), (), trial.seed)
     state = {carried.output for carried in work.carried}
     plain = save_graph(work.graph, folder / "inference.onnx")
     pool = training_batches(teacher, trial.batch_size, work.room_bytes)
     batches = save_batches(pool, folder / "batches.npz")
-    return Built(
+    return JobFiles(
         graph=graph_in_precision(trial, work.graph, plain, batches),
         batches=batches,
-        reference=reference_of(trial, work.graph, plain, batches),
+        reference=fp32_reference(trial, work.graph, plain, batches),
         carried=work.carried,
         outputs=tuple(o.name for o in work.graph.graph.output if o.name not in state),
     )
 
 
-def _training(work: _Work, training: Training) -> Built:
+def _training(work: _Work, training: Training) -> JobFiles:
     trial, folder = work.trial, work.folder
     fields = example_fields(work.graph, work.model, trial.batch_size)
     step = _step(work, training, step_precision(trial))
@@ -236,10 +236,10 @@ def _training(work: _Work, training: Training) -> Built:
     pool = training_batches(teacher, trial.batch_size, work.room_bytes)
     batches = save_batches(pool, folder / "batches.npz")
     scalars, series = _rates(work, training, step)
-    return Built(
+    return JobFiles(
         graph=graph,
         batches=batches,
-        reference=reference_of(trial, step.model, _plain_step(work, training, graph), batches),
+        reference=fp32_reference(trial, step.model, _plain_step(work, training, graph), batches),
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
         carried=_carried(step, trial.provider),
         outputs=(step.loss,),
@@ -250,7 +250,7 @@ def _training(work: _Work, training: Training) -> Built:
 
 
 def _carried(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
-    places = in_place(step, provider)
+    places = in_place_inputs(step, provider)
     return tuple(
         CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
         for c in step.carried
@@ -259,7 +259,7 @@ def _carried(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]
 
 def _step(work: _Work, training: Training, precision: Precision) -> TrainingStep:
     trial = work.trial
-    return step_of(work.graph, work.model, training, trial.provider, trial.seed, precision)
+    return build_step(work.graph, work.model, training, trial.provider, trial.seed, precision)
 
 
 def _plain_step(work: _Work, training: Training, graph: Path) -> Path:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
-from epochcost.execute.step import step_of
+from epochcost.execute.step import build_step
 from epochcost.graphs.loading import load_model
 from epochcost.measure.job import EpochFiles, Job, Progress, Sampling, WarmUp
 from epochcost.measure.trial import run_trial
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import Trial
 from epochcost.results.records import MOST_EPOCH_SECONDS, Measurement, WholeEpochs
 from epochcost.results.rounds import summary_of
@@ -41,7 +41,7 @@ OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
-class EpochsAsked:
+class EpochRequest:
     """How many whole epochs to run, none of which may be expected to take more than a limit.
 
     ``examples`` shortens an epoch; None: as many as the model's spec declares.
@@ -52,8 +52,8 @@ class EpochsAsked:
     examples: int | None = None
 
 
-def whole_epochs(
-    asked: EpochsAsked,
+def run_whole_epochs(
+    asked: EpochRequest,
     trial: Trial,
     measurement: Measurement,
     catalogue: Catalogue,
@@ -74,7 +74,7 @@ def whole_epochs(
         return WholeEpochs(steps=steps, left_out=str(error))
 
 
-def epoch_steps(asked: EpochsAsked, trial: Trial, catalogue: Catalogue) -> int | None:
+def epoch_steps(asked: EpochRequest, trial: Trial, catalogue: Catalogue) -> int | None:
     """How many full batches an epoch has; None where the trial trains nothing."""
     training = catalogue.model(trial.model).training
     if trial.mode != "training" or training is None:
@@ -82,7 +82,7 @@ def epoch_steps(asked: EpochsAsked, trial: Trial, catalogue: Catalogue) -> int |
     return max(1, (asked.examples or training.examples_per_epoch) // trial.batch_size)
 
 
-def epoch_job(asked: EpochsAsked, trial: Trial, catalogue: Catalogue, folder: Path) -> Job:
+def epoch_job(asked: EpochRequest, trial: Trial, catalogue: Catalogue, folder: Path) -> Job:
     """Write the trial's graph and the epoch's examples into ``folder``; the job that runs them.
 
     Raises ModelError as ``build_job`` does, OSError where the disk is full.
@@ -137,7 +137,7 @@ def _too_long(expected_seconds: float, most_seconds: float) -> str:
 def _teacher(trial: Trial, model: Model, graph_path: Path) -> Teacher:
     """Who draws the examples: the same that draws a trial's batches."""
     assert model.training is not None, "only trainings have epochs"
-    graph = bound(load_model(graph_path), model, trial.batch_size)
-    step = step_of(graph, model, model.training, trial.provider, trial.seed)
+    graph = bind_model(load_model(graph_path), model, trial.batch_size)
+    step = build_step(graph, model, model.training, trial.provider, trial.seed)
     targets = step_targets(step, graph, model, model.training, trial.batch_size)
     return Teacher(example_fields(graph, model, trial.batch_size), targets, trial.seed)

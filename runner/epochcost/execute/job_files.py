@@ -137,7 +137,7 @@ def require_half(step: onnx.ModelProto, trial: Trial) -> None:
         )
 
 
-def reference_of(
+def fp32_reference(
     trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
 ) -> Reference | None:
     """The same work in fp32, to compare the trial with; None where the trial is in fp32."""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelError
-from epochcost.execute.runtimes import missing, prepared
+from epochcost.execute.runtimes import find_environment, missing_runtimes
 from epochcost.execute.sizes import SizeQuery, cached_size
 from epochcost.graphs.loading import external_files
 from epochcost.measure.environment import detect_environment
@@ -37,7 +37,7 @@ from epochcost.plan.make import (
     plan_study,
 )
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import knows_cuda, no_kernels
+from epochcost.plan.variant import missing_kernels, supports_cuda
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.catalogue import Catalogue
@@ -46,7 +46,7 @@ from epochcost.specs.study import Mode, Precision, Provider, Study
 from epochcost.units import memory
 
 
-def unusable_cuda(study: Study, machine: Hardware) -> Mapping[str, str]:
+def cuda_obstacles(study: Study, machine: Hardware) -> Mapping[str, str]:
     """Why CUDA cannot be run here, by each runtime of the study under which it cannot."""
     capability = _capability(machine, study.cuda.device)
     reasons = {one: _unusable(one, capability) for one in study.runtimes or (runtime_name(),)}
@@ -55,10 +55,10 @@ def unusable_cuda(study: Study, machine: Hardware) -> Mapping[str, str]:
 
 def _unusable(runtime: str, capability: str | None) -> str | None:
     """None also for a runtime that is not here, or that is built for the CPU alone."""
-    if reason := no_kernels(runtime, capability):
+    if reason := missing_kernels(runtime, capability):
         return reason
-    found = None if runtime == runtime_name() else prepared(runtime)
-    if runtime != runtime_name() and (found is None or not knows_cuda(runtime)):
+    found = None if runtime == runtime_name() else find_environment(runtime)
+    if runtime != runtime_name() and (found is None or not supports_cuda(runtime)):
         return None
     try:
         require_provider("cuda", None if found is None else found.python)
@@ -85,11 +85,11 @@ def require_device(device: int | None) -> None:
     if device is not None and gpus and device >= len(gpus):
         raise CapabilityError(
             f"--device {device}: demanded a GPU of that number; CUDA shows "
-            f"{'; '.join(gpu_lines(gpus))}: name one of these"
+            f"{'; '.join(gpu_descriptions(gpus))}: name one of these"
         )
 
 
-def on_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
+def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
     """The studies, all on the GPU that was asked for, if one was."""
     if device is None:
         return tuple(studies)
@@ -99,7 +99,7 @@ def on_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]
     )
 
 
-def gpu_lines(gpus: Iterable[Gpu]) -> list[str]:
+def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
     """Each GPU by its number, name and memory, such as ``GPU 0: NVIDIA H100, 80.0 GiB``."""
     return [f"GPU {number}: {_words(gpu)}" for number, gpu in enumerate(gpus)]
 
@@ -129,7 +129,7 @@ def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
     return room
 
 
-def with_room(catalogue: Catalogue, plan: Plan) -> Plan:
+def without_oversized(catalogue: Catalogue, plan: Plan) -> Plan:
     """The plan without the trials that need more memory than there is."""
     room = room_bytes({trial.session.device for trial in plan.trials if trial.provider == "cuda"})
     return leave_out_oversized(plan, dict(_needed_bytes(catalogue, plan.trials, room)), room)
@@ -172,7 +172,7 @@ def _memory_bytes(
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What a user asks for by name; an empty tuple is everything.
 
     ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
@@ -192,7 +192,7 @@ class Request:
     batch_size: int | Literal["auto"] | None = None
 
 
-def plan_here(catalogue: Catalogue, request: Request) -> Plan:
+def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """The trials that a run on this machine would do; those that it has no memory for are left out.
 
     Raises InputError for an unknown study, model or machine, for a machine that this one cannot
@@ -200,7 +200,7 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
     for by name and cannot be used.
     """
     machine = catalogue.machine(request.hardware)
-    studies = on_device(_studies(catalogue, request), request.device)
+    studies = with_device(_studies(catalogue, request), request.device)
     no_cuda = [_no_cuda(study, machine, request) for study in studies]
     _require_cuda(studies, no_cuda, request)
     require_device(request.device)
@@ -210,7 +210,7 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         runtime_name(),
         __version__,
         {},
-        missing_runtimes=missing(studies),
+        missing_runtimes=missing_runtimes(studies),
         no_loadgen=missing_loadgen(),
         cpus=pinnable_cpus(),
         no_pinning=why_not_pinned(),
@@ -229,7 +229,7 @@ def plan_here(catalogue: Catalogue, request: Request) -> Plan:
         )
         for study, reasons in zip(studies, no_cuda, strict=True)
     )
-    return with_room(catalogue, _without_unreadable(asked, _unreadable(catalogue, graphs)))
+    return without_oversized(catalogue, _without_unreadable(asked, _unreadable(catalogue, graphs)))
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, str]:
@@ -253,7 +253,7 @@ def _without_unreadable(plan: Plan, reasons: Mapping[str, str]) -> Plan:
     )
 
 
-def _studies(catalogue: Catalogue, request: Request) -> tuple[Study, ...]:
+def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
     names = request.studies or tuple(sorted(catalogue.studies))
     studies = tuple(catalogue.study(name) for name in names)
     for name in request.models:
@@ -269,26 +269,26 @@ def _studies(catalogue: Catalogue, request: Request) -> tuple[Study, ...]:
     return tuple(study.model_copy(update=asked) for study in studies)
 
 
-def _models(studies: Iterable[Study], request: Request) -> set[str]:
+def _models(studies: Iterable[Study], request: RunRequest) -> set[str]:
     named = {model for study in studies for model in study.models}
     return named & set(request.models) if request.models else named
 
 
-def _no_cuda(study: Study, machine: Hardware, request: Request) -> Mapping[str, str]:
+def _no_cuda(study: Study, machine: Hardware, request: RunRequest) -> Mapping[str, str]:
     """By runtime, why CUDA cannot be run under it; CUDA is not tried where nobody asks for it."""
     asked = not request.providers or "cuda" in request.providers or request.device is not None
-    return unusable_cuda(study, machine) if asked else {}
+    return cuda_obstacles(study, machine) if asked else {}
 
 
 def _require_cuda(
-    studies: Sequence[Study], no_cuda: Sequence[Mapping[str, str]], request: Request
+    studies: Sequence[Study], no_cuda: Sequence[Mapping[str, str]], request: RunRequest
 ) -> None:
     """Raise CapabilityError where CUDA is asked for by name and no study can be run on it."""
     if "cuda" not in request.providers and request.device is None:
         return
-    absent = missing(studies)
+    absent = missing_runtimes(studies)
     usable = (
-        knows_cuda(runtime) and runtime not in {*reasons, *absent}
+        supports_cuda(runtime) and runtime not in {*reasons, *absent}
         for study, reasons in zip(studies, no_cuda, strict=True)
         for runtime in study.runtimes or (runtime_name(),)
     )

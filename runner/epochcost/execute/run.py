@@ -23,22 +23,22 @@ from epochcost.execute.assignment import (
     Finished,
     OnEvent,
     Outcome,
-    RoundKept,
-    Run,
+    RoundStored,
+    RunContext,
     Scheduled,
     Skipped,
     Started,
     Swept,
 )
-from epochcost.execute.build import build_job, pinning
-from epochcost.execute.epochs import whole_epochs
+from epochcost.execute.build import build_job, trial_pinning
+from epochcost.execute.epochs import run_whole_epochs
 from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.runtimes import interpreter
 from epochcost.execute.sweep import (
-    explore,
-    failed_before,
-    fitting,
+    fits_memory,
     is_out_of_memory,
+    known_failures,
+    run_sizes,
     trial_room_bytes,
 )
 from epochcost.measure.environment import detect_environment
@@ -61,14 +61,116 @@ from epochcost.specs.study import MOST_SAMPLES
 _OURS = Path(__file__).parents[1]
 
 
-def visited(run: Run, visit: Visit) -> RoundKept | Outcome:
+def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
+    """Do every trial and return what became of each, in the order of the assignment.
+
+    Those that sweeps found follow, without the sizes that memory did not suffice for.
+    Raises CapabilityError before the first trial where results cannot be written or another run
+    is writing them, and later where the disk is full; results stored by then are kept.
+    """
+    folder = assignment.store.folder / assignment.hardware
+    require_writable(folder)
+    with exclusive(folder):
+        remove_leftovers(folder)
+        remove_scratch(folder)
+        outcomes = _outcomes(RunContext(assignment, on_event, detect_environment().fingerprint))
+    return tuple(outcomes.values())
+
+
+def _outcomes(run: RunContext) -> dict[str, Outcome]:
+    """What became of each trial, by id in their order; one that failed is not visited again.
+
+    Sweeps come first: what ran in them is visited again in later rounds, as are the others.
+    """
+    outcomes: dict[str, Outcome] = {}
+    found: dict[str, Trial] = {}
+    rounds = dict(run.assignment.rounds)
+    for sweep in run.assignment.sweeps:
+        ran = run_sweep(run, sweep, outcomes)
+        found |= {trial.id: trial for trial in ran}
+        rounds |= {trial.id: sweep.rounds for trial in ran}
+    listed = {trial.id: trial for trial in run.assignment.trials} | found
+    trials = [trial for trial in listed.values() if trial.id not in outcomes]
+
+    def done(trial: Trial) -> int:
+        return max(run.rounds_done(trial), int(trial.id in found))
+
+    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes)
+    order = dict.fromkeys(listed) | dict.fromkeys(outcomes)
+    return {identifier: outcomes[identifier] for identifier in order}
+
+
+def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
+    run.on_event(Scheduled(tuple(schedule)))
+    for number, visit in enumerate(schedule, start=1):
+        if visit.trial.id in outcomes:
+            continue
+        run.on_event(Started(visit.trial, number, len(schedule), visit.number, visit.rounds))
+        happened = run_round(run, visit)
+        run.on_event(happened)
+        if not isinstance(happened, RoundStored):
+            outcomes[visit.trial.id] = happened
+
+
+def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
+    """Do a sweep's first round, store its end, and return the trials that ran.
+
+    ``outcomes`` takes those that are finished by then, and a failure that ended the sweep.
+    """
+    assignment = run.assignment
+    room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
+    host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
+    bounded = replace(run, memory_bytes=host_bytes)
+    known = known_failures(run.stored_limit(sweep), room)
+    numbers = itertools.count(1)
+
+    def attempt(trial: Trial) -> Result | EpochcostError:
+        if trial.batch_size in known:
+            return OutOfMemory(known[trial.batch_size])
+        _announce(run, sweep, trial, next(numbers))
+        happened = _first_visit(bounded, Visit(trial, 1, sweep.rounds))
+        run.on_event(happened)
+        if isinstance(happened, Finished | Skipped | Failed):
+            outcomes[trial.id] = happened
+        return happened.error if isinstance(happened, Failed | Exhausted) else happened.result
+
+    fits = fits_memory(assignment.catalogue, sweep, room)
+    explored = run_sizes(sweep, assignment.hardware, room, fits, attempt)
+    path = write_limit(assignment.store.folder, explored.limit)
+    run.on_event(Swept(explored.limit, path))
+    return tuple(result.trial for result in explored.results)
+
+
+def _announce(run: RunContext, sweep: Sweep, trial: Trial, number: int) -> None:
+    """A size begins; those above it may follow."""
+    above = (sweep.at(size) for size in ladder(sweep) if size > trial.batch_size)
+    schedule = tuple(Visit(each, 1, sweep.rounds) for each in (trial, *above))
+    run.on_event(Scheduled(schedule))
+    run.on_event(Started(trial, number, number + len(schedule) - 1, 1, sweep.rounds))
+
+
+def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
+    """The first round of a size, unless it is kept from the run that is resumed."""
+    if done := run.rounds_done(visit.trial):
+        kept = run.stored(visit.trial)
+        assert kept is not None, "what has rounds is stored"
+        if done >= visit.rounds:
+            return Skipped(visit.trial, kept)
+        return RoundStored(visit.trial, kept, run.path_of(visit.trial))
+    happened = run_round(run, visit)
+    if isinstance(happened, Failed) and is_out_of_memory(happened.error):
+        return Exhausted(visit.trial, happened.error)
+    return happened
+
+
+def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     """Measure a round of a trial and store it; raises CapabilityError where nothing can be kept."""
     kept: Result | None = None
     try:
-        kept = _kept(run, visit)
+        kept = _earlier_rounds(run, visit)
         if kept is not None and rounds_in(kept.measurement) >= visit.rounds:
             return Skipped(visit.trial, kept)
-        result = _measured(run, visit, kept)
+        result = _measure_round(run, visit, kept)
     except EpochcostError as error:
         return Failed(visit.trial, error, _rounds_in(kept))
     except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
@@ -78,38 +180,18 @@ def visited(run: Run, visit: Visit) -> RoundKept | Outcome:
         return Failed(visit.trial, _unexpected(error), _rounds_in(kept))
     path = run.assignment.store.write(result)
     if not visit.last:
-        return RoundKept(visit.trial, result, path)
+        return RoundStored(visit.trial, result, path)
     return Finished(visit.trial, _with_epochs(run, result), path)
 
 
-def _with_epochs(run: Run, result: Result) -> Result:
-    """The finished result with whole epochs, where they are asked for; it is stored already."""
-    asked, trial = run.assignment.epochs, result.trial
-    if asked is None:
-        return result
-    with scratch_folder(run.assignment.store.folder / run.assignment.hardware) as folder:
-        epochs = whole_epochs(
-            asked,
-            trial,
-            result.measurement,
-            run.assignment.catalogue,
-            folder,
-            lambda progress: run.on_event(Advanced(trial, progress)),
-        )
-    measurement = result.measurement.model_copy(update={"epochs": epochs})
-    validated = result.model_copy(update={"measurement": measurement})
-    run.assignment.store.write(validated)
-    return validated
+def _earlier_rounds(run: RunContext, visit: Visit) -> Result | None:
+    """The earlier rounds to keep: those of this run and, when resuming, of the one before."""
+    found = run.stored(visit.trial)
+    return found if run.assignment.resume or visit.number > 1 else None
 
 
 def _rounds_in(kept: Result | None) -> int:
     return 0 if kept is None else rounds_in(kept.measurement)
-
-
-def _kept(run: Run, visit: Visit) -> Result | None:
-    """The earlier rounds to keep: those of this run and, when resuming, of the one before."""
-    found = run.stored(visit.trial)
-    return found if run.assignment.resume or visit.number > 1 else None
 
 
 def _unexpected(error: Exception) -> TrialFailed:
@@ -122,10 +204,10 @@ def _unexpected(error: Exception) -> TrialFailed:
     )
 
 
-def _measured(run: Run, visit: Visit, earlier: Result | None) -> Result:
+def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Result:
     assignment, trial, environment = run.assignment, visit.trial, detect_environment()
     with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
-        measurement = _timed(run, visit, folder)
+        measurement = _measure_in_worker(run, visit, folder)
     environment, measurement = _with_software(environment, measurement)
     if visit.rounds > 1:
         known = None if earlier is None else earlier.measurement
@@ -144,35 +226,12 @@ def _measured(run: Run, visit: Visit, earlier: Result | None) -> Result:
     )
 
 
-def _with_software(
-    environment: Environment, measurement: Measurement
-) -> tuple[Environment, Measurement]:
-    """What the worker ran with in the place of what this program does."""
-    if measurement.software is None:
-        return environment, measurement
-    return (
-        environment.model_copy(update=dict(measurement.software)),
-        measurement.model_copy(update={"software": None}),
-    )
-
-
-def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
-    """SHA-256 of the files that declare the model and the machine; no entry: in no file."""
-    files = assignment.catalogue.files
-    named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
-    return {
-        name: hashlib.sha256(files[name].read_bytes()).hexdigest()
-        for name in named
-        if name in files
-    }
-
-
-def _timed(run: Run, visit: Visit, folder: Path) -> Measurement:
+def _measure_in_worker(run: RunContext, visit: Visit, folder: Path) -> Measurement:
     catalogue, trial = run.assignment.catalogue, visit.trial
     model = catalogue.model(trial.model)
     try:
         # The worker loads its libraries while the job is made.
-        with start_worker(folder, interpreter(trial), pinning(trial)) as worker:
+        with start_worker(folder, interpreter(trial), trial_pinning(trial)) as worker:
             host_bytes = run.memory_bytes
             job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
             job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
@@ -200,106 +259,44 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None) -> Job:
     return bounded.model_copy(update={"sampling": job.sampling.model_copy(update=share)})
 
 
-def swept(run: Run, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Do a sweep's first round, store its end, and return the trials that ran.
-
-    ``outcomes`` takes those that are finished by then, and a failure that ended the sweep.
-    """
-    assignment = run.assignment
-    room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
-    host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
-    bounded = replace(run, memory_bytes=host_bytes)
-    known = failed_before(run.stored_limit(sweep), room)
-    numbers = itertools.count(1)
-
-    def attempt(trial: Trial) -> Result | EpochcostError:
-        if trial.batch_size in known:
-            return OutOfMemory(known[trial.batch_size])
-        _announce(run, sweep, trial, next(numbers))
-        happened = _first_visit(bounded, Visit(trial, 1, sweep.rounds))
-        run.on_event(happened)
-        if isinstance(happened, Finished | Skipped | Failed):
-            outcomes[trial.id] = happened
-        return happened.error if isinstance(happened, Failed | Exhausted) else happened.result
-
-    fits = fitting(assignment.catalogue, sweep, room)
-    explored = explore(sweep, assignment.hardware, room, fits, attempt)
-    path = write_limit(assignment.store.folder, explored.limit)
-    run.on_event(Swept(explored.limit, path))
-    return tuple(result.trial for result in explored.results)
+def _with_epochs(run: RunContext, result: Result) -> Result:
+    """The finished result with whole epochs, where they are asked for; it is stored already."""
+    asked, trial = run.assignment.epochs, result.trial
+    if asked is None:
+        return result
+    with scratch_folder(run.assignment.store.folder / run.assignment.hardware) as folder:
+        epochs = run_whole_epochs(
+            asked,
+            trial,
+            result.measurement,
+            run.assignment.catalogue,
+            folder,
+            lambda progress: run.on_event(Advanced(trial, progress)),
+        )
+    measurement = result.measurement.model_copy(update={"epochs": epochs})
+    validated = result.model_copy(update={"measurement": measurement})
+    run.assignment.store.write(validated)
+    return validated
 
 
-def _announce(run: Run, sweep: Sweep, trial: Trial, number: int) -> None:
-    """A size begins; those above it may follow."""
-    above = (sweep.at(size) for size in ladder(sweep) if size > trial.batch_size)
-    schedule = tuple(Visit(each, 1, sweep.rounds) for each in (trial, *above))
-    run.on_event(Scheduled(schedule))
-    run.on_event(Started(trial, number, number + len(schedule) - 1, 1, sweep.rounds))
+def _with_software(
+    environment: Environment, measurement: Measurement
+) -> tuple[Environment, Measurement]:
+    """What the worker ran with in the place of what this program does."""
+    if measurement.software is None:
+        return environment, measurement
+    return (
+        environment.model_copy(update=dict(measurement.software)),
+        measurement.model_copy(update={"software": None}),
+    )
 
 
-def _first_visit(run: Run, visit: Visit) -> RoundKept | Exhausted | Outcome:
-    """The first round of a size, unless it is kept from the run that is resumed."""
-    if done := run.rounds_done(visit.trial):
-        kept = run.stored(visit.trial)
-        assert kept is not None, "what has rounds is stored"
-        if done >= visit.rounds:
-            return Skipped(visit.trial, kept)
-        return RoundKept(visit.trial, kept, run.path_of(visit.trial))
-    happened = visited(run, visit)
-    if isinstance(happened, Failed) and is_out_of_memory(happened.error):
-        return Exhausted(visit.trial, happened.error)
-    return happened
-
-
-__all__ = ["Assignment", "run_trials"]
-
-
-def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
-    """Do every trial and return what became of each, in the order of the assignment.
-
-    Those that sweeps found follow, without the sizes that memory did not suffice for.
-    Raises CapabilityError before the first trial where results cannot be written or another run
-    is writing them, and later where the disk is full; results stored by then are kept.
-    """
-    folder = assignment.store.folder / assignment.hardware
-    require_writable(folder)
-    with exclusive(folder):
-        remove_leftovers(folder)
-        remove_scratch(folder)
-        outcomes = _outcomes(Run(assignment, on_event, detect_environment().fingerprint))
-    return tuple(outcomes.values())
-
-
-def _outcomes(run: Run) -> dict[str, Outcome]:
-    """What became of each trial, by id in their order; one that failed is not visited again.
-
-    Sweeps come first: what ran in them is visited again in later rounds, as are the others.
-    """
-    outcomes: dict[str, Outcome] = {}
-    found: dict[str, Trial] = {}
-    rounds = dict(run.assignment.rounds)
-    for sweep in run.assignment.sweeps:
-        ran = swept(run, sweep, outcomes)
-        found |= {trial.id: trial for trial in ran}
-        rounds |= {trial.id: sweep.rounds for trial in ran}
-    listed = {trial.id: trial for trial in run.assignment.trials} | found
-    trials = [trial for trial in listed.values() if trial.id not in outcomes]
-
-    def done(trial: Trial) -> int:
-        return max(run.rounds_done(trial), int(trial.id in found))
-
-    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes)
-    order = dict.fromkeys(listed) | dict.fromkeys(outcomes)
-    return {identifier: outcomes[identifier] for identifier in order}
-
-
-def _visit_all(run: Run, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
-    run.on_event(Scheduled(tuple(schedule)))
-    for number, visit in enumerate(schedule, start=1):
-        if visit.trial.id in outcomes:
-            continue
-        run.on_event(Started(visit.trial, number, len(schedule), visit.number, visit.rounds))
-        happened = visited(run, visit)
-        run.on_event(happened)
-        if not isinstance(happened, RoundKept):
-            outcomes[visit.trial.id] = happened
+def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
+    """SHA-256 of the files that declare the model and the machine; no entry: in no file."""
+    files = assignment.catalogue.files
+    named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
+    return {
+        name: hashlib.sha256(files[name].read_bytes()).hexdigest()
+        for name in named
+        if name in files
+    }

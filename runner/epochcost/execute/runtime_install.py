@@ -23,11 +23,11 @@ from pydantic import ValidationError
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.runtimes import (
-    Prepared,
-    environments,
-    folder_of,
-    lock_of,
-    prepared,
+    RuntimeEnvironment,
+    environment_folder,
+    environments_folder,
+    find_environment,
+    lock_file,
     python_of,
     requirements,
     write_description,
@@ -42,12 +42,12 @@ _LAST_LINES = 6
 _PIP_OPTIONS = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:")
 
 
-def install_runtime(runtime: str, say: Say) -> Prepared:
+def install_runtime(runtime: str, say: Say) -> RuntimeEnvironment:
     """The environment of a runtime, made where it is not there; ``say`` hears what is done.
 
     Raises CapabilityError where it cannot be made: no room, no network, no wheel for this Python.
     """
-    found = prepared(runtime)
+    found = find_environment(runtime)
     if found is not None:
         say(f"{runtime}: is there")
         return found
@@ -58,8 +58,8 @@ def install_runtime(runtime: str, say: Say) -> Prepared:
         _install(environment, folder / "constraints.txt", runtime)
         support = _ask(environment, runtime)
         write_description(environment, support)
-        _place(environment, folder_of(runtime), runtime)
-    made = prepared(runtime)
+        _place(environment, environment_folder(runtime), runtime)
+    made = find_environment(runtime)
     assert made is not None, "an environment that was placed is there"
     say(f"{runtime}: ready, reads opset {support.opset}; {made.folder}")
     return made
@@ -68,7 +68,7 @@ def install_runtime(runtime: str, say: Say) -> Prepared:
 @contextlib.contextmanager
 def _workplace() -> Iterator[Path]:
     """An empty folder on the disk of the environments; those of makers that died are removed."""
-    root = environments()
+    root = environments_folder()
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as kept:
         # Between the making of a folder and its lock it would be taken for a dead maker's.
@@ -113,7 +113,7 @@ def _create(environment: Path, runtime: str) -> None:
 def _install(environment: Path, constraints: Path, runtime: str) -> None:
     constraints.write_text("".join(f"{one}\n" for one in _constraints()), encoding="utf-8")
     asked = ["--constraint", str(constraints), *requirements(runtime)]
-    if (lock := lock_of(runtime)) is not None:
+    if (lock := lock_file(runtime)) is not None:
         asked = ["--require-hashes", "--requirement", str(lock)]
     pip = [str(python_of(environment)), "-I", "-m", "pip", "install", *_PIP_OPTIONS]
     done = _run([*pip, *asked])
@@ -151,8 +151,8 @@ def _ask(environment: Path, runtime: str) -> RuntimeSupport:
 
 def _place(environment: Path, target: Path, runtime: str) -> None:
     """Move it to its place; whoever was faster is left, what is not whole is replaced."""
-    with _locked(environments(), fcntl.LOCK_EX):
-        if prepared(runtime) is None:
+    with _locked(environments_folder(), fcntl.LOCK_EX):
+        if find_environment(runtime) is None:
             shutil.rmtree(target, ignore_errors=True)
             environment.rename(target)
 

@@ -24,11 +24,11 @@ from epochcost.errors import CapabilityError, ModelError
 from epochcost.execute.folders import cache_folder
 from epochcost.measure.runtime import RuntimeSupport, runtime_name
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import FOR_OLDER_GPUS
+from epochcost.plan.variant import CUDA_12_RUNTIME
 from epochcost.specs.study import Study
 
 # What `epochcost.measure.worker` imports beside onnxruntime, LoadGen where it is installed.
-IMPORTED = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
+WORKER_PACKAGES = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
 # What CUDA needs beside the libraries that the runtime's own extras name: see `gpu` in pyproject.
 _CUDA = (
     "nvidia-cublas",
@@ -46,7 +46,7 @@ _KEY_DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Prepared:
+class RuntimeEnvironment:
     """A runtime that is ready to measure with: its environment, and what it reads."""
 
     folder: Path
@@ -73,19 +73,19 @@ def requirements(runtime: str) -> tuple[str, ...]:
 
     Of a runtime with a lock the lock's, whatever is installed.
     """
-    if (lock := lock_of(runtime)) is not None:
+    if (lock := lock_file(runtime)) is not None:
         lines = lock.read_text(encoding="utf-8").splitlines()
         return tuple(line.rstrip(" \\") for line in lines if line[:1] not in {"", " ", "#"})
-    pins = [*_pins(IMPORTED)]
+    pins = [*_pins(WORKER_PACKAGES)]
     cuda = [*_pins(_CUDA)] if runtime.startswith("onnxruntime-gpu==") else []
     # The extras name the libraries of the CUDA version that the runtime was built for.
     asked = runtime.replace("==", "[cuda,cudnn]==") if cuda else runtime
     return (asked, *pins, *cuda)
 
 
-def lock_of(runtime: str) -> Path | None:
+def lock_file(runtime: str) -> Path | None:
     """The file that pins a runtime's whole environment by hash; None for most."""
-    return _LOCK if runtime == FOR_OLDER_GPUS else None
+    return _LOCK if runtime == CUDA_12_RUNTIME else None
 
 
 def _pins(names: Iterable[str]) -> Iterator[str]:
@@ -96,16 +96,16 @@ def _pins(names: Iterable[str]) -> Iterator[str]:
             continue
 
 
-def environments() -> Path:
+def environments_folder() -> Path:
     """The folder of all environments; it need not exist."""
     return cache_folder("runtimes")
 
 
-def folder_of(runtime: str) -> Path:
+def environment_folder(runtime: str) -> Path:
     """Where the environment of a runtime is, or would be made."""
     parts = [platform.python_version(), sys.platform, platform.machine(), *requirements(runtime)]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_KEY_DIGITS]
-    return environments() / f"{runtime.replace('==', '-')}-{key}"
+    return environments_folder() / f"{runtime.replace('==', '-')}-{key}"
 
 
 def write_description(folder: Path, support: RuntimeSupport) -> None:
@@ -113,35 +113,37 @@ def write_description(folder: Path, support: RuntimeSupport) -> None:
     (folder / _DESCRIPTION).write_text(support.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def prepared(runtime: str) -> Prepared | None:
+def find_environment(runtime: str) -> RuntimeEnvironment | None:
     """The environment of a runtime; None where it is not made, or not whole."""
-    found = _read(folder_of(runtime))
+    found = _read(environment_folder(runtime))
     return found if found is not None and found.runtime == runtime else None
 
 
-def all_prepared() -> tuple[Prepared, ...]:
+def all_environments() -> tuple[RuntimeEnvironment, ...]:
     """Every environment in the cache, those of other Pythons and versions too."""
-    found = (_read(path) for path in sorted(environments().glob("onnxruntime*")))
+    found = (_read(path) for path in sorted(environments_folder().glob("onnxruntime*")))
     return tuple(one for one in found if one is not None)
 
 
-def _read(folder: Path) -> Prepared | None:
+def _read(folder: Path) -> RuntimeEnvironment | None:
     try:
         support = RuntimeSupport.model_validate_json((folder / _DESCRIPTION).read_bytes())
     except (OSError, ValidationError):
         return None
-    return Prepared(folder, support) if python_of(folder).exists() else None
+    return RuntimeEnvironment(folder, support) if python_of(folder).exists() else None
 
 
-def named(studies: Iterable[Study]) -> tuple[str, ...]:
+def named_runtimes(studies: Iterable[Study]) -> tuple[str, ...]:
     """The runtimes that studies name, each once, without the installed one."""
     every = (runtime for study in studies for runtime in study.runtimes or ())
     return tuple(one for one in dict.fromkeys(every) if one != runtime_name())
 
 
-def missing(studies: Iterable[Study]) -> dict[str, str]:
+def missing_runtimes(studies: Iterable[Study]) -> dict[str, str]:
     """The runtimes of studies that cannot be measured here yet, with what to do."""
-    return {one: _not_prepared(one) for one in named(studies) if prepared(one) is None}
+    return {
+        one: _not_prepared(one) for one in named_runtimes(studies) if find_environment(one) is None
+    }
 
 
 def _not_prepared(runtime: str) -> str:
@@ -158,18 +160,18 @@ def interpreter(trial: Trial) -> Path | None:
     """
     if trial.runtime == runtime_name():
         return None
-    found = prepared(trial.runtime)
+    found = find_environment(trial.runtime)
     if found is None:
         raise CapabilityError(_not_prepared(trial.runtime))
     return found.python
 
 
-def require_read(graph: onnx.ModelProto, path: Path, runtime: str) -> None:
+def require_readable(graph: onnx.ModelProto, path: Path, runtime: str) -> None:
     """Raise ModelError where another runtime than the installed one is too old for a model's form.
 
     The installed one says so itself, when the worker opens its session.
     """
-    found = prepared(runtime) if runtime != runtime_name() else None
+    found = find_environment(runtime) if runtime != runtime_name() else None
     if found is None:
         return
     opset = max(

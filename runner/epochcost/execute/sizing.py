@@ -17,14 +17,14 @@ import onnx
 from epochcost.autodiff import Carried
 from epochcost.autodiff.passes.canonicalize import without_split_sequences
 from epochcost.errors import ModelError
-from epochcost.execute.step import in_place, step_of, update_rule
+from epochcost.execute.step import build_step, in_place_inputs, update_rule
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.choices import match_names
 from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameters, state
 from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 from epochcost.graphs.tensors import item_bytes
-from epochcost.plan.binding import bound, carried_state
+from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model, Training
 from epochcost.specs.study import Mode, Provider
@@ -55,7 +55,9 @@ def size_of(
     uncounted: list[Uncounted] = []
     for mode, batch_sizes in wanted.items():
         try:
-            footprints += _footprints(_Work(model, graph, mode, provider), sorted(batch_sizes))
+            footprints += _footprints(
+                _SizedModel(model, graph, mode, provider), sorted(batch_sizes)
+            )
         except ModelError as error:
             uncounted.append(Uncounted(mode, str(error)))
     every, trained = parameters(graph), _trainable(model, graph)
@@ -72,7 +74,7 @@ def size_of(
 
 
 @dataclass(frozen=True)
-class _Work:
+class _SizedModel:
     model: Model
     graph: onnx.ModelProto
     mode: Mode
@@ -80,7 +82,7 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _BuiltGraph:
     """The graph that a trial runs, and what of it a step carries on."""
 
     graph: onnx.ModelProto
@@ -92,11 +94,11 @@ class _Run:
 class _Sweep:
     """Runs at the smallest and the largest batch of several examples, and what lies between."""
 
-    build: Callable[[int], _Run]
-    ends: Mapping[int, _Run]
+    build: Callable[[int], _BuiltGraph]
+    ends: Mapping[int, _BuiltGraph]
     between: BatchInterpolation
 
-    def at(self, batch: int) -> tuple[_Run, Shapes]:
+    def at(self, batch: int) -> tuple[_BuiltGraph, Shapes]:
         """The run and its shapes; a build of its own where the graph takes another form."""
         if batch in self.ends:
             return self.ends[batch], static_shapes(self.ends[batch].graph)
@@ -107,7 +109,7 @@ class _Sweep:
         return run, static_shapes(run.graph)
 
 
-def _sweep(build: Callable[[int], _Run], batch_sizes: Sequence[int]) -> _Sweep:
+def _sweep(build: Callable[[int], _BuiltGraph], batch_sizes: Sequence[int]) -> _Sweep:
     # The graph of one example is built for itself: it lacks the sums over an axis of size 1.
     several = [batch for batch in batch_sizes if batch > 1] or batch_sizes
     low, high = several[0], several[-1]
@@ -115,21 +117,21 @@ def _sweep(build: Callable[[int], _Run], batch_sizes: Sequence[int]) -> _Sweep:
     return _Sweep(build, ends, BatchInterpolation(ends[low].graph, low, ends[high].graph, high))
 
 
-def _footprints(work: _Work, batch_sizes: Sequence[int]) -> list[Footprint]:
+def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint]:
     @functools.cache
-    def forward_at(batch: int) -> _Run:
-        graph = _of_tensors(bound(work.graph, work.model, batch))
-        return _Run(graph, _names(carried_state(graph, work.model)))
+    def forward_at(batch: int) -> _BuiltGraph:
+        graph = _of_tensors(bind_model(work.graph, work.model, batch))
+        return _BuiltGraph(graph, _names(carried_state(graph, work.model)))
 
     forward = _sweep(forward_at, batch_sizes)
     training = work.model.training
     if work.mode == "inference" or training is None:
         return [_footprint(work, batch, forward, None) for batch in batch_sizes]
 
-    def step_at(batch: int) -> _Run:
+    def step_at(batch: int) -> _BuiltGraph:
         graph = forward_at(batch).graph
-        step = step_of(graph, work.model, training, work.provider)
-        return _Run(step.model, _names(step.carried), in_place(step, work.provider))
+        step = build_step(graph, work.model, training, work.provider)
+        return _BuiltGraph(step.model, _names(step.carried), in_place_inputs(step, work.provider))
 
     step = _sweep(step_at, batch_sizes)
     return [_footprint(work, batch, forward, step) for batch in batch_sizes]
@@ -146,7 +148,7 @@ def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 
-def _footprint(work: _Work, batch: int, forward: _Sweep, step: _Sweep | None) -> Footprint:
+def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | None) -> Footprint:
     model, model_shapes = forward.at(batch)
     run, shapes = (model, model_shapes) if step is None else step.at(batch)
     weights = (*parameters(work.graph), *state(work.graph))

@@ -81,7 +81,7 @@ def _settings(optimizer: spec.Optimizer) -> dict[str, Any]:
     return {name: float(value) for name, value in settings.items()}
 
 
-def step_of(
+def build_step(
     graph: onnx.ModelProto,
     model: Model,
     training: Training,
@@ -111,7 +111,7 @@ def step_of(
     )
 
 
-def in_place(step: TrainingStep, provider: Provider) -> frozenset[str]:
+def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
     """The carried inputs that a step overwrites; none on CUDA, where it was never tried."""
     if provider != "cpu":
         return frozenset()

@@ -17,7 +17,16 @@ from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import OutOfMemory
 from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
-from epochcost.plan.sweep import Broke, End, Fits, Point, Ran, Sweep, ladder, next_size
+from epochcost.plan.sweep import (
+    Fits,
+    MeasuredSize,
+    Point,
+    SizeFailure,
+    Sweep,
+    SweepEnd,
+    ladder,
+    next_size,
+)
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.records import Result
@@ -34,7 +43,7 @@ _MORE_ROOM = 1.25
 
 
 @dataclass(frozen=True)
-class Explored:
+class SweepResult:
     """All points of a sweep that is over, the results of those that ran, and the end."""
 
     results: tuple[Result, ...]
@@ -46,21 +55,21 @@ def is_out_of_memory(error: EpochcostError) -> bool:
     return isinstance(error, OutOfMemory) or tells_out_of_memory(str(error))
 
 
-def explore(
+def run_sizes(
     sweep: Sweep, hardware: str, room_bytes: int | None, fits: Fits, attempt: Attempt
-) -> Explored:
+) -> SweepResult:
     """Try size after size until the sweep ends; ``room_bytes`` is what there was at its begin."""
     points: list[Point] = []
     results: dict[int, Result] = {}
-    while not isinstance(found := next_size(sweep, points, fits), End):
+    while not isinstance(found := next_size(sweep, points, fits), SweepEnd):
         met = attempt(sweep.at(found))
         if isinstance(met, Result):
             results[found] = met
             points.append(_ran(met))
         else:
-            points.append(Broke(found, _first_line(met), is_out_of_memory(met)))
+            points.append(SizeFailure(found, _first_line(met), is_out_of_memory(met)))
     ordered = tuple(results[size] for size in sorted(results))
-    return Explored(ordered, _limit(sweep, hardware, room_bytes, points, ordered, found))
+    return SweepResult(ordered, _limit(sweep, hardware, room_bytes, points, ordered, found))
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
@@ -73,7 +82,7 @@ def trial_room_bytes(trial: Trial) -> int | None:
     return min(limits, default=None)
 
 
-def failed_before(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[int, str]:
+def known_failures(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[int, str]:
     """The sizes that need not be tried again, with their words: there is no more room than then."""
     if limit is None or limit.available_bytes is None or room_bytes is None:
         return {}
@@ -82,7 +91,7 @@ def failed_before(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[i
     return {one.batch_size: one.words for one in limit.failed if one.of_memory}
 
 
-def fitting(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> Fits:
+def fits_memory(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> Fits:
     """Whether a size of the ladder seems to fit, by an estimate; what cannot be counted seems to.
 
     How far the estimate is from what a trial holds is shown in docs/performance.md.
@@ -105,10 +114,10 @@ def _sizes_that_fit(catalogue: Catalogue, sweep: Sweep, room_bytes: int) -> Sequ
     return [one for one, _ in takewhile(lambda pair: pair[1] <= room_bytes, known)] or wanted[:1]
 
 
-def _ran(result: Result) -> Ran:
+def _ran(result: Result) -> MeasuredSize:
     summary = summary_of(result.measurement)
     low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
-    return Ran(result.trial.batch_size, low, summary.mean, summary.interval.high)
+    return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
 
 
 def _first_line(error: EpochcostError) -> str:
@@ -121,9 +130,9 @@ def _limit(
     room_bytes: int | None,
     points: Sequence[Point],
     results: Sequence[Result],
-    end: End,
+    end: SweepEnd,
 ) -> BatchLimit:
-    failed = sorted((p for p in points if isinstance(p, Broke)), key=lambda p: p.batch_size)
+    failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     needed = expected_bytes(results, failed[0].batch_size) if failed else None
     of_memory = end.cause == "memory"
     return BatchLimit(
@@ -147,12 +156,12 @@ def _limit(
 
 def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
     there = "" if room_bytes is None else f" of {memory(room_bytes)}"
-    held = held_bytes(results[-1]) if results else None
+    held = peak_bytes(results[-1]) if results else None
     last = "" if held is None else f"; batch {results[-1].trial.batch_size:,} held {memory(held)}"
     return there + last
 
 
-def held_bytes(result: Result) -> int | None:
+def peak_bytes(result: Result) -> int | None:
     """The most that the trial's worker held: of the host, or of the device for CUDA."""
     measured = result.measurement
     if result.trial.provider == "cpu":
@@ -162,7 +171,7 @@ def held_bytes(result: Result) -> int | None:
 
 def expected_bytes(results: Sequence[Result], batch_size: int) -> int | None:
     """What a size would hold if memory went on to grow as between the two largest that ran."""
-    known = [(one.trial.batch_size, held) for one in results if (held := held_bytes(one))]
+    known = [(one.trial.batch_size, held) for one in results if (held := peak_bytes(one))]
     if len(known) < 2:
         return None
     (smaller, less), (larger, more) = known[-2:]

@@ -43,6 +43,14 @@ from epochcost.specs.hardware import Hardware
 
 # What is copied and its copy take a quarter of a small machine's memory.
 _SHARE_OF_MEMORY = 8
+# Larger sides multiply no faster on the CPUs tried; 17 GFLOP take 0.1 to 0.3 s of one core.
+MATRIX_SIDE = 2048
+# Sixteen times a common last-level cache: what is read again has long left it.
+MOST_COPIED_BYTES = 512 * 2**20
+TIMES = 7
+_MODULE = "epochcost.measure.ceilings"
+_LONGEST_SECONDS = 600
+_Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 def ceilings_here(hardware: Hardware, folder: Path, *, again: bool) -> tuple[Ceilings, bool]:
@@ -58,12 +66,12 @@ def ceilings_here(hardware: Hardware, folder: Path, *, again: bool) -> tuple[Cei
         return kept, False
     require_writable(folder / hardware.id / FOLDER)
     with exclusive(folder / hardware.id):
-        measured = _measured(hardware, environment)
+        measured = _measure_here(hardware, environment)
         write_ceilings(folder, measured)
     return measured, True
 
 
-def _measured(hardware: Hardware, environment: Environment) -> Ceilings:
+def _measure_here(hardware: Hardware, environment: Environment) -> Ceilings:
     begun = dt.datetime.now(dt.UTC)
     copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
     return Ceilings(
@@ -81,16 +89,6 @@ def _thread_counts(environment: Environment) -> tuple[int, ...]:
     """One, one a core, and one a CPU: two threads of a core share its units."""
     cores = environment.physical_cores or environment.logical_cpus
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
-
-
-# Larger sides multiply no faster on the CPUs tried; 17 GFLOP take 0.1 to 0.3 s of one core.
-MATRIX_SIDE = 2048
-# Sixteen times a common last-level cache: what is read again has long left it.
-MOST_COPIED_BYTES = 512 * 2**20
-TIMES = 7
-_MODULE = "epochcost.measure.ceilings"
-_LONGEST_SECONDS = 600
-_Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 def measure_apart(

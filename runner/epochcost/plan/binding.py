@@ -15,7 +15,7 @@ from epochcost.specs.model import CarriedState, Model
 _BATCH = "batch"
 
 
-def bound(graph: onnx.ModelProto, model: Model, batch_size: int) -> onnx.ModelProto:
+def bind_model(graph: onnx.ModelProto, model: Model, batch_size: int) -> onnx.ModelProto:
     """The graph with the trial's batch and the sizes of the spec's ``[dimensions]``.
 
     A lone dimension that the spec does not size is the batch, whatever its name. Raises ModelError

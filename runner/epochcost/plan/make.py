@@ -13,8 +13,14 @@ from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.sweep import Sweep
-from epochcost.plan.trial import Load, Trial, loads
-from epochcost.plan.variant import Variant, impossible, session_settings, unmet, variants
+from epochcost.plan.trial import Load, Trial, study_loads
+from epochcost.plan.variant import (
+    Variant,
+    session_settings,
+    unmet_reason,
+    unsupported_reason,
+    variants,
+)
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, AskedBatchSizes, Mode, Provider, Sampling, Study
@@ -217,7 +223,7 @@ def _loads(
 ) -> Iterable[tuple[Load, int]]:
     if mode == "training" or model.inference is None:
         return ()
-    return loads(study, model.inference, compliant=selection.compliant)
+    return study_loads(study, model.inference, compliant=selection.compliant)
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ...]:
@@ -258,7 +264,7 @@ def _trial_or_reason(
         return LeftOut(f"{work.model.id} {work.mode} {work.provider}", host.no_cuda[runtime])
     if reason := _undoable(host, work, work.batch_size):
         return LeftOut(work.title, reason)
-    if reason := unmet(study, work.provider, work.load, host.gpus):
+    if reason := unmet_reason(study, work.provider, work.load, host.gpus):
         return LeftOut(work.title, reason)
     sampling = _quick(study.sampling) if quick else study.sampling
     variant = work.variant
@@ -289,7 +295,7 @@ def _undoable(host: Host, work: _Work, batch_size: int) -> str | None:
     """Why this machine does not do the work; None where it does."""
     if _exceeds_an_epoch(work, batch_size):
         return "the batch is larger than an epoch has examples"
-    if reason := impossible(work.variant, work.mode, work.provider):
+    if reason := unsupported_reason(work.variant, work.mode, work.provider):
         return reason
     if reason := host.missing_runtimes.get(work.variant.runtime or host.runtime):
         return reason

@@ -63,7 +63,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Ran:
+class MeasuredSize:
     """A size that ran; times of a step are the 95 % interval of the mean and the mean."""
 
     batch_size: int
@@ -83,7 +83,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Broke:
+class SizeFailure:
     """A size that did not run: its memory did not suffice, or something else was wrong."""
 
     batch_size: int
@@ -92,35 +92,37 @@ class Broke:
 
 
 @dataclass(frozen=True)
-class End:
+class SweepEnd:
     """The sweep is over; ``words`` say why."""
 
     cause: Cause
     words: str
 
 
-Point = Ran | Broke
+Point = MeasuredSize | SizeFailure
 
 
-def next_size(sweep: Sweep, points: Sequence[Point], fits: Fits) -> int | End:
+def next_size(sweep: Sweep, points: Sequence[Point], fits: Fits) -> int | SweepEnd:
     """The batch size to try after what is known so far, or the end with its reason.
 
     A size that memory did not suffice for bounds all sizes above it, unless one of them ran; of
     ``points`` each size occurs once.
     """
-    ran = sorted((p for p in points if isinstance(p, Ran)), key=lambda point: point.batch_size)
-    for broke in (p for p in points if isinstance(p, Broke) and not p.of_memory):
-        return End("failure", f"batch {broke.batch_size:,} failed: {broke.words}")
+    ran = sorted(
+        (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
+    )
+    for broke in (p for p in points if isinstance(p, SizeFailure) and not p.of_memory):
+        return SweepEnd("failure", f"batch {broke.batch_size:,} failed: {broke.words}")
     held = ran[-1].batch_size if ran else 0
-    broken = (p.batch_size for p in points if isinstance(p, Broke))
+    broken = (p.batch_size for p in points if isinstance(p, SizeFailure))
     failed = min((size for size in broken if size > held), default=None)
     # Once memory is known to end, only where is open: sizes in between are no doublings.
     if failed is None and (fallen := _fallen(ran)):
         return fallen
     if failed is None and held >= sweep.largest:
-        return End("maximum", sweep.bound)
+        return SweepEnd("maximum", sweep.bound)
     if failed is not None and failed - held <= _resolution(held):
-        return End("memory", f"batch {failed:,} ran out of memory")
+        return SweepEnd("memory", f"batch {failed:,} ran out of memory")
     size = _middle(held, failed) if failed is not None else _upward(sweep, held, fits)
     return _too_slow(sweep, ran, size) or size
 
@@ -150,7 +152,7 @@ def ladder(sweep: Sweep) -> Iterator[int]:
     yield sweep.largest
 
 
-def _fallen(ran: Sequence[Ran]) -> End | None:
+def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end where the largest sizes all lie below the best rate by interval and by share."""
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]
@@ -160,10 +162,10 @@ def _fallen(ran: Sequence[Ran]) -> End | None:
     if any(point.highest_rate >= enough for point in last):
         return None
     sizes = " and ".join(f"{point.batch_size:,}" for point in last)
-    return End("throughput", f"examples/s fell: batch {sizes} below batch {best.batch_size:,}")
+    return SweepEnd("throughput", f"examples/s fell: batch {sizes} below batch {best.batch_size:,}")
 
 
-def _too_slow(sweep: Sweep, ran: Sequence[Ran], size: int) -> End | None:
+def _too_slow(sweep: Sweep, ran: Sequence[MeasuredSize], size: int) -> SweepEnd | None:
     if not ran:
         return None
     expected = ran[-1].mean_seconds * size / ran[-1].batch_size
@@ -171,4 +173,4 @@ def _too_slow(sweep: Sweep, ran: Sequence[Ran], size: int) -> End | None:
     if Decimal(expected) <= _LONGEST_STEP_BUDGETS * budget:
         return None
     step = f"a step of batch {size:,} would take about {seconds(expected)}"
-    return End("time", f"{step}; a trial's budget is {seconds(float(budget))}")
+    return SweepEnd("time", f"{step}; a trial's budget is {seconds(float(budget))}")

@@ -51,7 +51,7 @@ def _decimal(value: Any) -> Any:
 
 
 # 12 and 12.0 are the same budget and give the same id; more digits nobody writes.
-Canonical = Annotated[
+CanonicalDecimal = Annotated[
     Decimal,
     BeforeValidator(_decimal),
     Field(ge=0, le=1_000_000_000, max_digits=40, decimal_places=30),
@@ -71,9 +71,9 @@ class Load(BaseModel):
     scenario: LoadScenario
     compliant: bool = False
     samples_per_query: Annotated[int, Field(ge=1, lt=2**53)] = 1
-    server_latency_ms: Canonical | None = None
-    latency_percentile: Canonical | None = None
-    maximum_delay_ms: Canonical | None = None
+    server_latency_ms: CanonicalDecimal | None = None
+    latency_percentile: CanonicalDecimal | None = None
+    maximum_delay_ms: CanonicalDecimal | None = None
 
     @property
     def title(self) -> str:
@@ -86,7 +86,9 @@ class Load(BaseModel):
         return self.scenario == "server" and self.server_latency_ms is None
 
 
-def loads(study: Study, inference: Inference, *, compliant: bool) -> Iterator[tuple[Load, int]]:
+def study_loads(
+    study: Study, inference: Inference, *, compliant: bool
+) -> Iterator[tuple[Load, int]]:
     """The study's scenarios under LoadGen, each with the most samples of one run of the model."""
     serving, asked = study.serving, study.inference_batch_sizes
     largest = max(inference.batch_sizes if asked is None or asked == "auto" else asked)
@@ -199,9 +201,9 @@ class Trial(BaseModel):
     producer: str
     graph_sha256: str
     spec_sha256: str
-    relative_half_width: Canonical
+    relative_half_width: CanonicalDecimal
     minimum_samples: Number
-    budget_seconds: Canonical
+    budget_seconds: CanonicalDecimal
     load: Load | None = None
     vcpus: Count | None = None
     quantization: Quantization | None = None

@@ -60,13 +60,13 @@ def variants(study: Study, provider: Provider, cpus: int | None = None) -> Itera
         yield Variant(precision, runtime, count, level)
 
 
-def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
+def unsupported_reason(variant: Variant, mode: Mode, provider: Provider) -> str | None:
     """Why no machine runs this variant; None where it can."""
     if variant.precision == "tf32" and provider == "cpu":
         return "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32"
     if variant.precision == "bf16" and provider == "cpu":
         return NO_BF16_ON_CPUS
-    if provider == "cuda" and variant.runtime is not None and not knows_cuda(variant.runtime):
+    if provider == "cuda" and variant.runtime is not None and not supports_cuda(variant.runtime):
         return f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA"
     if mode == "training" and variant.precision not in _TRAINED_IN:
         return (
@@ -75,7 +75,7 @@ def impossible(variant: Variant, mode: Mode, provider: Provider) -> str | None:
     return None
 
 
-def knows_cuda(runtime: str) -> bool:
+def supports_cuda(runtime: str) -> bool:
     """Whether a runtime is of the builds that know CUDA."""
     return runtime.startswith("onnxruntime-gpu==")
 
@@ -99,7 +99,9 @@ def session_settings(study: Study, variant: Variant, provider: Provider) -> Sess
     )
 
 
-def unmet(study: Study, provider: Provider, load: Load | None, gpus: int | None) -> str | None:
+def unmet_reason(
+    study: Study, provider: Provider, load: Load | None, gpus: int | None
+) -> str | None:
     """Why this is not done; None where it is. ``gpus``: how many CUDA shows, None: not known."""
     if load is not None and study.input_copy == "excluded":
         return "under LoadGen the copy of a request is part of its latency: it cannot be excluded"
@@ -113,7 +115,7 @@ def unmet(study: Study, provider: Provider, load: Load | None, gpus: int | None)
 
 
 # The newest package that stands on CUDA 12, for GPUs that CUDA 13 has left behind.
-FOR_OLDER_GPUS = "onnxruntime-gpu==1.26.0"
+CUDA_12_RUNTIME = "onnxruntime-gpu==1.26.0"
 
 _PACKAGE = "onnxruntime-gpu=="
 _Number = tuple[int, ...]
@@ -127,7 +129,7 @@ _KERNELS: tuple[tuple[_Number, tuple[tuple[str, str | None], ...]], ...] = (
 )
 
 
-def no_kernels(runtime: str, capability: str | None) -> str | None:
+def missing_kernels(runtime: str, capability: str | None) -> str | None:
     """Why a package cannot compute on a GPU of this capability; None where it can, or who knows."""
     served = _served(runtime)
     if served is None or capability is None or _serves(served, capability):
@@ -140,13 +142,13 @@ def no_kernels(runtime: str, capability: str | None) -> str | None:
 
 
 def _remedy(capability: str) -> str:
-    served = _served(FOR_OLDER_GPUS)
+    served = _served(CUDA_12_RUNTIME)
     assert served is not None
     if not _serves(served, capability):
         return "no package that a worker runs under has them"
     return (
-        f"name {FOR_OLDER_GPUS} in the study's runtimes, which has them, and fetch it by "
-        f"`epochcost runtimes install {FOR_OLDER_GPUS}`"
+        f"name {CUDA_12_RUNTIME} in the study's runtimes, which has them, and fetch it by "
+        f"`epochcost runtimes install {CUDA_12_RUNTIME}`"
     )
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from epochcost.errors import ModelError
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
-from epochcost.plan.binding import bound
+from epochcost.plan.binding import bind_model
 from epochcost.results.environment import Environment
 from epochcost.results.plausibility import same_chip
 from epochcost.results.records import Result
@@ -148,6 +148,6 @@ def _rate(catalogue: Catalogue, result: Result, counted: Counted) -> float | Non
 def _flops_of_example(catalogue: Catalogue, model: Model) -> float | None:
     """The forward pass of one example; None where the graph cannot be read or counted."""
     try:
-        return float(flops(bound(load_model(catalogue.graph_path(model)), model, 1)))
+        return float(flops(bind_model(load_model(catalogue.graph_path(model)), model, 1)))
     except ModelError:
         return None
