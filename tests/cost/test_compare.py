@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.cost import Candidate, Estimate, cheapest, frontier, rivals
+from epochcost.cost.compare import Accuracy, cheapest_batch, cheapest_within, fastest_within
 from epochcost.errors import InputError
 
 
@@ -72,3 +73,87 @@ def test_mixed_currencies_are_refused() -> None:
             question(mixed)
     with pytest.raises(InputError, match="one currency"):
         rivals(mixed[0], mixed)
+
+
+digit = st.integers(1, 9)
+
+
+def timed(key: str, seconds: int, cost: int, currency: str = "USD") -> Candidate[str]:
+    """A way to do a job."""
+    amount = Decimal(cost)
+    estimate = Estimate(amount, amount, amount, currency, "plan", assumed=False)
+    return Candidate(key, Decimal(seconds), estimate)
+
+
+choices = st.lists(st.tuples(digit, digit), min_size=1, max_size=8).map(
+    lambda pairs: [timed(str(n), *pair) for n, pair in enumerate(pairs)]
+)
+
+
+@given(choices, digit)
+def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) -> None:
+    """The choice meets it and none that meets it is cheaper; else the nearest is the fastest."""
+    got = cheapest_within(listed, Decimal(deadline))
+    meeting = [one for one in listed if one.seconds <= deadline]
+    if meeting:
+        assert got.choice in meeting
+        assert got.choice is not None
+        assert got.choice.cost.mean == min(one.cost.mean for one in meeting)
+    else:
+        assert got.choice is None
+        assert got.nearest is not None
+        assert got.nearest.seconds == min(one.seconds for one in listed)
+
+
+@given(choices, digit)
+def test_budgets_by_definition(listed: list[Candidate[str]], budget: int) -> None:
+    """The choice is within it and none within it is faster; else the nearest is the cheapest."""
+    got = fastest_within(listed, Decimal(budget))
+    within = [one for one in listed if one.cost.mean <= budget]
+    if within:
+        assert got.choice in within
+        assert got.choice is not None
+        assert got.choice.seconds == min(one.seconds for one in within)
+    else:
+        assert got.choice is None
+        assert got.nearest is not None
+        assert got.nearest.cost.mean == min(one.cost.mean for one in listed)
+
+
+def test_a_budget_in_two_currencies() -> None:
+    """Neither dollars nor euros are a budget for both."""
+    with pytest.raises(InputError, match="one currency"):
+        fastest_within([timed("a", 1, 1), timed("b", 1, 1, "EUR")], Decimal(5))
+
+
+# Malta et al. 2019, p2.xlarge: accuracy at the stabilisation point, mean and spread of three runs.
+MALTA = {
+    64: Accuracy(Decimal("91.20"), Decimal("0.39")),
+    128: Accuracy(Decimal("91.67"), Decimal("0.30")),
+    256: Accuracy(Decimal("91.03"), Decimal("0.49")),
+    512: Accuracy(Decimal("89.77"), Decimal("0.21")),
+}
+
+
+def test_batch_sizes_of_malta() -> None:
+    """The best is 91.67 less 0.30; 512 misses it though it is the cheapest, 1024 is unknown."""
+    prices = {64: 120, 128: 105, 256: 99, 512: 90, 1024: 50}
+    ways = [(size, timed(str(size), 1, cost)) for size, cost in prices.items()]
+    got = cheapest_batch(ways, MALTA)
+    assert (got.batch_size, got.demanded) == (256, Decimal("91.37"))
+    assert got.choice == timed("256", 1, 99)
+    assert (got.less_accurate, got.unknown) == ((512,), (1024,))
+
+
+def test_an_accuracy_asked_for() -> None:
+    """A demand of 91.8 leaves 128 only; one of 99 leaves none."""
+    ways = [(size, timed(str(size), 1, size)) for size in MALTA]
+    assert cheapest_batch(ways, MALTA, Decimal("91.8")).batch_size == 128
+    none = cheapest_batch(ways, MALTA, Decimal(99))
+    assert (none.choice, none.less_accurate) == (None, tuple(MALTA))
+
+
+def test_no_accuracy_is_known() -> None:
+    """Then there is no answer, and every batch size is said to be unknown."""
+    got = cheapest_batch([(32, timed("a", 1, 1))], {})
+    assert (got.choice, got.demanded, got.unknown) == (None, None, (32,))

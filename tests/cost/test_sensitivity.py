@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from epochcost.cost import MachineTime, Time
-from epochcost.cost.sensitivity import SPEED, PricedJob, effects, switching_value
+from epochcost.cost import MachineTime, Time, quote_quantile
+from epochcost.cost.lines import Usage
+from epochcost.cost.sensitivity import (
+    INTERRUPTIONS,
+    SPEED,
+    TIME,
+    PricedJob,
+    cost_interval,
+    effects,
+    switching_value,
+)
 from epochcost.errors import InputError
-from price_plans import figures, owned, plan, rented
+from epochcost.specs.price import Price
+from price_plans import figures, job_seconds, owned, plan, rented, rented_plans
 
 HOUR = Decimal(3600)
 JOB = PricedJob(rented("0.90", "prorated"), MachineTime(Time.exact(10 * HOUR)))
@@ -108,3 +120,95 @@ def test_an_input_that_is_none() -> None:
         switching_value(JOB, "owned.utilisation", Decimal(1))
     with pytest.raises(InputError, match="factor above 0; got 0"):
         JOB.with_input(SPEED, Decimal(0))
+
+
+DAYS = Time.exact(100 * HOUR)
+
+
+def prorated(**fields: Any) -> Price:
+    """A dollar an hour, as used."""
+    return plan(amount=Decimal(1), billing="prorated", **fields)
+
+
+def between(low: str, high: str) -> dict[str, Decimal]:
+    """A declared range."""
+    return {"low": Decimal(low), "high": Decimal(high)}
+
+
+def test_three_and_four_make_five() -> None:
+    """100 dollars, 3 % by the time and 4 % by the price: 95 to 105, and the price matters most."""
+    time = Time(97 * HOUR, 100 * HOUR, 103 * HOUR)
+    got = cost_interval(
+        PricedJob(prorated(ranges={"amount": between("0.96", "1.04")}), MachineTime(time))
+    )
+    assert (got.cost.low, got.cost.mean, got.cost.high) == (95, 100, 105)
+    assert [(part.name, part.low, part.high) for part in got.parts] == [
+        ("amount", 96, 104),
+        (TIME, 97, 103),
+    ]
+    assert got.largest == got.parts[0]
+
+
+def test_each_side_by_itself() -> None:
+    """A range that only rises makes no room below."""
+    got = cost_interval(
+        PricedJob(prorated(ranges={"amount": between("1", "1.5")}), MachineTime(DAYS))
+    )
+    assert (got.cost.low, got.cost.mean, got.cost.high) == (100, 100, 150)
+
+
+def test_a_utilisation_that_falls_costs_more() -> None:
+    """The range of a divisor turns around: half the use is twice the depreciation."""
+    price = owned(residual="0", utilisation="0.25").model_copy(
+        update={"ranges": prorated(ranges={"owned.utilisation": between("0.125", "0.25")}).ranges}
+    )
+    job = PricedJob(price, MachineTime(DAYS))
+    got = cost_interval(job)
+    worn = job.bill().lines[0].amount
+    assert got.cost.low == got.cost.mean
+    assert got.cost.high - got.cost.mean == pytest.approx(worn)
+
+
+def test_interruptions_are_a_part() -> None:
+    """Their ends are those of the bill at 5 and at 95 %."""
+    price = prorated(
+        interruptions={"rate_per_hour": Decimal("0.1"), "restart_seconds": Decimal(60)}
+    )
+    got = cost_interval(PricedJob(price, MachineTime(DAYS)))
+    ends = [quote_quantile(price, Usage(DAYS.mean), share).total for share in (0.05, 0.95)]
+    assert [(part.name, part.low, part.high) for part in got.parts] == [(INTERRUPTIONS, *ends)]
+    assert [got.cost.low, got.cost.high] == pytest.approx(ends)
+
+
+def test_a_share_of_a_job_is_not_interrupted() -> None:
+    """What runs anyway costs its share, whatever interrupts the whole."""
+    price = prorated(interruptions={"rate_per_hour": Decimal("0.1")})
+    got = cost_interval(PricedJob(price, MachineTime(DAYS, shared=True)))
+    assert got.parts == ()
+    assert got.cost.low == got.cost.mean == got.cost.high == 100
+
+
+def test_as_covering_as_sampling() -> None:
+    """The interval holds 95 % of bills drawn with normal inputs whose 95 % ends are the parts'."""
+    ranges = {"amount": between("0.9", "1.1"), "components[0].amount": between("0.3", "0.7")}
+    gpu = {"label": "GPU", "amount": Decimal("0.5")}
+    job = PricedJob(
+        prorated(components=[gpu], ranges=ranges),
+        MachineTime(Time(90 * HOUR, 100 * HOUR, 110 * HOUR)),
+    )
+    draw = np.random.default_rng(5)
+    hours, amount, part = (
+        draw.normal(mean, half / 1.96, 20_000) for mean, half in ((100, 10), (1.0, 0.1), (0.5, 0.2))
+    )
+    costs = hours * (amount + part)
+    got = cost_interval(job).cost
+    inside = np.mean((costs >= float(got.low)) & (costs <= float(got.high)))
+    assert 0.94 < inside < 0.96
+
+
+@given(rented_plans(), job_seconds)
+def test_nothing_uncertain_is_an_exact_cost(price: Price, used: Decimal) -> None:
+    """A time known exactly under a plan without ranges: one figure, no parts."""
+    got = cost_interval(PricedJob(price, MachineTime(Time.exact(used))))
+    assert got.cost.low == got.cost.mean == got.cost.high
+    assert got.largest is None
