@@ -9,7 +9,7 @@ import pytest
 from epochcost.analysis import repository
 from epochcost.analysis.history import histories
 from epochcost.analysis.repository import Past, past_results
-from epochcost.report.pages import history
+from epochcost.report.pages import changes
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, store_results, write_project
 from revisions import commit, git
@@ -63,7 +63,7 @@ def test_a_figure_has_its_replaced_measurements(replaced: Path) -> None:
 
 def test_the_page_shows_them(replaced: Path) -> None:
     """The host's figure is drawn from what no file holds any more."""
-    (page,) = history.pages(Report(inputs_of(replaced)))
+    _, page, *_ = changes.pages(Report(inputs_of(replaced)))
     (host,) = page.context["hosts"]
     assert host.figure is not None
     assert len(page.context["past"].results) == 2

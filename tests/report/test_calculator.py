@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from bill_programs import run
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.calculator import calculator, script
+from epochcost.report.pages.calculator import calculator, script
 from epochcost.report.pages.page import Report
 
 

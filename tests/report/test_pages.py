@@ -12,8 +12,7 @@ import pytest
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
-from epochcost.report.navigation import navigation
-from epochcost.report.site import Section, Site, build
+from epochcost.report.site import Section, Site, build, navigation
 from epochcost.results.environment import Gpu, Instance
 from epochcost.results.records import Energy, Epoch, MeteredEnergy, WholeEpochs
 from epochcost.results.rounds import with_round

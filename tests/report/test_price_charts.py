@@ -9,11 +9,9 @@ from pathlib import Path
 import altair as alt
 import pytest
 
-from epochcost.report.charts.billing_steps import billing_steps
-from epochcost.report.charts.dots import hourly, owned_hour
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.price_history import price_history
+from epochcost.report.charts.prices import billing_steps, hourly, owned_hour, price_history
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from price_plans import owned

@@ -10,14 +10,22 @@ from xml.etree import ElementTree
 import pytest
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.badges import badge
-from epochcost.report.cards import HEIGHT, WIDTH, Card, about_wide, broken, picture
+from epochcost.report.cards import (
+    HEIGHT,
+    WIDTH,
+    Card,
+    Headline,
+    about_wide,
+    badge,
+    badges_of,
+    broken,
+    headline,
+    picture,
+)
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.charts.standalone import standalone
-from epochcost.report.headlines import Headline, headline
+from epochcost.report.charts.palette import standalone
 from epochcost.report.injection import drawn_files, drawn_uris
 from epochcost.report.pages.page import Report
-from epochcost.report.pages.sharing import badges_of
 from epochcost.report.site import Site, build
 from report_project import HOSTILE
 

@@ -13,7 +13,7 @@ import typer
 from epochcost.cli.terminal import RESULTS, Format, print_json
 from epochcost.errors import ModelError, UsageError
 from epochcost.graphs.loading import external_files
-from epochcost.report.docs_files import links
+from epochcost.report.security import links
 from epochcost.specs.document import display_path
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.units import seconds

@@ -14,7 +14,7 @@ import typer
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, Fault, InputError, SpecError
-from epochcost.report.dataset.dictionary import dictionary_page
+from epochcost.report.dataset.columns import dictionary_page
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import KINDS
 from epochcost.specs.layout import SCHEMAS, format_spec

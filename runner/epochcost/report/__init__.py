@@ -1,5 +1,12 @@
-"""The published report: results, prices and published figures become rows, charts, pages, a site.
+"""The site: what `analysis` finds, as pages, charts, files and pictures.
 
-A pure library (`epochcost.report.site.build`) with a thin MkDocs plugin around it. Needs neither
-onnxruntime nor a GPU; everything after the result files is recomputed at every build.
+- `pages`: what every page is given, a file for each part of the navigation; `templates` renders it.
+- `charts`: a file for each kind of chart, from the rows of its data to its marks; `drawing` draws.
+- `dataset`: every figure as one table, its dictionary and its files.
+- `tables`, `wording`, `escape`: tables, phrases and harmless text, which the others share.
+- `cards`: badges and social cards. `site` gathers all of this as values; nothing is drawn yet.
+- `plugin`: MkDocs' events, with what they call: `injection` of charts into pages, `security` of
+  what is published, and `unchanged`, by which a build is skipped.
+
+Needs neither onnxruntime nor a GPU; all but the result files is computed again at every build.
 """

@@ -1,7 +1,9 @@
-"""Social cards: what stands beside a link to a page elsewhere, a title and its key figure.
+"""Pictures to show elsewhere: a workload's headline as a badge, and social cards of pages.
 
-One for each section of the site, and one for each workload that was timed. Drawn as SVG here;
-1200 by 630 pixels, as Open Graph's readers show them whole.
+A headline is what the cheapest epoch or million costs, where, and how surely. A badge is a small
+SVG of it. A card stands beside a link to a page, a title and its key figure: one for each section
+of the site, and one for each workload that was timed. Drawn as SVG here; 1200 by 630 pixels, as
+Open Graph's readers show them whole.
 """
 
 from __future__ import annotations
@@ -10,15 +12,54 @@ import html
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from textwrap import shorten
 from types import MappingProxyType
 
-from epochcost.analysis.observations import Subject
+from epochcost.analysis.observations import Goal, Subject
+from epochcost.analysis.rows import Answer, Choice
 from epochcost.report.charts.palette import DARK
 from epochcost.report.charts.theme import FONT
 from epochcost.report.escape import one_line
-from epochcost.report.headlines import headline
 from epochcost.report.pages.page import Page, Report, subject_uri
 from epochcost.report.wording import counted, date_range
+from epochcost.units import money
+
+_JOBS: Mapping[Goal, str] = {"epoch": "cheapest epoch", "million": "cheapest million inferences"}
+# Of a machine, so that a badge stays a badge.
+_LONGEST_NAME = 44
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """``where`` names machine, date of the price, and what the figure is unless measured."""
+
+    job: str
+    amount: str
+    where: str
+
+
+def headline(answers: Mapping[Goal, Answer]) -> Headline | None:
+    """The cheapest epoch, else the cheapest million; None where nothing has a price.
+
+    A price that somebody asks goes before an assumed one.
+    """
+    for goal, job in _JOBS.items():
+        found = answers.get(goal)
+        choice = (found.listed or found.cheapest) if found else None
+        if choice is not None and choice.cost is not None:
+            return Headline(job, money(choice.cost.mean, choice.cost.currency), _where(choice))
+    return None
+
+
+def _where(choice: Choice) -> str:
+    row = choice.row
+    said = [f"on {shorten(one_line(row.observed.machine.name), _LONGEST_NAME, placeholder='…')}"]
+    if row.price is not None:
+        said.append(f"{'assumed price' if row.assumed else 'price'} of {row.price.as_of:%Y-%m}")
+    if row.observed.kind == "published":
+        said.append("time published by others")
+    return ", ".join(said)
+
 
 # Mean advance of a character of a common sans serif over the size of the type; digits and lower
 # case lie about it, so that lines may end a little early and never run out.
@@ -151,3 +192,49 @@ def _lines(
         f'<text x="{left}" y="{top + at * size * 5 // 4}" {style}>{shown(line)}</text>'
         for at, line in enumerate(lines)
     ]
+
+
+_BADGE_HEIGHT, _BADGE_SIZE, _BADGE_PAD = 20, 11, 8
+_BADGE_FONT = "Verdana, Geneva, DejaVu Sans, sans-serif"
+# White on these is readable (4.5:1 and more, WCAG 2.2, success criterion 1.4.3).
+_LABEL, _VALUE = "#3c434b", "#00648c"
+
+
+def badge(found: Headline) -> str:
+    """The badge; each text is set to the width of its half, whatever font shows it."""
+    value = f"{found.amount} {found.where}"
+    left, right = (about_wide(text, _BADGE_SIZE) + 2 * _BADGE_PAD for text in (found.job, value))
+    spoken = shown(f"{found.job}: {value}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_BADGE_HEIGHT}" '
+        f'role="img" aria-label="{spoken}"><title>{spoken}</title>'
+        f'<rect width="{left + right}" height="{_BADGE_HEIGHT}" rx="3" fill="{_LABEL}"/>'
+        f'<path d="M{left} 0h{right - 3}q3 0 3 3v{_BADGE_HEIGHT - 6}q0 3 -3 3h-{right - 3}z" '
+        f'fill="{_VALUE}"/>'
+        f'<g fill="#ffffff" font-family="{_BADGE_FONT}" font-size="{_BADGE_SIZE}">'
+        f"{_badge_text(found.job, 0, left)}{_badge_text(value, left, right)}</g></svg>\n"
+    )
+
+
+def _badge_text(text: str, left: int, width: int) -> str:
+    length = f'textLength="{width - 2 * _BADGE_PAD}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text x="{left + _BADGE_PAD}" y="14" {length}>{shown(text)}</text>'
+
+
+@dataclass(frozen=True)
+class Badge:
+    """The badge of a workload: its text, its file and the page that it leads to."""
+
+    subject: Subject
+    headline: Headline
+
+    @property
+    def uri(self) -> str:
+        """Where the SVG is."""
+        return subject_uri(self.subject).replace("models/", "badges/", 1).removesuffix("md") + "svg"
+
+
+def badges_of(report: Report) -> list[Badge]:
+    """A badge for each workload with a cost, in the order of their pages."""
+    found = ((one, headline(report.answers_of(one))) for one in report.subjects)
+    return [Badge(subject, said) for subject, said in found if said is not None]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.standalone import standalone
+from epochcost.report.charts.palette import standalone
 from epochcost.report.site import ASSETS, Site
 from epochcost.report.tables import as_html
 

@@ -6,7 +6,7 @@ Thin: reading and building happen in the library. Importing it loads neither onn
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -27,13 +27,11 @@ from mkdocs.utils import CountHandler
 from epochcost.analysis.difference.publication import publication
 from epochcost.analysis.inputs import PACKAGED, Inputs, Sources, read_inputs
 from epochcost.analysis.repository import earlier_revision
-from epochcost.errors import EpochcostError, InputError
+from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.docs_files import DocsFiles, links, write_site
 from epochcost.report.injection import drawn_files, drawn_uris, inject, with_addresses
-from epochcost.report.navigation import navigation
-from epochcost.report.policy import DRAFT, complete, script_hashes
-from epochcost.report.site import Site, build
+from epochcost.report.security import DRAFT, DocsFiles, complete, links, script_hashes
+from epochcost.report.site import Site, build, navigation
 from epochcost.report.unchanged import Stamp, configuration, inputs_digest
 from epochcost.specs.loader import load_catalogue
 
@@ -306,3 +304,24 @@ def write_pages(config_file: Path, folder: Path) -> int:
         return write_site(plugin.contents(files), Path(config.docs_dir), folder)
     except MkDocsException as error:
         raise InputError(str(error)) from error
+
+
+def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
+    """Write what stands at each address of the site below a folder; how many files.
+
+    Files of the same names are replaced, others stay. Raises InputError where ``folder`` is inside
+    ``docs`` or holds it, and CapabilityError where it cannot be written.
+    """
+    inner, outer = folder.resolve(), docs.resolve()
+    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise InputError(f"{folder}: demanded a folder apart from {docs}, whose pages are copied")
+    count = 0
+    try:
+        for uri, content in contents:
+            target = folder / uri
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            count += 1
+    except OSError as error:
+        raise CapabilityError(f"{folder}: cannot write: {error.strerror or error}") from error
+    return count

@@ -1,14 +1,17 @@
-"""The whole site as values: pages, generated files and figures. Pure but for reading templates.
+"""The whole site as values: pages, generated files, figures and the order of all pages.
 
-Nothing is drawn here; addresses are those of sources, relative to the docs folder.
+Pure but for reading templates. Nothing is drawn here; addresses are those of sources, relative to
+the docs folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 
@@ -16,25 +19,20 @@ from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
-from epochcost.report import badges
-from epochcost.report import calculator as calculating
-from epochcost.report import comparison as comparing
-from epochcost.report.cards import Card, card_of, picture
+from epochcost.report.cards import Card, badge, badges_of, card_of, picture
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset.files import data_files
+from epochcost.report.escape import page_title
 from epochcost.report.pages import (
     calculator,
-    changed,
-    changelog,
+    changes,
     compare,
     data,
-    history,
     home,
     machines,
     prices,
     rent_or_buy,
-    sharing,
     sources,
     workloads,
 )
@@ -52,10 +50,8 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Rent or buy": rent_or_buy.pages,
     "Compare": compare.pages,
     "Sources": sources.pages,
-    "Changes": lambda report: chain(
-        changed.pages(report), history.pages(report), changelog.pages(report)
-    ),
-    "Data": lambda report: chain(data.pages(report), sharing.pages(report)),
+    "Changes": changes.pages,
+    "Data": data.pages,
 }
 ASSETS = "assets"
 _UNKNOWN = Publication()
@@ -151,11 +147,11 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
-    yield calculating.URI, calculating.script(report.rows)
-    yield comparing.URI, comparing.script(report)
+    yield calculator.URI, calculator.script(report.rows)
+    yield compare.URI, compare.script(report)
     yield publishing.URI, report.publication.file()
-    for badge in sharing.badges_of(report):
-        yield badge.uri, badges.badge(badge.headline)
+    for one in badges_of(report):
+        yield one.uri, badge(one.headline)
     for figure in figures.values():
         yield from _table_files(f"data/figures/{figure.id}", figure.table)
 
@@ -163,3 +159,49 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
 def _table_files(stem: str, table: Table) -> Iterator[tuple[str, str]]:
     yield f"{stem}.csv", as_csv(table)
     yield f"{stem}.json", as_json(table)
+
+
+# The most pages that stand in a list of the navigation.
+_MOST_LISTED = 30
+_METHOD = "method.md"
+_DECISIONS = "decisions/"
+
+
+def navigation(site: Site, written: Iterable[str]) -> list[Any]:
+    """Sections of the report, then the method with all other hand-written pages, then decisions.
+
+    Pages stand as bare addresses: their own titles, which are escaped, name them. A long section is
+    cut into groups by the titles of its pages: every page carries the open parts of the navigation.
+    """
+    pages = sorted(uri for uri in written if uri not in site.pages)
+    decisions = [uri for uri in pages if uri.startswith(_DECISIONS)]
+    method = sorted(set(pages) - set(decisions), key=_method_order)
+    sections = [_entry(section) for section in site.sections]
+    documents: Mapping[str, list[str]] = {"Method": method, "Decisions": decisions}
+    return sections + [{title: uris} for title, uris in documents.items() if uris]
+
+
+def _entry(section: Section) -> Any:
+    first, *others = section.pages
+    if not others:
+        return {section.title: first}
+    if len(others) <= _MOST_LISTED:
+        return {section.title: [first, *others]}
+    ordered = sorted(others, key=lambda uri: (section.pages[uri].casefold(), uri))
+    return {section.title: [first, *map(partial(_group, section), _runs(ordered))]}
+
+
+def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
+    """Neighbours in groups of one size or one less, as few as hold no more than the most."""
+    count = -(-len(uris) // _MOST_LISTED)
+    ends = [len(uris) * part // count for part in range(count + 1)]
+    return [uris[begin:end] for begin, end in pairwise(ends)]
+
+
+def _group(section: Section, uris: Sequence[str]) -> dict[str, list[str]]:
+    first, last = (page_title(section.pages[uri]) for uri in (uris[0], uris[-1]))
+    return {f"{first} … {last}": list(uris)}
+
+
+def _method_order(uri: str) -> tuple[bool, bool, str]:
+    return uri != _METHOD, not uri.startswith("method/"), uri

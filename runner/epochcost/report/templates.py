@@ -22,11 +22,11 @@ from epochcost.analysis.observations import Subject
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import wording
-from epochcost.report.charts.dots import owned_hour
-from epochcost.report.claim_inputs import price_paid
+from epochcost.report.charts.prices import owned_hour
 from epochcost.report.escape import linked, markdown_text, page_title
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
 from epochcost.report.tables import Table, as_html
+from epochcost.report.wording import price_paid
 from epochcost.specs.price import Price
 from epochcost.units import (
     kilograms,

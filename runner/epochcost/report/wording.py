@@ -132,6 +132,12 @@ def hour_words(price: Price) -> str:
     return rate_words(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
+def price_paid(price: Price) -> str:
+    """A plan with its exact hourly price and its date."""
+    hour = "owned" if price.owned else hour_words(price)
+    return f"{hour}, {price.provider} {price.plan}, {price.as_of}"
+
+
 def billing_words(rule: Billing) -> str:
     """A billing rule as a phrase."""
     increment, minimum = rule.increment_seconds, rule.minimum_seconds

@@ -14,11 +14,9 @@ import duckdb
 import pytest
 
 from epochcost.report.charts.cost_time import cost_against_time
-from epochcost.report.dataset.columns import ENTRIES
-from epochcost.report.dataset.dictionary import dictionary_page
-from epochcost.report.dataset.files import data_files
+from epochcost.report.dataset.columns import ENTRIES, dictionary_page
+from epochcost.report.dataset.files import as_parquet, data_files, dictionary
 from epochcost.report.dataset.lines import dataset, values_of
-from epochcost.report.dataset.parquet import as_parquet, dictionary
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import Table
 from report_project import HOSTILE, inputs_of

@@ -1,1 +1,1 @@
-"""Charts: plain points in, Altair specs, static SVG and figures out. Knows no results or specs."""
+"""Charts: typed rows in, Altair specs, static SVG and figures out."""

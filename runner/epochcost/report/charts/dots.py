@@ -1,16 +1,14 @@
-"""Dot plots of amounts by category, the cheapest first: workloads, hours of machines, estimates."""
+"""Dot plots of amounts by category, the cheapest first: costs of workloads, and estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Annotated, Any
 
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.rows import Row
-from epochcost.cost import Estimate, Usage, share
-from epochcost.errors import InputError
+from epochcost.cost import Estimate
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import (
     BatchSize,
@@ -24,8 +22,6 @@ from epochcost.report.charts.data import (
 )
 from epochcost.report.charts.figure import Chart, Colours, Figure, ends, machine_name, priced, used
 from epochcost.report.escape import one_line
-from epochcost.specs.price import Price
-from epochcost.units import SECONDS_PER_HOUR
 
 _ROW_HEIGHT = 28
 
@@ -40,17 +36,6 @@ class WorkloadCost:
     figure: FigureKind
     batch_size: BatchSize
     cost: Annotated[Ends, Shown("Cost", "money")]
-
-
-@dataclass(frozen=True, slots=True)
-class HourlyPrice:
-    """What an hour costs under one plan of a machine."""
-
-    machine: MachineName
-    price_plan: PlanName
-    figure: Annotated[str, Shown("Figure", place="chart")]
-    as_of: Annotated[str, Shown("Date")]
-    hour: Annotated[Decimal, Shown("One hour", "money")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,51 +137,3 @@ def estimated_costs(
         ),
         chart=Dots(data, title, "machine", "cost", used(colours, best)),
     )
-
-
-def hourly_prices(
-    prices: Iterable[tuple[str, Price]], *, identifier: str, colours: Colours
-) -> Figure | None:
-    """The price of an hour of each machine's plans in US dollars; None below two plans."""
-    found = [
-        HourlyPrice(one_line(machine), price.plan, _price_kind(price), str(price.as_of), hour)
-        for machine, price in prices
-        if price.currency == "USD" and (hour := hourly(price)) is not None
-    ]
-    if len(found) < 2:
-        return None
-    data = ChartData(tuple(sorted(found, key=lambda one: one.hour)))
-    return Figure(
-        id=identifier,
-        title="Price of an hour, by machine",
-        description="Current prices, before any billing step; each at its date in the table.",
-        chart=Dots(data, "price of one hour", "machine", "hour", used(colours, data.of("machine"))),
-    )
-
-
-def _price_kind(price: Price) -> str:
-    if price.assumed:
-        return "assumed price"
-    return price.plan if price.plan in {"on-demand", "spot"} else "list price"
-
-
-def hourly(price: Price) -> Decimal | None:
-    """What one hour of use costs; None for a plan per vCPU or per run, which has no hour here."""
-    if price.owned is not None and price.owned.per_vcpu:
-        return None
-    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
-
-
-def owned_hour(price: Price) -> Decimal | None:
-    """What one hour of use of an owned machine costs, of one vCPU where the plan is per vCPU.
-
-    None where the plan's figures make no amount of money.
-    """
-    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1))
-
-
-def _hour(price: Price, usage: Usage) -> Decimal | None:
-    try:
-        return share(price, usage).total
-    except InputError:
-        return None

@@ -5,10 +5,14 @@ were found by a search near Okabe and Ito's hues for eight colours whose nearest
 apart, as seen with usual, protan, deutan and tritan vision: CIEDE2000 is at least 15 between any
 two, and each stands out from its background by 3:1 (WCAG 2.2, success criterion 1.4.11). Tests
 simulate these visions.
+
+A drawing that is opened or shown outside of the site's pages has no style sheet: `standalone` gives
+it colours and paper.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -63,3 +67,14 @@ def stylesheet() -> str:
 
 def _declarations(variables: Mapping[str, str]) -> str:
     return "".join(f"  {name}: {value};\n" for name, value in variables.items())
+
+
+_VARIABLE = re.compile(r"var\((--ec-[a-z0-9-]+)\)")
+_OPENING = re.compile(r"<svg [^>]*>")
+
+
+def standalone(svg: str, colours: Mapping[str, str] = LIGHT) -> str:
+    """The SVG with the colours of a palette and its paper behind; raises KeyError on another."""
+    paper = f'<rect width="100%" height="100%" fill="{colours["--ec-paper"]}"/>'
+    coloured = _VARIABLE.sub(lambda found: colours[found[1]], svg)
+    return _OPENING.sub(lambda found: found[0] + paper, coloured, count=1)

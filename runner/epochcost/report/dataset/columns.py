@@ -1,10 +1,11 @@
 """The dictionary of the data: every column of the one table, its meaning, unit, type and gaps.
 
-What stands in the columns is left to `dataset`.
+Also as the page `docs/data-dictionary.md`. What stands in the columns is left to `lines`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -150,3 +151,27 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("evidence", "the file or page of the site that the figure comes from"),
 )
+
+
+_INTRODUCTION = """\
+# Data dictionary
+
+The columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`, which hold every
+figure of the site, one line per piece of work and price plan. Written by `make schemas`; how to use
+the files is told in [Using the data](using-the-data.md).
+
+A value that is not known or does not apply is empty in CSV and null elsewhere, never zero. Numbers
+have all their digits in CSV and, as strings, in JSON; in Parquet they are 64-bit binary floats.
+Text that a spreadsheet would run as a formula begins with an apostrophe in CSV only.
+"""
+_HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
+
+
+def dictionary_page() -> str:
+    """The whole page as Markdown."""
+    return "\n".join([_INTRODUCTION, _HEAD, *_rows()]) + "\n"
+
+
+def _rows() -> Iterator[str]:
+    for one in ENTRIES:
+        yield f"| `{one.name}` | {one.type} | {one.unit} | {one.meaning} | {one.empty} |"

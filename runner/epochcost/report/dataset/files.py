@@ -1,19 +1,26 @@
 """The files of all figures: CSV, JSON, Parquet, and a Data Package that describes them.
 
+DuckDB writes Parquet, for itself, pandas and everything else that reads columns.
 https://datapackage.org/standard/data-package/ (version 2) is what `data/datapackage.json` follows.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-from epochcost.report.dataset.columns import ENTRIES, Type
+from epochcost.report.dataset.columns import ENTRIES, Entry, Type
 from epochcost.report.dataset.lines import Line, dataset
-from epochcost.report.dataset.parquet import as_parquet
-from epochcost.report.tables import as_csv, as_json
+from epochcost.report.escape import one_line
+from epochcost.report.tables import Table, Value, as_csv, as_json
+from epochcost.units import plain
 
 _FOLDER = "data"
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
@@ -76,3 +83,61 @@ def _schema() -> dict[str, Any]:
         for entry in ENTRIES
     ]
     return {"fields": fields, "missingValues": [""]}
+
+
+# Decimals become binary floats, with which whoever reads Parquet computes; CSV keeps all digits.
+_SQL_TYPES: Mapping[Type, str] = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "date": "DATE",
+}
+_COPY = """
+COPY (SELECT * FROM read_csv({source}, auto_detect = false, header = true, delim = ',',
+      quote = '"', escape = '"', nullstr = '', columns = {{{columns}}}))
+TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: {dictionary}}})
+"""
+
+
+def as_parquet(table: Table) -> bytes:
+    """The table of `dataset` as a file whose metadata hold the dictionary of columns as JSON."""
+    lines = [[_csv_cell(value) for value in row] for row in table.rows]
+    with tempfile.TemporaryDirectory() as folder:
+        return _write(lines, Path(folder) / "figures.parquet").read_bytes()
+
+
+def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
+    """The columns as JSON: name, meaning, unit, type and when they are empty."""
+    return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False)
+
+
+def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
+    """Let DuckDB read the lines as CSV and write them."""
+    import duckdb  # noqa: PLC0415  no command but a build needs it
+
+    source = target.with_suffix(".csv")
+    with source.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([[entry.name for entry in ENTRIES], *lines])
+    columns = ", ".join(f"{entry.name}: '{_SQL_TYPES[entry.type]}'" for entry in ENTRIES)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute(
+            _COPY.format(
+                source=_quoted(str(source)),
+                target=_quoted(str(target)),
+                columns=columns,
+                dictionary=_quoted(dictionary()),
+            )
+        )
+    return target
+
+
+def _csv_cell(value: Value) -> str:
+    """What DuckDB reads back; text in one line, unknown as nothing."""
+    if value is None:
+        return ""
+    return plain(value) if isinstance(value, Decimal) else one_line(str(value))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

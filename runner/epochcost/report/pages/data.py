@@ -1,16 +1,25 @@
-"""The page of data: every row as one file, what its columns mean, and all result files."""
+"""The pages of data: every row as one file with its columns and sources, and what others may show.
+
+That is badges, charts in a frame, and how to cite.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from epochcost.report.cards import badges_of
 from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.pages.page import Page, Report
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
-    yield Page(
+    """The page of data, and that of what others may show."""
+    yield _data(report)
+    yield _sharing(report)
+
+
+def _data(report: Report) -> Page:
+    return Page(
         uri="data.md",
         title="Data",
         template="data.md.jinja",
@@ -20,4 +29,14 @@ def pages(report: Report) -> Iterator[Page]:
             "lines": report.lines,
             "stored": report.inputs.stored,
         },
+    )
+
+
+def _sharing(report: Report) -> Page:
+    return Page(
+        uri="sharing.md",
+        title="Cite, embed, link",
+        template="sharing.md.jinja",
+        description="Badges, charts to embed, and how to cite the figures of the site.",
+        context={"badges": badges_of(report)},
     )

@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from epochcost.report.charts.billing_steps import billing_steps
-from epochcost.report.charts.dots import hourly_prices
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.price_history import price_history
+from epochcost.report.charts.prices import billing_steps, hourly_prices, price_history
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware

@@ -1,12 +1,14 @@
-"""What of the docs folder belongs to the site."""
+"""What of the docs folder belongs to the site, and what a browser may run on its pages."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from epochcost.report.docs_files import DocsFiles, links
+from epochcost.report.security import DRAFT, DocsFiles, complete, links, script_hashes
 
 _DOCS = Path("/docs")
 
@@ -59,3 +61,31 @@ def test_every_link_is_found_and_none_followed(tmp_path: Path) -> None:
         (docs / name).symlink_to(target)
     assert sorted(fault.path.name for fault in links(docs)) == ["a", "none", "up"]
     assert list(links(tmp_path / "no-docs")) == []
+
+
+_CODE = "window.a = 1 < 2"
+
+
+def test_only_inline_scripts_that_run_have_a_hash() -> None:
+    """Files are allowed by their place, and data is not run."""
+    page = (
+        '<script src="a.js"></script><script type="application/json">{}</script>'
+        f"<script>{_CODE}</script><script id='x'>{_CODE}</script>"
+    )
+    digest = base64.b64encode(hashlib.sha256(_CODE.encode()).digest()).decode()
+    assert script_hashes(page) == {f"'sha256-{digest}'"}
+
+
+def test_all_pages_get_one_policy(tmp_path: Path) -> None:
+    """Each page names the scripts of every page, in one order; a page without a policy stays."""
+    for name in ("a.html", "deep/b.html"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'<meta content="{DRAFT}">', encoding="utf-8")
+    (tmp_path / "plain.html").write_text("<p>", encoding="utf-8")
+    complete(tmp_path, {"'sha256-b'", "'sha256-a'"})
+    first, second = ((tmp_path / name).read_text() for name in ("a.html", "deep/b.html"))
+    assert first == second
+    assert "script-src 'self' 'sha256-a' 'sha256-b';" in first
+    assert "unsafe-eval" not in first
+    assert (tmp_path / "plain.html").read_text() == "<p>"

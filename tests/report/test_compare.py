@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from epochcost.report.comparison import comparison, pairs, script
+from epochcost.report.pages.compare import comparison, pairs, script
 from epochcost.report.pages.page import Report
 
 

@@ -1,0 +1,87 @@
+"""What a site may publish, and what a browser may load, run and send on its pages.
+
+A file that is published runs on the site's own origin and, unless the theme framed it, without the
+pages' policy; what a link leads to may be anything on the machine that builds. So files of the docs
+folder belong to the site by kind and by name, and never through a link.
+
+By the content security policy everything comes from the site itself. Inline scripts are the theme's
+and run by their hashes; the policy is the same on all pages, because under instant navigation the
+first page's stays in force and a different one would be added to it. Vega evaluates its expressions
+by interpretation, so that no text becomes code. Inline styles are allowed: tables, SVG and Vega's
+tooltips carry them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from epochcost.errors import Fault
+
+# Stands in the pages until every inline script of the site is known.
+_PLACE = "{script-hashes}"
+DRAFT = (
+    f"default-src 'self'; script-src 'self' {_PLACE}; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'"
+)
+_SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
+_NOT_RUN = re.compile(r"""\bsrc=|\btype=["']?application/""")
+
+
+def script_hashes(page: str) -> set[str]:
+    """The source expressions ('sha256-…', CSP level 3) of the page's inline scripts."""
+    return {
+        f"'sha256-{base64.b64encode(hashlib.sha256(found['code'].encode()).digest()).decode()}'"
+        for found in _SCRIPT.finditer(page)
+        if not _NOT_RUN.search(found["attributes"])
+    }
+
+
+def complete(folder: Path, hashes: Iterable[str]) -> None:
+    """Put the hashes of all inline scripts into the policy of every page under a folder."""
+    said = " ".join(sorted(hashes)).encode()
+    for path in folder.rglob("*.html"):
+        page = path.read_bytes()
+        if _PLACE.encode() in page:
+            path.write_bytes(page.replace(_PLACE.encode(), said, 1))
+
+
+# Pages, data, and pictures that cannot hold a script.
+KINDS = (".md", ".json", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif")
+
+
+def links(docs: Path) -> Iterator[Fault]:
+    """A fault for every link below a folder, to a file, a folder or nothing; none is followed."""
+    for folder, folders, files in os.walk(docs):
+        for path in (Path(folder, name) for name in sorted((*folders, *files))):
+            if path.is_symlink():
+                yield Fault(path, 1, 1, "demanded a file or folder of its own; got a link")
+
+
+@dataclass(frozen=True, slots=True)
+class DocsFiles:
+    """What belongs to one build; all paths are absolute.
+
+    ``links`` lie below the docs folder, ``named`` are files that the configuration names, such as
+    style sheets; below ``results``, folders of stored results, only the files of ``read`` belong.
+    """
+
+    links: frozenset[Path]
+    named: Collection[Path]
+    results: Collection[Path]
+    read: Collection[Path]
+
+    def refusal(self, path: Path) -> str | None:
+        """Why a file is left out of the site; None where it belongs."""
+        if not self.links.isdisjoint((path, *path.parents)):
+            return "demanded a file of its own; got one behind a link"
+        if any(path.is_relative_to(folder) for folder in self.results):
+            return None if path in self.read else "demanded a stored result; got another file"
+        if path in self.named or path.suffix.lower() in KINDS:
+            return None
+        return f"demanded a page, a picture or data ({', '.join(KINDS)}); got another kind"
