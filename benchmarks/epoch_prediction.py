@@ -173,7 +173,7 @@ def _repeat(subject: Subject) -> Repeat:
         steps=subject.steps,
         used=1 + len(measured.warmup_seconds) + (actual.sampled_steps or 0),
         before_seconds=subject.steps * mean,
-        predicted_seconds=actual.foretold_seconds(mean),
+        predicted_seconds=actual.predicted_seconds(mean),
         actual_seconds=actual.mean_seconds,
         unrest=median(abs(part * len(parts) / sum(parts) - 1) for part in parts),
         waiting_share=actual.waiting_share,

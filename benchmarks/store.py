@@ -31,7 +31,7 @@ from made_trials import made_trial
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.rows import join
 from epochcost.results.environment import Environment, fingerprint
-from epochcost.results.format import FORMAT_VERSION, dump_result
+from epochcost.results.format import FORMAT_VERSION, serialise_result
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Conditions, Energy, Measurement, Placement, Result
 from epochcost.results.store import ResultStore, load_all
@@ -119,7 +119,7 @@ def write(folder: Path, count: int) -> int:
     for result in itertools.islice(made(catalogue), count):
         path = store.path_of(result.trial, result.hardware, result.environment.fingerprint)
         path.parent.mkdir(exist_ok=True)
-        total += path.write_bytes(dump_result(result))
+        total += path.write_bytes(serialise_result(result))
     return total
 
 

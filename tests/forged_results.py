@@ -21,7 +21,7 @@ from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import ceilings_path
 from epochcost.results.environment import Gpu, Instance, Processor, fingerprint
-from epochcost.results.format import dump_result
+from epochcost.results.format import serialise_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, limit_path
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import (
@@ -36,7 +36,7 @@ from epochcost.results.records import (
     Result,
     WholeEpochs,
 )
-from epochcost.results.rounds import with_round
+from epochcost.results.rounds import add_round
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
 from kept_ceilings import make_ceilings, with_own_fingerprint
@@ -75,7 +75,7 @@ def corpus(catalogue: Catalogue) -> list[Kept]:
     results = [_of_here(catalogue, one, number) for number, one in enumerate(_results())]
     limit, ceilings = _limit(results[0]), make_ceilings(results[0].environment)
     return [
-        *(Kept(_name(one), dump_result(one)) for one in results),
+        *(Kept(_name(one), serialise_result(one)) for one in results),
         Kept(limit_path(Path(), limit).as_posix(), limit.model_dump_json().encode()),
         Kept(ceilings_path(Path(), ceilings).as_posix(), ceilings.model_dump_json().encode()),
     ]
@@ -116,7 +116,7 @@ def _watched(result: Result, **conditions: Any) -> Result:
 def _in_rounds(result: Result) -> Result:
     one = _watched(result).measurement
     later = one.model_copy(update={"started_at": one.started_at + dt.timedelta(minutes=1)})
-    joined = with_round(with_round(None, one, 0.02), later, 0.02)
+    joined = add_round(add_round(None, one, 0.02), later, 0.02)
     return result.model_copy(update={"measurement": joined})
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from epochcost.plan.trial import Load
 from epochcost.results.records import Result
-from epochcost.results.served import Latency, LoadGenRun, Served, latency_percentile
+from epochcost.results.served import Latency, LoadGenRun, ServingRecord, latency_percentile
 
 SERVER = Load(
     scenario="server",
@@ -42,10 +42,10 @@ def run(purpose: str = "scored", *, kept_bound: bool | None = True) -> LoadGenRu
     )
 
 
-def served(*, kept: bool = True) -> Served:
+def served(*, kept: bool = True) -> ServingRecord:
     """A server that keeps its bound, or that does not at any rate."""
     runs = (run("search", kept_bound=kept), *([run()] if kept else []))
-    return Served(
+    return ServingRecord(
         loadgen="6.0.17",
         runs=runs,
         reported=1 if kept else None,

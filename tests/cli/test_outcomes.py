@@ -12,7 +12,7 @@ from epochcost.cli.outcomes import (
     show_outliers,
 )
 from epochcost.results.records import Agreement, Conditions, OutputDifference, Result
-from epochcost.results.rounds import with_round
+from epochcost.results.rounds import add_round
 from report_project import make_result
 from served_results import served, under_load
 
@@ -79,7 +79,7 @@ STEADY = (0.0100, 0.0101) * 20
 
 def twice(result: Result) -> Result:
     """Measured in two rounds that are alike."""
-    joined = with_round(with_round(None, result.measurement, 0.1), result.measurement, 0.1)
+    joined = add_round(add_round(None, result.measurement, 0.1), result.measurement, 0.1)
     return result.model_copy(update={"measurement": joined})
 
 

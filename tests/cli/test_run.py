@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from epochcost.cli.app import main
-from epochcost.results.files import exclusive
+from epochcost.results.files import exclusive_lock
 from epochcost.results.records import Result
 from heeded_signals import heeded_signals
 from sound_results import sound_results
@@ -162,7 +162,7 @@ def command(process: psutil.Process) -> list[str]:
 def test_a_second_run_on_the_same_results_is_refused(project: Path) -> None:
     """Two runs neither mix their files nor disturb each other's times."""
     (project / RESULTS / "local").mkdir(parents=True)
-    with exclusive(project / RESULTS / "local"):
+    with exclusive_lock(project / RESULTS / "local"):
         second = run(project, "--provider", "cpu")
     assert second.returncode == 3
     assert "another one in progress" in second.stderr

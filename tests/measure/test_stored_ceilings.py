@@ -13,7 +13,7 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.ceilings import ceilings_here
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
 from epochcost.results.environment import Processor
-from epochcost.results.files import exclusive
+from epochcost.results.files import exclusive_lock
 from epochcost.results.submissions import ceiling_faults, check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -69,7 +69,7 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
     """Each would spoil the other's times."""
     (tmp_path / "results/local").mkdir(parents=True)
     with (
-        exclusive(tmp_path / "results/local"),
+        exclusive_lock(tmp_path / "results/local"),
         pytest.raises(CapabilityError, match="another one in progress"),
     ):
         ceilings_here(catalogue.hardware["local"], tmp_path / "results", again=False)

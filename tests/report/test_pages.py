@@ -15,7 +15,7 @@ from epochcost.errors import InputError
 from epochcost.report.site import Section, Site, build, navigation
 from epochcost.results.environment import Gpu, Instance
 from epochcost.results.records import Energy, Epoch, MeteredEnergy, WholeEpochs
-from epochcost.results.rounds import with_round
+from epochcost.results.rounds import add_round
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 from served_results import under_load
 
@@ -204,7 +204,7 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
     """That the machine is another, and that too little was sampled; a calm figure has neither."""
     doubtful = make_result().model_copy(update={"contradictions": ("8 GPUs, not 1",)})
     calm = make_result(batch_size=128, samples=(0.030, 0.031) * 20)
-    rounds = with_round(with_round(None, calm.measurement, 0.1), calm.measurement, 0.1)
+    rounds = add_round(add_round(None, calm.measurement, 0.1), calm.measurement, 0.1)
     calm = calm.model_copy(update={"measurement": rounds})
     project = write_project(tmp_path, [doubtful, calm])
     pages = build(inputs_of(project), REPOSITORY / "site_templates").pages

@@ -27,7 +27,7 @@ def test_the_error_is_relative_to_what_really_happened() -> None:
 def test_the_epochs_own_process_foretells_them() -> None:
     """By its own steps; how far these are from the trial's is told apart."""
     own = TWO.model_copy(update={"sampled_steps": 9, "step_seconds": 0.12})
-    assert own.foretold_seconds(0.1) == pytest.approx(12.0)
+    assert own.predicted_seconds(0.1) == pytest.approx(12.0)
     assert own.prediction_error(0.1) == pytest.approx(0.2)
     assert own.process_difference(0.1) == pytest.approx(0.2)
     assert TWO.process_difference(0.1) is None

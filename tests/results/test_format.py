@@ -17,8 +17,8 @@ from epochcost.results.format import (
     FORMAT_VERSION,
     UPGRADES,
     DamagedResultError,
-    dump_result,
     parse_result,
+    serialise_result,
 )
 from epochcost.results.records import Result
 
@@ -29,18 +29,18 @@ HISTORY = Path(__file__).parent / "data"
 
 def document(result: Result, **changes: Any) -> bytes:
     """The file of a result with top-level keys replaced."""
-    return json.dumps(json.loads(dump_result(result)) | changes).encode()
+    return json.dumps(json.loads(serialise_result(result)) | changes).encode()
 
 
 def test_a_result_is_read_back_unchanged(make_result: MakeResult) -> None:
     """Dumping and parsing loses nothing, not the last digit of a sample."""
-    assert parse_result(dump_result(make_result()), PATH) == make_result()
+    assert parse_result(serialise_result(make_result()), PATH) == make_result()
 
 
 @given(st.lists(st.floats(min_value=1e-9, max_value=1e6), min_size=2, max_size=20))
 def test_samples_keep_every_digit(samples: list[float]) -> None:
     """Laying samples out on one line does not change them."""
-    text = dump_result(_with_samples(samples)).decode()
+    text = serialise_result(_with_samples(samples)).decode()
     assert parse_result(text.encode(), PATH).measurement.samples_seconds == tuple(samples)
     assert sum('"samples_seconds": [' in line and "]" in line for line in text.splitlines()) == 1
 
@@ -65,7 +65,9 @@ def test_every_old_version_has_its_upgrade() -> None:
 
 def test_the_present_version_writes_its_history_file(make_result: MakeResult) -> None:
     """A change of the records without a new version changes these bytes, and is noticed here."""
-    assert dump_result(make_result()) == (HISTORY / f"version-{FORMAT_VERSION}.json").read_bytes()
+    assert (
+        serialise_result(make_result()) == (HISTORY / f"version-{FORMAT_VERSION}.json").read_bytes()
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_damage_is_said_and_never_a_traceback(data: bytes, words: str) -> None:
 
 def test_a_cut_file_says_where_it_ends(make_result: MakeResult) -> None:
     """Half a file is not a result; the fault points at the place."""
-    whole = dump_result(make_result())
+    whole = serialise_result(make_result())
     with pytest.raises(DamagedResultError) as caught:
         parse_result(whole[: len(whole) // 2], PATH)
     assert caught.value.fault.line > 1
@@ -114,7 +116,7 @@ def test_a_newer_version_says_to_update(make_result: MakeResult) -> None:
 
 def test_an_edited_trial_is_noticed(make_result: MakeResult) -> None:
     """Figures cannot be moved to other work by editing the trial."""
-    stored = json.loads(dump_result(make_result()))
+    stored = json.loads(serialise_result(make_result()))
     stored["trial"]["batch_size"] = 64
     with pytest.raises(DamagedResultError, match="demanded trial_id"):
         parse_result(json.dumps(stored).encode(), PATH)
@@ -123,7 +125,7 @@ def test_an_edited_trial_is_noticed(make_result: MakeResult) -> None:
 @pytest.mark.parametrize("digits", ["\u202e", "x" * 30_000, "ABCDEF0123456789", ""])
 def test_an_id_is_sixteen_digits(make_result: MakeResult, digits: str) -> None:
     """So no fault that names one is longer than a line, or turns a terminal's text around."""
-    stored = json.loads(dump_result(make_result())) | {"trial_id": digits}
+    stored = json.loads(serialise_result(make_result())) | {"trial_id": digits}
     with pytest.raises(DamagedResultError, match="trial_id: String should match") as caught:
         parse_result(json.dumps(stored).encode(), PATH)
     assert str(caught.value).isprintable()
@@ -132,7 +134,7 @@ def test_an_id_is_sixteen_digits(make_result: MakeResult, digits: str) -> None:
 
 def test_a_cpu_figure_is_never_a_cuda_result(make_result: MakeResult) -> None:
     """A result whose placement is not the trial's provider can neither be made nor read."""
-    stored = json.loads(dump_result(make_result()))
+    stored = json.loads(serialise_result(make_result()))
     stored["trial"]["provider"] = "cuda"
     stored["trial_id"] = Trial.model_validate(stored["trial"]).id
     with pytest.raises(DamagedResultError, match="CUDAExecutionProvider should have run there"):
@@ -142,7 +144,7 @@ def test_a_cpu_figure_is_never_a_cuda_result(make_result: MakeResult) -> None:
 @pytest.mark.parametrize("sample", [0, -1.0, math.nan, math.inf])
 def test_impossible_times_are_refused(make_result: MakeResult, sample: float) -> None:
     """Times are positive and finite."""
-    stored = json.loads(dump_result(make_result()))
+    stored = json.loads(serialise_result(make_result()))
     stored["measurement"]["samples_seconds"] = [0.1, 0.2, sample]
     with pytest.raises(DamagedResultError, match=r"samples_seconds\.2"):
         parse_result(json.dumps(stored).encode(), PATH)
@@ -164,7 +166,7 @@ def test_impossible_facts_are_refused(
     make_result: MakeResult, part: str, key: str, value: object
 ) -> None:
     """What cannot be of a machine or a measurement is a fault of its key; unknown is null."""
-    stored = json.loads(dump_result(make_result()))
+    stored = json.loads(serialise_result(make_result()))
     stored[part][key] = value
     with pytest.raises(DamagedResultError, match=rf"{part}\.{key}"):
         parse_result(json.dumps(stored).encode(), PATH)
@@ -172,7 +174,7 @@ def test_impossible_facts_are_refused(
 
 def test_one_sample_is_no_measurement(make_result: MakeResult) -> None:
     """A mean without an interval is never stored."""
-    stored = json.loads(dump_result(make_result()))
+    stored = json.loads(serialise_result(make_result()))
     stored["measurement"]["samples_seconds"] = [0.1]
     with pytest.raises(DamagedResultError, match=r"samples_seconds: .* at least 2"):
         parse_result(json.dumps(stored).encode(), PATH)

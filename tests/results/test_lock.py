@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.results.files import exclusive
+from epochcost.results.files import exclusive_lock
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from epochcost.results.files import exclusive
-with exclusive(Path(sys.argv[1])):
+from epochcost.results.files import exclusive_lock
+with exclusive_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -28,17 +28,17 @@ def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> Non
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(CapabilityError, match="another one in progress"), exclusive(tmp_path):
+    with pytest.raises(CapabilityError, match="another one in progress"), exclusive_lock(tmp_path):
         pass
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    with exclusive(tmp_path):
+    with exclusive_lock(tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 
 def test_the_lock_is_released_after_use(tmp_path: Path) -> None:
     """Two runs one after the other do not meet."""
     for _ in range(2):
-        with exclusive(tmp_path):
+        with exclusive_lock(tmp_path):
             pass

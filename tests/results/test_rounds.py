@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from epochcost.results.format import DamagedResultError, dump_result, parse_result
+from epochcost.results.format import DamagedResultError, parse_result, serialise_result
 from epochcost.results.records import Conditions, Energy, Measurement, MeteredEnergy, Result
-from epochcost.results.rounds import rounds_in, with_round
+from epochcost.results.rounds import add_round, round_count
 
 MakeResult = Callable[..., Result]
 DEMANDED = 0.02
@@ -33,7 +33,7 @@ def test_samples_stand_in_the_order_of_the_rounds(turn: Callable[..., Measuremen
     """Times of all rounds are there, and each round says which are its own."""
     first = turn(1, (0.1, 0.2), warmup_seconds=(0.5, 0.4), held_out_loss_after=0.5)
     second = turn(2, (0.3, 0.4, 0.5), warmup_seconds=(), held_out_loss_after=0.4, steps_taken=9)
-    joined = with_round(with_round(None, first, DEMANDED), second, DEMANDED)
+    joined = add_round(add_round(None, first, DEMANDED), second, DEMANDED)
     assert joined.samples_seconds == (0.1, 0.2, 0.3, 0.4, 0.5)
     assert joined.samples_by_round == (2, 3)
     assert joined.warmup_seconds == (0.5, 0.4)
@@ -50,20 +50,20 @@ def test_a_measurement_without_rounds_is_the_first_of_them(
     turn: Callable[..., Measurement],
 ) -> None:
     """What a run of one round measured is gone on with, not thrown away."""
-    assert rounds_in(turn()) == 1
+    assert round_count(turn()) == 1
     assert turn().samples_by_round == (12,)
-    joined = with_round(turn(1), turn(2), DEMANDED)
-    assert rounds_in(joined) == 2
-    assert joined == with_round(with_round(None, turn(1), DEMANDED), turn(2), DEMANDED)
+    joined = add_round(turn(1), turn(2), DEMANDED)
+    assert round_count(joined) == 2
+    assert joined == add_round(add_round(None, turn(1), DEMANDED), turn(2), DEMANDED)
 
 
 def test_the_stop_is_that_of_all_rounds(turn: Callable[..., Measurement]) -> None:
     """Narrow together is precise; else it is told whether time was short or rounds differ."""
     uneven = (0.05, 0.15) * 8
-    precise = with_round(turn(), turn(stop_reason="budget"), DEMANDED)
+    precise = add_round(turn(), turn(stop_reason="budget"), DEMANDED)
     assert precise.stop_reason == "precise"
-    assert with_round(None, turn(samples=uneven), DEMANDED).stop_reason == "rounds"
-    short = with_round(turn(samples=uneven, stop_reason="budget"), turn(), DEMANDED)
+    assert add_round(None, turn(samples=uneven), DEMANDED).stop_reason == "rounds"
+    short = add_round(turn(samples=uneven, stop_reason="budget"), turn(), DEMANDED)
     assert short.stop_reason == "budget"
 
 
@@ -89,7 +89,7 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
             "group_memory_bytes": None,
         }
     )
-    joined = with_round(turn(conditions=calm), turn(conditions=busy), DEMANDED)
+    joined = add_round(turn(conditions=calm), turn(conditions=busy), DEMANDED)
     assert joined.conditions == Conditions(
         seconds=4,
         others_cpus=0.75,
@@ -102,8 +102,8 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
         unknown={"graphics_clock_hertz": "no GPU"},
     )
     assert [one.conditions for one in joined.rounds] == [calm, busy]
-    assert with_round(turn(), turn(), DEMANDED).conditions is None
-    assert with_round(turn(conditions=calm), turn(), DEMANDED).conditions == calm
+    assert add_round(turn(), turn(), DEMANDED).conditions is None
+    assert add_round(turn(conditions=calm), turn(), DEMANDED).conditions == calm
 
 
 def test_energy_adds_up_by_meter(turn: Callable[..., Measurement]) -> None:
@@ -112,7 +112,7 @@ def test_energy_adds_up_by_meter(turn: Callable[..., Measurement]) -> None:
     board = MeteredEnergy(meter="NVML 0", of="gpu", joules=100, seconds=1)
     first = Energy(readings=(package,), unknown={"NVML 0": "busy", "dram": "not there"})
     second = Energy(readings=(package, board), unknown={"dram": "not there"})
-    joined = with_round(turn(energy=first), turn(energy=second), DEMANDED)
+    joined = add_round(turn(energy=first), turn(energy=second), DEMANDED)
     assert joined.energy is not None
     assert joined.energy.readings == (
         package.model_copy(update={"joules": 20.0, "seconds": 2.0}),
@@ -124,9 +124,9 @@ def test_energy_adds_up_by_meter(turn: Callable[..., Measurement]) -> None:
 
 def test_rounds_survive_the_file(turn: Callable[..., Measurement], make_result: MakeResult) -> None:
     """What is written is what is read."""
-    joined = with_round(turn(1), turn(2), DEMANDED)
+    joined = add_round(turn(1), turn(2), DEMANDED)
     result = make_result().model_copy(update={"measurement": joined})
-    assert parse_result(dump_result(result), Path("a.json")) == result
+    assert parse_result(serialise_result(result), Path("a.json")) == result
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_rounds_that_do_not_add_up_are_damage(
     turn: Callable[..., Measurement], make_result: MakeResult, field: str, words: str
 ) -> None:
     """A sample of no round, or of two, is refused."""
-    joined = with_round(turn(1), turn(2), DEMANDED)
+    joined = add_round(turn(1), turn(2), DEMANDED)
     more = joined.rounds[1].model_copy(update={field: getattr(joined.rounds[1], field) + 1})
     edited = joined.model_copy(update={"rounds": (joined.rounds[0], more)})
-    data = dump_result(make_result().model_copy(update={"measurement": edited}))
+    data = serialise_result(make_result().model_copy(update={"measurement": edited}))
     with pytest.raises(DamagedResultError, match=words):
         parse_result(data, Path("a.json"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.results.format import DamagedResultError, dump_result, parse_result
+from epochcost.results.format import DamagedResultError, parse_result, serialise_result
 from epochcost.results.records import Result
-from epochcost.results.served import Served
+from epochcost.results.served import ServingRecord
 from served_results import LATENCIES, under_load
 
 MakeResult = Callable[..., Result]
@@ -20,7 +20,7 @@ PATH = Path("net.json")
 def test_a_served_result_survives_the_file(make_result: MakeResult) -> None:
     """Runs, words and raw latencies come back; latencies stand on one line."""
     result = under_load(make_result())
-    text = dump_result(result)
+    text = serialise_result(result)
     assert parse_result(text, PATH) == result
     (line,) = (line for line in text.decode().splitlines() if "latencies_nanoseconds" in line)
     assert str(LATENCIES[-1]) in line
@@ -29,7 +29,7 @@ def test_a_served_result_survives_the_file(make_result: MakeResult) -> None:
 @pytest.mark.parametrize("change", ["latencies", "load", "served"])
 def test_what_does_not_fit_together_is_damaged(make_result: MakeResult, change: str) -> None:
     """Edited latencies, and runs of LoadGen without its load or the reverse."""
-    stored = json.loads(dump_result(under_load(make_result())))
+    stored = json.loads(serialise_result(under_load(make_result())))
     if change == "latencies":
         stored["measurement"]["served"]["latencies_nanoseconds"][50:] = [1] * 50
     elif change == "load":
@@ -43,7 +43,7 @@ def test_what_does_not_fit_together_is_damaged(make_result: MakeResult, change: 
 
 def test_more_latencies_than_a_file_holds_leave_the_statistics(make_result: MakeResult) -> None:
     """Without raw latencies LoadGen's own statistics stand."""
-    stored = json.loads(dump_result(under_load(make_result())))
+    stored = json.loads(serialise_result(under_load(make_result())))
     stored["measurement"]["served"]["latencies_nanoseconds"] = []
     served = parse_result(json.dumps(stored).encode(), PATH).measurement.served
     assert served is not None
@@ -56,4 +56,4 @@ def test_the_reported_run_is_one_of_the_runs(make_result: MakeResult) -> None:
     served = under_load(make_result()).measurement.served
     assert served is not None
     with pytest.raises(ValueError, match="index of one of 2 runs"):
-        Served.model_validate(served.model_dump() | {"reported": 2})
+        ServingRecord.model_validate(served.model_dump() | {"reported": 2})

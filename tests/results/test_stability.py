@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from epochcost.results.records import Conditions, Measurement, Pinning, Result
-from epochcost.results.rounds import with_round
+from epochcost.results.rounds import add_round
 from epochcost.results.stability import Cause, Instability, instabilities
 
 MakeResult = Callable[..., Result]
@@ -144,7 +144,7 @@ def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instabilit
         for mean in means:
             samples = tuple((mean * (1 + 0.02 * noise.normal(size=30))).tolist())
             turn = make_result().measurement.model_copy(update={"samples_seconds": samples})
-            joined = with_round(joined, turn, 0.02)
+            joined = add_round(joined, turn, 0.02)
         assert joined is not None
         return instabilities(joined, make_result().environment)
 
@@ -181,7 +181,7 @@ def test_few_dependent_samples_of_rounds_rarely_alarm(make_result: MakeResult) -
         for _ in range(3):
             turn = remembering(noise, count=10, memory=0.9)
             measurement = make_result().measurement
-            joined = with_round(joined, measurement.model_copy(update={"samples_seconds": turn}), 1)
+            joined = add_round(joined, measurement.model_copy(update={"samples_seconds": turn}), 1)
         assert joined is not None
         found = instabilities(joined, make_result().environment)
         alarms += any(one.cause == "rounds" for one in found)

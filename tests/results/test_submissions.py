@@ -15,12 +15,12 @@ from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.environment import fingerprint
-from epochcost.results.format import dump_result, parse_result
+from epochcost.results.format import parse_result, serialise_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, write_limit
 from epochcost.results.records import Conditions, Placement, Result
 from epochcost.results.store import ResultStore
 from epochcost.results.submission import MOST_BYTES
-from epochcost.results.submissions import CheckedResults, check_results, remarks_of
+from epochcost.results.submissions import ResultsCheck, check_results, files_by_remark
 from epochcost.specs.loader import load_catalogue
 from report_project import REPOSITORY, make_result
 from revisions import SPECS, STEPS, write_spec
@@ -77,7 +77,7 @@ def stored(project: Path, result: Result) -> Path:
     return ResultStore(folder).write(result)
 
 
-def checked(project: Path, *paths: Path) -> CheckedResults:
+def checked(project: Path, *paths: Path) -> ResultsCheck:
     """The check of all results, or of some."""
     return check_results(load_catalogue(project), Path("docs/data/results"), paths, NOW)
 
@@ -394,7 +394,9 @@ def test_work_of_another_day(project: Path) -> None:
     assert "graph_sha256: demanded that of the model's ONNX file" in the_fault(project, path)
     found = checked(project)
     assert not found.faults
-    assert any(remark.startswith("stale: graph_sha256") for remark in remarks_of(found.submissions))
+    assert any(
+        remark.startswith("stale: graph_sha256") for remark in files_by_remark(found.submissions)
+    )
 
 
 def test_times_without_a_spread(project: Path) -> None:
@@ -416,4 +418,4 @@ def test_committed_results_are_sound() -> None:
 def test_the_form_is_the_writers(project: Path) -> None:
     """Reading and writing a sound file again changes no byte."""
     path = stored(project, sound(project))
-    assert dump_result(parse_result(path.read_bytes(), path)) == path.read_bytes()
+    assert serialise_result(parse_result(path.read_bytes(), path)) == path.read_bytes()

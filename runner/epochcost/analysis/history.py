@@ -20,7 +20,7 @@ from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.rounds import rounds_in, summary_of
+from epochcost.results.rounds import round_count, summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
@@ -122,7 +122,7 @@ def _stored(stored: StoredResult) -> TimedRun:
         result.environment,
         result.measurement.started_at,
         Evidence("result file", stored.uri),
-        rounds_in(result.measurement),
+        round_count(result.measurement),
         lambda: _step(stored),
     )
 

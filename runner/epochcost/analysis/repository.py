@@ -25,11 +25,18 @@ from epochcost.analysis.collection import gc_paused
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.fields import Count, FiniteSeconds, Moment, NotNegative, Positive, Record
+from epochcost.results.fields import (
+    Count,
+    FiniteSeconds,
+    NonNegative,
+    PositiveNumber,
+    Record,
+    Timestamp,
+)
 from epochcost.results.files import write_atomically
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
-from epochcost.results.rounds import rounds_in, summary_of
+from epochcost.results.rounds import round_count, summary_of
 from epochcost.results.store import MAX_FILE_BYTES
 
 
@@ -105,11 +112,11 @@ class PastResult(Record):
     hardware: str
     trial: Trial
     environment: Environment
-    started_at: Moment
+    started_at: Timestamp
     rounds: Count
-    low: NotNegative
+    low: NonNegative
     mean: FiniteSeconds
-    high: Positive
+    high: PositiveNumber
 
 
 class _Known(Record):
@@ -205,7 +212,7 @@ def _shown(blob: str, result: Result) -> PastResult | None:
         trial=result.trial,
         environment=result.environment,
         started_at=result.measurement.started_at,
-        rounds=rounds_in(result.measurement),
+        rounds=round_count(result.measurement),
         low=summary.interval.low,
         mean=summary.mean,
         high=summary.interval.high,

@@ -21,7 +21,7 @@ from epochcost.units import seconds
 # An editor checks specs often, and does not wait for what reads results and their budgets.
 if TYPE_CHECKING:
     from epochcost.analysis.budgets import Verdict
-    from epochcost.results.submissions import CheckedResults, Submission
+    from epochcost.results.submissions import ResultsCheck, Submission
     from epochcost.statistics import Summary
 
 # A reason that many files share is read once.
@@ -81,13 +81,13 @@ def _graph_fault(path: Path) -> str | None:
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
-    from epochcost.results.submissions import check_results, remarks_of  # noqa: PLC0415
+    from epochcost.results.submissions import check_results, files_by_remark  # noqa: PLC0415
 
     checked = check_results(load_catalogue(Path.cwd()), root, paths, summarised=as_json)
     if as_json:
         print_json(_results_as_json(checked), indent=1)
     else:
-        _show_results(checked, remarks_of(checked.submissions), named=bool(paths))
+        _show_results(checked, files_by_remark(checked.submissions), named=bool(paths))
     files, faults = _counted(checked.files, "result"), _counted(len(checked.faults), "fault")
     typer.echo(f"{files} checked, {faults}", err=True)
     if checked.faults:
@@ -95,7 +95,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
 
 
 def _show_results(
-    checked: CheckedResults, remarks: Mapping[str, Sequence[Path]], *, named: bool
+    checked: ResultsCheck, remarks: Mapping[str, Sequence[Path]], *, named: bool
 ) -> None:
     for fault in checked.faults:
         typer.echo(str(fault))
@@ -122,7 +122,7 @@ def _interval(summary: Summary) -> tuple[float, float, float]:
     return summary.interval.low, summary.mean, summary.interval.high
 
 
-def _results_as_json(checked: CheckedResults) -> dict[str, Any]:
+def _results_as_json(checked: ResultsCheck) -> dict[str, Any]:
     return {
         "files": checked.files,
         "faults": checked.faults,

@@ -19,7 +19,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.records import Agreement, OutputDifference, Result, WholeEpochs
 from epochcost.results.rounds import summary_of
-from epochcost.results.served import Served
+from epochcost.results.served import ServingRecord
 from epochcost.results.stability import instabilities
 from epochcost.statistics import outliers
 from epochcost.units import seconds
@@ -128,7 +128,7 @@ def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
         f"{result.trial.title}, {len(epochs.epochs)}",
         str(epochs.steps),
         seconds(epochs.mean_seconds),
-        seconds(epochs.foretold_seconds(step)),
+        seconds(epochs.predicted_seconds(step)),
         f"{epochs.prediction_error(step):+.1%}",
         "-" if apart is None else f"{apart:+.1%}",
         f"{epochs.waiting_share:.1%}",
@@ -167,7 +167,7 @@ def show_outliers(results: Sequence[Result]) -> None:
             )
 
 
-def served_words(trial: Trial, served: Served) -> str:
+def served_words(trial: Trial, served: ServingRecord) -> str:
     """Latency and rate in one line."""
     run = served.run
     if run is None:
@@ -179,7 +179,7 @@ def served_words(trial: Trial, served: Served) -> str:
     return f"{run.samples_per_second:,.0f} samples/s{kept}, latency {p50} (p99 {p99})"
 
 
-def served_cells(served: Served) -> tuple[str, ...]:
+def served_cells(served: ServingRecord) -> tuple[str, ...]:
     """Mean latency, no interval, rate, queries and p99, as the table of a run has columns."""
     run = served.run
     if run is None:

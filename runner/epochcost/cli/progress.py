@@ -31,7 +31,7 @@ from epochcost.execute.assignment import (
 )
 from epochcost.execute.sizes import SizeProgress
 from epochcost.plan.rounds import Visit
-from epochcost.results.rounds import rounds_in, summary_of
+from epochcost.results.rounds import round_count, summary_of
 from epochcost.units import seconds
 
 # Building a graph, starting a worker and evaluating come on top of a trial's budget.
@@ -123,7 +123,7 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     if measurement.served is not None:
         return stored + served_words(event.trial, measurement.served)
     summary = summary_of(measurement)
-    rounds = rounds_in(measurement)
+    rounds = round_count(measurement)
     taken = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
     width = f"±{summary.relative_half_width:.1%}"

@@ -15,7 +15,7 @@ from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit, find_limit
 from epochcost.results.records import Result
-from epochcost.results.rounds import rounds_in
+from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
 
@@ -160,5 +160,5 @@ class RunContext:
             return 0
         with contextlib.suppress(ResultError):
             found = self.stored(trial)
-            return 0 if found is None else rounds_in(found.measurement)
+            return 0 if found is None else round_count(found.measurement)
         return 0

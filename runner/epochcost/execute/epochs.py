@@ -2,7 +2,7 @@
 
 The epochs run in a fresh worker of their own, on a data set of the declared size that is drawn from
 the trial's seed and read from files. That worker samples steps as the trial does, before its epochs
-and in pauses of them, so that what foretells and what happens are of one process and of the same
+and in pauses of them, so that what predicts and what happens are of one process and of the same
 minutes. The trial's own measurement is not touched.
 Epochs that would take too long are left out before anything is made for them, with the reason.
 """
@@ -30,7 +30,7 @@ from epochcost.train.batches import example_fields, examples_on_disk, step_targe
 from epochcost.train.teacher import Teacher
 from epochcost.units import seconds
 
-# What of an epoch's steps may be spent on foretelling it, warm-up included; but never fewer than
+# What of an epoch's steps may be spent on predicting it, warm-up included; but never fewer than
 # the sampler's own minimum.
 _MOST_SHARE = 0.1
 # Steps settle as in a trial; seconds of warm-up would be a large part of a short epoch.
@@ -95,7 +95,7 @@ def epoch_job(asked: EpochRequest, trial: Trial, catalogue: Catalogue, folder: P
     # The last incomplete batch is dropped after shuffling, so its examples belong to the epoch.
     examples = max(asked.examples or _declared(model), steps * trial.batch_size)
     stored = examples_on_disk(teacher, examples)
-    samples = _foretelling_steps(job.sampling, steps)
+    samples = _sampled_steps(job.sampling, steps)
     epochs = EpochFiles(
         arrays=dict(write_epoch(teacher, stored, folder)),
         examples=examples,
@@ -105,12 +105,12 @@ def epoch_job(asked: EpochRequest, trial: Trial, catalogue: Catalogue, folder: P
         between=samples,
         seed=trial.seed,
     )
-    foretelling = {"sampling": _whole(job.sampling, samples), "warm_up": _WARM_UP}
+    predicting = {"sampling": _whole(job.sampling, samples), "warm_up": _WARM_UP}
     only = {"evaluation": None, "reference": None, "epochs": epochs}
-    return job.model_copy(update=only | foretelling)
+    return job.model_copy(update=only | predicting)
 
 
-def _foretelling_steps(sampling: Sampling, steps: int) -> int:
+def _sampled_steps(sampling: Sampling, steps: int) -> int:
     """As many samples as are left of the share of an epoch."""
     left = int(_MOST_SHARE * steps) - _WARM_UP.minimum_steps - _FIRST
     return min(max(left, sampling.minimum_samples), MOST_SAMPLES)

@@ -50,12 +50,12 @@ from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.sweep import Sweep, ladder
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.files import exclusive, remove_leftovers, require_writable
+from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.limits import write_limit
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Measurement, Result
-from epochcost.results.rounds import rounds_in, with_round
+from epochcost.results.rounds import add_round, round_count
 from epochcost.specs.study import MOST_SAMPLES
 
 _OURS = Path(__file__).parents[1]
@@ -70,7 +70,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)
-    with exclusive(folder):
+    with exclusive_lock(folder):
         remove_leftovers(folder)
         remove_scratch(folder)
         outcomes = _outcomes(RunContext(assignment, on_event, detect_environment().fingerprint))
@@ -168,7 +168,7 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     kept: Result | None = None
     try:
         kept = _earlier_rounds(run, visit)
-        if kept is not None and rounds_in(kept.measurement) >= visit.rounds:
+        if kept is not None and round_count(kept.measurement) >= visit.rounds:
             return Skipped(visit.trial, kept)
         result = _measure_round(run, visit, kept)
     except EpochcostError as error:
@@ -191,7 +191,7 @@ def _earlier_rounds(run: RunContext, visit: Visit) -> Result | None:
 
 
 def _rounds_in(kept: Result | None) -> int:
-    return 0 if kept is None else rounds_in(kept.measurement)
+    return 0 if kept is None else round_count(kept.measurement)
 
 
 def _unexpected(error: Exception) -> TrialFailed:
@@ -211,7 +211,7 @@ def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Res
     environment, measurement = _with_software(environment, measurement)
     if visit.rounds > 1:
         known = None if earlier is None else earlier.measurement
-        measurement = with_round(known, measurement, float(trial.relative_half_width))
+        measurement = add_round(known, measurement, float(trial.relative_half_width))
     return Result(
         format_version=FORMAT_VERSION,
         trial_id=trial.id,

@@ -37,7 +37,7 @@ from epochcost.results.ceilings import (
     write_ceilings,
 )
 from epochcost.results.environment import Environment
-from epochcost.results.files import exclusive, require_writable
+from epochcost.results.files import exclusive_lock, require_writable
 from epochcost.results.plausibility import contradictions
 from epochcost.specs.hardware import Hardware
 
@@ -65,7 +65,7 @@ def ceilings_here(hardware: Hardware, folder: Path, *, again: bool) -> tuple[Cei
     if kept is not None:
         return kept, False
     require_writable(folder / hardware.id / FOLDER)
-    with exclusive(folder / hardware.id):
+    with exclusive_lock(folder / hardware.id):
         measured = _measure_here(hardware, environment)
         write_ceilings(folder, measured)
     return measured, True

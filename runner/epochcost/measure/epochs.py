@@ -6,7 +6,7 @@ thread takes the CPU from the very step that it hides behind, for longer than th
 What the device waits for is counted. The last incomplete batch is dropped, as the price of an epoch
 assumes.
 
-An epoch pauses after each tenth for some sampled steps, which read as it does. What they foretell
+An epoch pauses after each tenth for some sampled steps, which read as it does. What they predict
 is then of the same minutes: on a shared machine a minute differs from the next by more than an
 epoch's steps differ from sampled ones.
 """

@@ -99,7 +99,7 @@ class Serving(_Frozen):
 class EpochFiles(_Frozen):
     """Whole epochs to run after the samples: ``count`` of ``steps`` batches.
 
-    ``between`` steps as a trial takes them are sampled in pauses of each epoch, to foretell it.
+    ``between`` steps as a trial takes them are sampled in pauses of each epoch, to predict it.
     ``arrays``: by graph input an .npy ``[stored, ...]`` of examples, fewer than ``examples`` where
     the data set is too large; ``seed`` shuffles.
     """

@@ -28,7 +28,7 @@ from epochcost.measure.loadgen import (
 from epochcost.measure.sampling import PacedReport, Report, warm_up
 from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue
 from epochcost.plan.trial import COMPLIANT_SECONDS, Load, LoadScenario
-from epochcost.results.served import LoadGenRun, Purpose, Served
+from epochcost.results.served import LoadGenRun, Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 
 # What LoadGen's early stopping needs to judge a stream, LoadGen's own least for a server, and the
@@ -92,7 +92,7 @@ def run_scenario(
     warmup: Mapping[int, tuple[float, ...]],
     report: Report,
     folder: Path,
-) -> Served:
+) -> ServingRecord:
     """Run the job's scenario on a warm model; LoadGen's files live in ``folder`` while it runs.
 
     Raises CapabilityError without LoadGen, JobError where the queries would not fit in memory.
@@ -126,11 +126,11 @@ class _Scenario:
         self._answered = lambda count: paced.at(time.perf_counter(), count, None)
         self._runs: list[LoadGenRun] = []
 
-    def run(self) -> Served:
+    def run(self) -> ServingRecord:
         served = self._server if self._load.scenario == "server" else self._stream
         logged, reported = served()
         raw = logged.latencies if reported is not None else ()
-        return Served(
+        return ServingRecord(
             loadgen=loadgen_version(),
             runs=tuple(self._runs),
             reported=reported,

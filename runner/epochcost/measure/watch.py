@@ -180,7 +180,7 @@ class Watch:
         device: int = 0,
     ) -> None:
         self._number = device
-        self._cpus = None if pinning is None else pinning.neighbourhood
+        self._cpus = None if pinning is None else pinning.affected_cpus
         self._provider, self._library, self._powercap = provider, library, powercap
         self._opened = contextlib.ExitStack()
         self._devices: tuple[Device, ...] = ()

@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from epochcost.results.environment import Environment
-from epochcost.results.fields import Count, FiniteSeconds, Moment, Record
+from epochcost.results.fields import Count, FiniteSeconds, Record, Timestamp
 from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
 from epochcost.specs.study import Provider
 
@@ -69,7 +69,7 @@ class Ceilings(Sidecar):
 
     ceilings_version: int
     provider: Provider
-    measured_at: Moment
+    measured_at: Timestamp
     ceilings: Annotated[tuple[Ceiling, ...], Field(min_length=1)]
     environment: Environment
     contradictions: tuple[str, ...] = ()

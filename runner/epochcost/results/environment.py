@@ -11,9 +11,9 @@ from pydantic import (
 
 from epochcost.results.fields import (
     Count,
-    Digits,
-    NotNegative,
-    Positive,
+    HexDigits,
+    NonNegative,
+    PositiveNumber,
     Record,
     Revision,
 )
@@ -33,7 +33,7 @@ class Gpu(Record):
     name: str | None
     memory_bytes: Count | None
     driver: str | None
-    power_limit_watts: Positive | None = None
+    power_limit_watts: PositiveNumber | None = None
     graphics_clock_hertz: Count | None = None
     memory_clock_hertz: Count | None = None
     ecc: bool | None = None
@@ -75,7 +75,7 @@ class Environment(Record):
     is None.
     """
 
-    fingerprint: Digits
+    fingerprint: HexDigits
     cpu: str | None
     physical_cores: Count | None
     logical_cpus: Count
@@ -87,12 +87,12 @@ class Environment(Record):
     packages: dict[str, str] = Field(default_factory=dict)
     virtualisation: str | None = None
     instance: Instance | None = None
-    load_average_1min: NotNegative | None = None
+    load_average_1min: NonNegative | None = None
     processor: Processor = Processor()
     container: str | None = None
-    cpu_quota: Positive | None = None
+    cpu_quota: PositiveNumber | None = None
     memory_limit_bytes: Count | None = None
-    timer_step_seconds: Positive | None = None
+    timer_step_seconds: PositiveNumber | None = None
     revision: Revision | None = None
     modified: bool | None = None
     unknown: dict[str, str] = Field(default_factory=dict)

@@ -15,16 +15,16 @@ from epochcost.specs.wording import printable
 
 # A nanosecond is the finest clock, and a trial of thirty years nobody waited for.
 FiniteSeconds = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
-Whole = Annotated[int, Field(ge=0, lt=2**63)]
+NonNegativeInt = Annotated[int, Field(ge=0, lt=2**63)]
 Count = Annotated[int, Field(gt=0, lt=2**63)]
-Positive = Annotated[float, Field(ge=1e-9, le=1e18, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+PositiveNumber = Annotated[float, Field(ge=1e-9, le=1e18, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 # Of fp32, in which the largest losses overflow.
 FiniteLoss = Annotated[float, Field(ge=-4e38, le=4e38, allow_inf_nan=False)]
 # What a process or a group of them holds: a mebibyte is less than any interpreter needs.
 ProcessBytes = Annotated[int, Field(ge=2**20, lt=2**63)]
-Moment = Annotated[
+Timestamp = Annotated[
     AwareDatetime,
     Field(ge=dt.datetime(1970, 1, 1, tzinfo=dt.UTC), lt=dt.datetime(2200, 1, 1, tzinfo=dt.UTC)),
 ]
@@ -40,7 +40,7 @@ Revision = Annotated[
     str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$"), AfterValidator(_of_a_commit)
 ]
 # Of a trial, a sweep or a host.
-Digits = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+HexDigits = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 # What ONNX Runtime calls a node's type, or an execution provider.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
 
@@ -62,7 +62,7 @@ def read_record(kind: type[RecordT], data: bytes) -> RecordT:
     return kind.model_validate_json(data, strict=True)
 
 
-def first_fault(error: ValidationError) -> str:
+def first_error(error: ValidationError) -> str:
     """What is wrong first, and at which key, in one line."""
     first = error.errors(include_url=False)[0]
     key = ".".join(map(str, first["loc"])) or "document"

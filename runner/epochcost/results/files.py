@@ -103,7 +103,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def exclusive_lock(folder: Path) -> Iterator[None]:
     """Hold ``folder``, which must exist, for one process; the kernel releases it at its death.
 
     The folder itself is locked, so nothing is left behind. Raises CapabilityError where another

@@ -26,7 +26,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from epochcost.errors import Fault, ResultError
-from epochcost.results.fields import first_fault, read_record
+from epochcost.results.fields import first_error, read_record
 from epochcost.results.records import Result
 
 FORMAT_VERSION = 2
@@ -61,7 +61,7 @@ class NewerResultError(DamagedResultError):
     """A result of a version that this one does not know: whole, and not ours to replace."""
 
 
-def dump_result(result: Result) -> bytes:
+def serialise_result(result: Result) -> bytes:
     """The file's bytes: one key a line, so that changes can be reviewed; samples on one line."""
     text = json.dumps(result.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
     return (_NUMBERS_ON_LINES.sub(_on_one_line, text) + "\n").encode()
@@ -98,7 +98,7 @@ def _read_by_version(data: bytes, path: Path) -> Result:
     try:
         return read_record(Result, json.dumps(document).encode())
     except ValidationError as error:
-        raise _damaged(path, first_fault(error)) from None
+        raise _damaged(path, first_error(error)) from None
     except (RecursionError, ValueError) as error:
         raise _damaged(path, f"demanded a JSON document of a result; got {error}") from None
 

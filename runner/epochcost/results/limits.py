@@ -17,7 +17,7 @@ from pydantic import model_validator
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.fields import Count, Digits, Moment, Record
+from epochcost.results.fields import Count, HexDigits, Record, Timestamp
 from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
 
 LIMIT_VERSION = 1
@@ -45,9 +45,9 @@ class BatchLimit(Sidecar):
     """
 
     limit_version: int
-    sweep_id: Digits
+    sweep_id: HexDigits
     trial: Trial
-    ended_at: Moment
+    ended_at: Timestamp
     cause: Cause
     reason: str
     sizes: tuple[Count, ...]

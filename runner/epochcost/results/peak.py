@@ -63,10 +63,10 @@ _FEWER_PRODUCTS = 4
 
 
 # FLOPs of one example by model, as far as they were counted; None where they cannot be.
-Counted = dict[str, float | None]
+FlopsByModel = dict[str, float | None]
 
 
-def implausible_rate(catalogue: Catalogue, result: Result, counted: Counted) -> Iterator[str]:
+def implausible_rate(catalogue: Catalogue, result: Result, counted: FlopsByModel) -> Iterator[str]:
     """What is wrong with the rate; nothing where the work is not known.
 
     ``counted`` is filled, so that each model is counted once.
@@ -131,7 +131,7 @@ def _of_gpu(catalogue: Catalogue, hardware: Hardware, result: Result) -> float:
     return fastest * doubled * _BOOST * _FEWER_PRODUCTS
 
 
-def _rate(catalogue: Catalogue, result: Result, counted: Counted) -> float | None:
+def _rate(catalogue: Catalogue, result: Result, counted: FlopsByModel) -> float | None:
     model = catalogue.models[result.trial.model]
     if model.id not in counted:
         counted[model.id] = _flops_of_example(catalogue, model) if model.graph else None

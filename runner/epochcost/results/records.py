@@ -22,19 +22,19 @@ from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment, Software
 from epochcost.results.fields import (
     Count,
-    Digits,
     FiniteLoss,
     FiniteSeconds,
-    Moment,
+    HexDigits,
     Name,
-    NotNegative,
-    Positive,
+    NonNegative,
+    NonNegativeInt,
+    PositiveNumber,
     ProcessBytes,
     Record,
     Share,
-    Whole,
+    Timestamp,
 )
-from epochcost.results.served import Served
+from epochcost.results.served import ServingRecord
 from epochcost.specs.study import Provider, Quantization
 
 # "loadgen": LoadGen decides when a scenario ends. "rounds": each round was precise enough, all
@@ -67,9 +67,9 @@ class Conditions(Record):
     """
 
     seconds: FiniteSeconds
-    others_cpus: NotNegative | None = None
+    others_cpus: NonNegative | None = None
     steal_share: Share | None = None
-    frozen_seconds: NotNegative | None = None
+    frozen_seconds: NonNegative | None = None
     throttles: tuple[Throttle, ...] | None = None
     graphics_clock_hertz: Count | None = None
     devices: tuple[str, ...] | None = None
@@ -88,7 +88,7 @@ class MeteredEnergy(Record):
 
     meter: str
     of: Literal["cpu", "memory", "gpu"]
-    joules: Positive
+    joules: PositiveNumber
     seconds: FiniteSeconds
 
     @property
@@ -131,14 +131,14 @@ class Pinning(Record):
     """
 
     emulates: Emulated = "a smaller instance of the same family"
-    cpus: Annotated[tuple[Whole, ...], Field(min_length=1)]
-    siblings: tuple[Whole, ...] = ()
+    cpus: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+    siblings: tuple[NonNegativeInt, ...] = ()
     cores: Count | None = None
     numa_nodes: Count | None = None
     threads: Count
 
     @property
-    def neighbourhood(self) -> frozenset[int]:
+    def affected_cpus(self) -> frozenset[int]:
         """The CPUs on which other programs slow the trial: its own and their siblings."""
         return frozenset((*self.cpus, *self.siblings))
 
@@ -153,8 +153,8 @@ class OutputDifference(Record):
     """
 
     output: str
-    maximum_absolute: NotNegative
-    relative_to_norm: NotNegative | None
+    maximum_absolute: NonNegative
+    relative_to_norm: NonNegative | None
     largest_changed: Share | None = None
 
 
@@ -193,7 +193,7 @@ class Epoch(Record):
     """
 
     seconds: FiniteSeconds
-    waiting_seconds: NotNegative
+    waiting_seconds: NonNegative
     parts_seconds: tuple[FiniteSeconds, ...] = ()
 
 
@@ -201,16 +201,16 @@ class WholeEpochs(Record):
     """Epochs of ``steps`` full batches each, run in a process of their own after the trial.
 
     In pauses of them that process sampled ``sampled_steps`` steps, ``step_seconds`` on average, by
-    which its epochs are foretold: another process, or another minute, would differ for reasons that
-    are no epoch's. None in results from before these were stored; there it is the trial's mean that
-    foretells.
+    which its epochs are predicted: another process, or another minute, would differ for reasons
+    that are no epoch's. Both are None in results from before these were stored; there the trial's
+    mean predicts.
 
     ``examples_on_disk`` is how many different examples the files held; an epoch of more met some of
     them again. ``left_out`` says why there are none, or not as many as asked for.
     """
 
     steps: Count
-    examples_on_disk: Whole = 0
+    examples_on_disk: NonNegativeInt = 0
     epochs: tuple[Epoch, ...] = ()
     left_out: str | None = None
     sampled_steps: Count | None = None
@@ -232,13 +232,13 @@ class WholeEpochs(Record):
         """The part of the epochs' time that was spent waiting for data; there must be one."""
         return sum(one.waiting_seconds for one in self.epochs) / sum(e.seconds for e in self.epochs)
 
-    def foretold_seconds(self, trial_step_seconds: float) -> float:
+    def predicted_seconds(self, trial_step_seconds: float) -> float:
         """Steps times the mean step of the epochs' own process, else that of the trial."""
         return self.steps * (self.step_seconds or trial_step_seconds)
 
     def prediction_error(self, trial_step_seconds: float) -> float:
-        """By how much the foretold epoch is above the mean one, relative to it."""
-        return self.foretold_seconds(trial_step_seconds) / self.mean_seconds - 1
+        """By how much the predicted epoch is above the mean one, relative to it."""
+        return self.predicted_seconds(trial_step_seconds) / self.mean_seconds - 1
 
     def process_difference(self, trial_step_seconds: float) -> float | None:
         """By how much this process's mean step is above the trial's, relative to it."""
@@ -252,9 +252,9 @@ class Round(Record):
     is as in a measurement, of this round alone.
     """
 
-    started_at: Moment
+    started_at: Timestamp
     wall_seconds: FiniteSeconds
-    warmup_steps: Whole
+    warmup_steps: NonNegativeInt
     samples: Count
     stop_reason: StopReason
     steps_taken: Count
@@ -280,10 +280,10 @@ class Measurement(Record):
     CPU.
     """
 
-    started_at: Moment
+    started_at: Timestamp
     wall_seconds: FiniteSeconds
     warmup_seconds: tuple[FiniteSeconds, ...]
-    served: Served | None = None
+    served: ServingRecord | None = None
     samples_seconds: tuple[FiniteSeconds, ...]
     stop_reason: StopReason
     placement: Placement
@@ -336,7 +336,7 @@ class Result(Record):
     """
 
     format_version: Count
-    trial_id: Digits
+    trial_id: HexDigits
     trial: Trial
     hardware: str
     measurement: Measurement

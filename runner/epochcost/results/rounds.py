@@ -26,12 +26,12 @@ ValueT = TypeVar("ValueT")
 Joined = Callable[[Sequence[ValueT]], ValueT]
 
 
-def rounds_in(measurement: Measurement) -> int:
+def round_count(measurement: Measurement) -> int:
     """In how many rounds it was measured, each in a process of its own."""
     return max(1, len(measurement.rounds))
 
 
-def with_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
+def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """The measurement of all rounds so far, the new one last; ``earlier`` None: it is the first.
 
     ``demanded`` is the relative half width by which the stop is called precise. Losses, placement

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from epochcost.results.fields import Count, NotNegative, Positive, Record, Whole
+from epochcost.results.fields import Count, NonNegative, NonNegativeInt, PositiveNumber, Record
 
 # How fast it can be at all, whether a rate keeps the bound, and the run that counts.
 Purpose = Literal["capacity", "search", "scored"]
@@ -23,12 +23,12 @@ class Latency(Record):
     Of queries in the scenario multi-stream, of samples in all others.
     """
 
-    minimum_nanoseconds: Whole
-    mean_nanoseconds: Whole
-    p50_nanoseconds: Whole
-    p90_nanoseconds: Whole
-    p99_nanoseconds: Whole
-    maximum_nanoseconds: Whole
+    minimum_nanoseconds: NonNegativeInt
+    mean_nanoseconds: NonNegativeInt
+    p50_nanoseconds: NonNegativeInt
+    p90_nanoseconds: NonNegativeInt
+    p99_nanoseconds: NonNegativeInt
+    maximum_nanoseconds: NonNegativeInt
 
 
 class LoadGenRun(Record):
@@ -40,18 +40,18 @@ class LoadGenRun(Record):
     """
 
     purpose: Purpose
-    asked_samples_per_second: Positive | None = None
-    samples_per_second: Positive
+    asked_samples_per_second: PositiveNumber | None = None
+    samples_per_second: PositiveNumber
     queries: Count
     samples: Count
-    minimum_seconds: NotNegative
+    minimum_seconds: NonNegative
     valid: bool
     kept_bound: bool | None = None
     latency: Latency
     summary: str
 
 
-class Served(Record):
+class ServingRecord(Record):
     """All runs of one trial under LoadGen, in order.
 
     ``reported`` is the index of the run whose figures count; None: no rate kept the bound.
@@ -62,8 +62,8 @@ class Served(Record):
 
     loadgen: str
     runs: Annotated[tuple[LoadGenRun, ...], Field(min_length=1)]
-    reported: Whole | None
-    latencies_nanoseconds: tuple[Whole, ...] = ()
+    reported: NonNegativeInt | None
+    latencies_nanoseconds: tuple[NonNegativeInt, ...] = ()
     detail_log: str
 
     @property
@@ -72,7 +72,7 @@ class Served(Record):
         return None if self.reported is None else self.runs[self.reported]
 
     @model_validator(mode="after")
-    def _latencies_are_of_the_run(self) -> Served:
+    def _latencies_are_of_the_run(self) -> ServingRecord:
         """Raw latencies give the percentiles that LoadGen computed from them."""
         if self.reported is not None and self.reported >= len(self.runs):
             raise ValueError(f"reported should be the index of one of {len(self.runs)} runs")

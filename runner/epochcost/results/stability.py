@@ -91,7 +91,7 @@ def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
 def _cpus_of(measurement: Measurement, environment: Environment) -> int:
     """How many CPUs were watched."""
     pinned = measurement.pinning
-    return environment.logical_cpus if pinned is None else len(pinned.neighbourhood)
+    return environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
 
 
 def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:

@@ -20,13 +20,13 @@ from pydantic import ValidationError
 
 from epochcost.errors import Fault
 from epochcost.plan.trial import Trial
-from epochcost.results.fields import Record, first_fault, read_record
+from epochcost.results.fields import Record, first_error, read_record
 from epochcost.results.files import write_atomically
 from epochcost.results.format import (
     DamagedResultError,
     NewerResultError,
-    dump_result,
     parse_result,
+    serialise_result,
 )
 from epochcost.results.records import Result
 
@@ -62,7 +62,7 @@ class ResultStore:
     def write(self, result: Result) -> Path:
         """Keep a result and return its file; raises CapabilityError where the disk refuses."""
         path = self.path_of(result.trial, result.hardware, result.environment.fingerprint)
-        write_atomically(path, dump_result(result))
+        write_atomically(path, serialise_result(result))
         return path
 
     def find(self, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
@@ -207,6 +207,6 @@ def _read_sidecar(path: Path, root: Path, kind: type[SidecarT], described: str) 
     try:
         record = read_record(kind, _read_bytes(path, root, _MOST_SIDECAR_BYTES))
     except ValidationError as error:
-        raise _damaged(path, f"demanded {described}; got {first_fault(error)}") from None
+        raise _damaged(path, f"demanded {described}; got {first_error(error)}") from None
     _require_hardware(record.hardware, path, path.parent.parent)
     return record

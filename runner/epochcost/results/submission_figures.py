@@ -42,7 +42,7 @@ _MOST_WIDER = 1.5
 _FEWEST_TO_DIFFER = 5
 
 
-def implausible(result: Result, now: dt.datetime) -> Iterator[str]:
+def implausible_figures(result: Result, now: dt.datetime) -> Iterator[str]:
     """What cannot be true of a result, each as a sentence in the words of a fault."""
     yield from _clock(result.measurement, now)
     yield from _times(result.measurement)
@@ -280,7 +280,7 @@ def _fingerprint(environment: Environment, memory_bytes: int) -> str:
     )
 
 
-def unwatched(measurement: Measurement) -> str | None:
+def why_unwatched(measurement: Measurement) -> str | None:
     """Why its samples cannot be held against the clock of their phase; None where they can."""
     turns = measurement.rounds or (measurement,)
     if measurement.served is not None or all(one.conditions for one in turns):
@@ -288,7 +288,7 @@ def unwatched(measurement: Measurement) -> str | None:
     return "conditions: demanded how long the sampling phase of each round took; got none"
 
 
-def remarkable(result: Result) -> Iterator[str]:
+def review_remarks(result: Result) -> Iterator[str]:
     """What a reviewer should look at, though it may well be true."""
     yield from (f"measured as is: {one}" for one in result.contradictions)
     measurement, environment = result.measurement, result.environment

@@ -23,18 +23,18 @@ from epochcost.results.environment import Environment
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
-from epochcost.results.peak import Counted, cpu_cycles, cpu_flops, implausible_rate
+from epochcost.results.peak import FlopsByModel, cpu_cycles, cpu_flops, implausible_rate
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.store import load_each
 from epochcost.results.submission import read_plain, read_submission
 from epochcost.results.submission_figures import (
-    implausible,
     implausible_dates,
     implausible_environment,
-    remarkable,
-    unwatched,
+    implausible_figures,
+    review_remarks,
+    why_unwatched,
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
@@ -66,7 +66,7 @@ class Submission:
 
 
 @dataclass(frozen=True)
-class CheckedResults:
+class ResultsCheck:
     """What was looked at: how many files, those that are sound, and a fault for each other."""
 
     files: int
@@ -89,7 +89,7 @@ class _Project:
     named: bool
     summarised: bool
     works: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    counted: Counted = field(default_factory=dict)
+    counted: FlopsByModel = field(default_factory=dict)
     first: dict[bytes, tuple[_Identity, str]] = field(default_factory=dict)
     hosts: Counter[_Host] = field(default_factory=Counter)
 
@@ -112,7 +112,7 @@ def check_results(
     now: dt.datetime | None = None,
     *,
     summarised: bool = False,
-) -> CheckedResults:
+) -> ResultsCheck:
     """Check result files below ``root``: those named, else all, one after the other.
 
     A named file is a submission and has to be of the model as it stands; in a whole folder older
@@ -137,7 +137,7 @@ def check_results(
     known = _known(others, 1) if paths else _known(project.hosts, 2)
     submissions = [_introduced(one, host, known) for one, host in sound]
     faults += [] if paths else [_shown(one) for one in _beside(project, root)]
-    return CheckedResults(len(files), tuple(submissions), tuple(sorted(faults)))
+    return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)))
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
@@ -229,7 +229,7 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
     if hardware is None:
         yield f"hardware: demanded a machine with a spec; got {result.hardware!r:.80}"
         return
-    yield from implausible(result, project.now)
+    yield from implausible_figures(result, project.now)
     found = contradictions(hardware, result.environment)
     unsaid = [words for words in found if words not in result.contradictions]
     if unsaid:
@@ -237,7 +237,7 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
     if copied is not None:
         yield f"samples_seconds: demanded times of its own; got those of {copied}"
     if project.named:
-        yield from (words for words in [unwatched(result.measurement)] if words)
+        yield from (words for words in [why_unwatched(result.measurement)] if words)
         yield from _of_other_work(result, project)
     yield from implausible_rate(catalogue, result, project.counted)
 
@@ -273,14 +273,14 @@ def _submission(path: Path, result: Result, project: _Project) -> Submission:
 
 
 def _remarks(result: Result, project: _Project) -> Iterator[str]:
-    yield from remarkable(result)
+    yield from review_remarks(result)
     if not project.named:
-        yield from (words for words in [unwatched(result.measurement)] if words)
+        yield from (words for words in [why_unwatched(result.measurement)] if words)
         for words in _of_other_work(result, project):
             yield f"stale: {words}"
 
 
-def remarks_of(submissions: Iterable[Submission]) -> Mapping[str, Sequence[Path]]:
+def files_by_remark(submissions: Iterable[Submission]) -> Mapping[str, Sequence[Path]]:
     """The files by what is to be looked at, so that one reason is read once."""
     found: dict[str, list[Path]] = {}
     for one in submissions:

@@ -31,10 +31,12 @@ def learning_rates(
 ) -> NDArray[np.float32]:
     """The rates of the first ``count`` steps; where training would have ended, its last rate."""
     steps = np.minimum(np.arange(count), horizon.total_steps - 1)
-    return np.asarray(float(learning_rate) * factors(schedule, steps, horizon), dtype=np.float32)
+    return np.asarray(
+        float(learning_rate) * rate_factors(schedule, steps, horizon), dtype=np.float32
+    )
 
 
-def factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """What the optimizer's rate is multiplied by at each of some steps."""
     match schedule:
         case spec.Constant() | spec.Steps() | spec.Exponential():

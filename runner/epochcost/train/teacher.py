@@ -29,28 +29,28 @@ _NOISE = 0.25
 _TOPICAL_SHARE = 0.75
 
 
-def layer(directions: int, features: int, rng: np.random.Generator) -> Floats:
+def _random_layer(directions: int, features: int, rng: np.random.Generator) -> Floats:
     """A fixed random layer [directions, features] that gives each feature unit variance."""
     weights = rng.standard_normal((directions, features), dtype=np.float32)
     return weights / np.float32(np.sqrt(directions))
 
 
-def squashed(activations: Floats) -> Floats:
+def _squash(activations: Floats) -> Floats:
     """Into (0, 1), most of which unit variance then uses."""
     return np.asarray(1 / (1 + np.exp(-_GAIN * activations)), dtype=np.float32)
 
 
-def numbers(field: Field, activations: Floats, rng: np.random.Generator) -> NDArray[Any]:
+def _draw_numbers(field: Field, activations: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Noisy activations [examples, features] squashed into the field's range."""
     noise = rng.standard_normal(activations.shape, dtype=np.float32)
-    share = squashed(activations + np.float32(_NOISE / _GAIN) * noise)
+    share = _squash(activations + np.float32(_NOISE / _GAIN) * noise)
     values = (field.low + (field.high - field.low) * share).reshape(-1, *field.shape)
     if np.issubdtype(field.dtype, np.integer):
         values = np.clip(np.floor(values), field.low, field.high - 1)
     return np.ascontiguousarray(values, dtype=field.dtype)
 
 
-def tokens(field: Field, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
+def _draw_tokens(field: Field, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """A text of so many topics: most of its tokens tell the sign of one latent factor each.
 
     A vocabulary is dealt out to the two signs of every factor, frequent tokens first; the other
@@ -62,14 +62,14 @@ def tokens(field: Field, latent: Floats, rng: np.random.Generator) -> NDArray[An
     vocabulary, groups = int(field.high), 2 * directions
     factor = rng.integers(0, directions, shape)
     sign = np.take_along_axis(latent, factor, axis=1) > 0
-    topical = frequent(max(1, vocabulary // groups), shape, rng) * groups + 2 * factor + sign
-    common = frequent(vocabulary, shape, rng)
+    topical = draw_zipf(max(1, vocabulary // groups), shape, rng) * groups + 2 * factor + sign
+    common = draw_zipf(vocabulary, shape, rng)
     told = rng.random(shape, dtype=np.float32) < _TOPICAL_SHARE
     drawn = np.where(told, topical, common) % vocabulary
     return np.ascontiguousarray(drawn.reshape(-1, *field.shape), dtype=field.dtype)
 
 
-def frequent(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
     """Indices below ``count`` by Zipf's law: P(k) = log((k + 2) / (k + 1)) / log(count + 1).
 
     The form is that of TensorFlow's ``log_uniform_candidate_sampler``.
@@ -78,7 +78,7 @@ def frequent(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> ND
     return np.asarray(np.minimum(drawn, count - 1), dtype=np.int64)
 
 
-def constant(field: Field, examples: int) -> NDArray[Any]:
+def _draw_constant(field: Field, examples: int) -> NDArray[Any]:
     """The same value everywhere."""
     return np.full((examples, *field.shape), field.low, dtype=field.dtype)
 
@@ -86,11 +86,11 @@ def constant(field: Field, examples: int) -> NDArray[Any]:
 # PyTorch's ``ignore_index``: a position that has no class and does not count.
 IGNORED = -100
 # Above this many classes readouts share directions: memory is 4 bytes for each class and direction.
-MOST_DIRECTIONS = 64
+_MOST_DIRECTIONS = 64
 # The least number of directions: enough that classes are not told apart by one feature. A text has
 # room to tell of no more, so that more classes of a text follow from its last token.
-MOST_TOPICS = 16
-# This share of the labels of positions is arbitrary, as no text can be foretold for sure.
+_MOST_TOPICS = 16
+# This share of the labels of positions is arbitrary, as no text can be predicted for sure.
 _ARBITRARY_SHARE = 0.1
 # Scores of so many classes and examples are held at once.
 _SCORES = 2**22
@@ -100,7 +100,7 @@ _LOGISTIC_TO_NORMAL = 1.702
 _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 
 
-def from_latent(target: Target, latent: Floats, seed: int) -> NDArray[Any]:
+def _from_latent(target: Target, latent: Floats, seed: int) -> NDArray[Any]:
     """Values [examples, ...] that follow from the latent factors [examples, directions].
 
     A class for each example is the largest of a random readout; several values have a random
@@ -110,12 +110,12 @@ def from_latent(target: Target, latent: Floats, seed: int) -> NDArray[Any]:
         values: NDArray[Any] = _largest(latent, readout(latent.shape[1], target.classes, seed))
     else:
         rng = np.random.default_rng([seed, _NUMBERS_KEY, *target.shape])
-        activations = latent @ layer(latent.shape[1], target.positions, rng)
+        activations = latent @ _random_layer(latent.shape[1], target.positions, rng)
         values = _scaled(target, activations)
     return np.asarray(values.reshape(-1, *target.shape), dtype=target.dtype)
 
 
-def from_positions(
+def _from_positions(
     target: Target, field: Field, held: NDArray[Any], seed: int, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Classes [examples, ...] that follow from what the ``field`` holds at the same positions.
@@ -130,7 +130,7 @@ def from_positions(
     if field.kind == "tokens":
         keys, count = held.max(axis=2).astype(np.int64), int(field.high)
     else:
-        count = min(max(2, target.classes), MOST_DIRECTIONS)
+        count = min(max(2, target.classes), _MOST_DIRECTIONS)
         keys = _loudest(field, held, count, seed)
     classes = _map(count, target.classes, seed)[keys]
     arbitrary = rng.random(classes.shape, dtype=np.float32) < _ARBITRARY_SHARE
@@ -138,7 +138,7 @@ def from_positions(
     return np.asarray(classes.reshape(-1, *target.shape), dtype=target.dtype)
 
 
-def without_ignored(target: Target, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+def _ignore_some(target: Target, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
     """The values with the ignored share of the positions taken out; at least one stays."""
     if not target.ignored_share:
         return values
@@ -147,7 +147,7 @@ def without_ignored(target: Target, values: NDArray[Any], rng: np.random.Generat
     return np.where(ignored, np.array(IGNORED, values.dtype), values)
 
 
-def followed(target: Target, fields: Sequence[Field]) -> Field | None:
+def _source_field(target: Target, fields: Sequence[Field]) -> Field | None:
     """The input that the target's classes follow from; None where it is the latent factors.
 
     It is one whose leading axes are the target's positions: tokens before numbers, large
@@ -175,7 +175,7 @@ def readout(directions: int, classes: int, seed: int) -> Floats:
 
 def _fits(target: Target, field: Field) -> bool:
     if target.positions == 1:
-        return field.kind == "tokens" and field.shape != () and (target.classes or 0) > MOST_TOPICS
+        return field.kind == "tokens" and field.shape != () and (target.classes or 0) > _MOST_TOPICS
     sizes = {math.prod(field.shape[:axes]) for axes in range(1, len(field.shape) + 1)}
     return target.positions in sizes
 
@@ -189,7 +189,7 @@ def _largest(latent: Floats, weights: Floats) -> NDArray[np.int64]:
 
 def _scaled(target: Target, activations: Floats) -> NDArray[Any]:
     if target.classes is None:
-        return target.low + (target.high - target.low) * squashed(activations)
+        return target.low + (target.high - target.low) * _squash(activations)
     share = 1 / (1 + np.exp(-_LOGISTIC_TO_NORMAL * activations))
     return np.asarray(np.minimum(share * target.classes, target.classes - 1), dtype=np.int64)
 
@@ -236,33 +236,33 @@ class Teacher:
         self, position: int, field: Field, latent: Floats, rng: np.random.Generator
     ) -> NDArray[Any]:
         if field.kind == "constant":
-            return constant(field, len(latent))
+            return _draw_constant(field, len(latent))
         if field.kind == "tokens":
-            return tokens(field, latent, rng)
-        return numbers(field, latent @ self._layers[position], rng)
+            return _draw_tokens(field, latent, rng)
+        return _draw_numbers(field, latent @ self._layers[position], rng)
 
     def _target(
         self, target: Target, inputs: Arrays, latent: Floats, rng: np.random.Generator
     ) -> NDArray[Any]:
-        field = followed(target, self.fields)
+        field = _source_field(target, self.fields)
         if field is None:
-            values = from_latent(target, latent, self.seed)
+            values = _from_latent(target, latent, self.seed)
         else:
-            values = from_positions(target, field, inputs[field.name], self.seed, rng)
-        values = without_ignored(target, values, rng)
+            values = _from_positions(target, field, inputs[field.name], self.seed, rng)
+        values = _ignore_some(target, values, rng)
         return values.reshape(-1, *target.shape[1:]) if target.merged else values
 
     @property
     def _latent(self) -> int:
-        free = [target for target in self.targets if followed(target, self.fields) is None]
+        free = [target for target in self.targets if _source_field(target, self.fields) is None]
         most = max((target.classes or 0 for target in free), default=0)
-        return min(max(MOST_TOPICS, most), MOST_DIRECTIONS)
+        return min(max(_MOST_TOPICS, most), _MOST_DIRECTIONS)
 
     @cached_property
     def _layers(self) -> dict[int, Floats]:
         """(latent, features) by the position of each field of numbers."""
         return {
-            position: layer(
+            position: _random_layer(
                 self._latent,
                 int(np.prod(field.shape)),
                 np.random.default_rng([self.seed, _LAYER_KEY, position]),

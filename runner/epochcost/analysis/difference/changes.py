@@ -27,7 +27,7 @@ from epochcost.cost.difference import (
     cost_changed,
     relative_change,
 )
-from epochcost.results.rounds import rounds_in
+from epochcost.results.rounds import round_count
 from epochcost.specs.catalogue import Catalogue, supersedes
 from epochcost.specs.price import Price
 from epochcost.statistics.interval import TimeChange, time_change
@@ -255,7 +255,7 @@ def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
         return None
     one, other = in_floats(before.basis.step), in_floats(after.basis.step)
     sides = (before.stored, after.stored)
-    rounds = min(rounds_in(side.result.measurement) for side in sides if side)
+    rounds = min(round_count(side.result.measurement) for side in sides if side)
     return time_change(one, other, rounds=rounds)
 
 
