@@ -25,7 +25,7 @@ def series_fixture(tmp_path_factory: pytest.TempPathFactory) -> Series:
     ]
     results.append(make_result(fingerprint="beef" * 4))
     found = histories(inputs_of(write_project(tmp_path_factory.mktemp("history"), results)))
-    assert [len(one.taken) for one in found] == [1, 3]
+    assert [len(one.runs) for one in found] == [1, 3]
     return found[1]
 
 

@@ -63,19 +63,19 @@ class SeriesPoint:
 
 @dataclass(frozen=True)
 class Series:
-    """One piece of work on one host; ``taken`` are its measurements, earliest first."""
+    """One piece of work on one host; ``runs`` are its measurements, earliest first."""
 
     subject: Subject
     machine: Machine
     mode: Mode
     batch_size: int
     variant: str
-    taken: tuple[TimedRun, ...]
+    runs: tuple[TimedRun, ...]
 
     @cached_property
     def points(self) -> tuple[SeriesPoint, ...]:
         """Its measurements, earliest first."""
-        return tuple(_points(self.taken))
+        return tuple(_points(self.runs))
 
     @property
     def name(self) -> str:
@@ -85,7 +85,7 @@ class Series:
 
     @property
     def steps(self) -> tuple[SeriesPoint, ...]:
-        """The measurements before which something changed for certain."""
+        """The measurements that differ significantly from the one before."""
         return tuple(one for one in self.points if one.change and one.change.significant)
 
     @property

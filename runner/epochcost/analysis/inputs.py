@@ -139,7 +139,7 @@ MANIFEST = "manifest.toml"
 
 
 class GraphFacts(BaseModel):
-    """One entry; versions of exporters beside these are kept in the file only."""
+    """What the manifest says of one ONNX file; what else stands there is for people."""
 
     model_config = ConfigDict(frozen=True)
 

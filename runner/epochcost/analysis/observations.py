@@ -198,7 +198,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ResultStatistics:
-    """What a result shows by itself, whatever the specs say."""
+    """The statistics and doubts of a result, which follow from it alone and not from specs."""
 
     summary: Summary
     doubts: tuple[str, ...]

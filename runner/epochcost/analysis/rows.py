@@ -167,11 +167,20 @@ def group_by(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A row as the answer to a goal."""
+    """A row as the answer to a goal, which it is about."""
 
     row: Row
-    time: Time
-    cost: Estimate | None
+    goal: Goal
+
+    @property
+    def time(self) -> Time:
+        """How long the goal takes."""
+        return self.row.observed.work(self.goal).time
+
+    @property
+    def cost(self) -> Estimate | None:
+        """What it costs; None where that cannot be said."""
+        return self.row.estimate(self.goal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,35 +203,26 @@ class Answer:
 
 def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     """The answer for the rows of one workload; None where nothing was timed."""
-    choices = [choice for row in rows if row.answers for choice in _choices(row, goal)]
-    if not choices:
+    timed = [Choice(row, goal) for row in rows if row.answers and row.time(goal)]
+    if not timed:
         return None
     candidates = _candidates(rows, goal)
     best = cheapest(candidates)
+    listed = cheapest(one for one in candidates if not one.key.assumed)
     return Answer(
         goal=goal,
-        cheapest=_choice(best, goal) if best else None,
-        listed=_listed(candidates, goal) if best and best.key.assumed else None,
-        fastest=min(choices, key=_fastest_first),
+        cheapest=Choice(best.key, goal) if best else None,
+        listed=Choice(listed.key, goal) if listed and best and best.key.assumed else None,
+        fastest=min(timed, key=_fastest_first),
         rivals=tuple(one.key for one in rivals(best, candidates)) if best else (),
-        machines=len({choice.row.observed.machine for choice in choices}),
-        unpriced=sum(choice.cost is None for choice in choices),
+        machines=len({choice.row.observed.machine for choice in timed}),
+        unpriced=sum(choice.cost is None for choice in timed),
     )
-
-
-def _listed(candidates: Iterable[Candidate[Row]], goal: Goal) -> Choice | None:
-    best = cheapest(one for one in candidates if not one.key.assumed)
-    return _choice(best, goal) if best else None
 
 
 def on_frontier(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The rows that no other beats in both time and cost, fastest first."""
     return tuple(one.key for one in frontier(_candidates(rows, goal)))
-
-
-def _choices(row: Row, goal: Goal) -> Iterable[Choice]:
-    time = row.time(goal)
-    return [] if time is None else [Choice(row, time, row.estimate(goal))]
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
@@ -240,12 +240,6 @@ def _usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
     """The currency that most of them have; None of none."""
     counts = Counter(one.cost.currency for one in candidates)
     return max(sorted(counts), key=counts.__getitem__, default=None)
-
-
-def _choice(candidate: Candidate[Row], goal: Goal) -> Choice:
-    time = candidate.key.time(goal)
-    assert time is not None, "a candidate has a time"
-    return Choice(candidate.key, time, candidate.cost)
 
 
 def _fastest_first(choice: Choice) -> tuple[Decimal, Decimal]:

@@ -56,9 +56,9 @@ def quote(
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that so large a share of all runs does not exceed, as interruptions would have it.
+    """The bill that the share ``probability`` of all runs stays within; only interruptions vary.
 
-    The one bill there is where nothing interrupts. Credit is left out. Raises InputError as
+    Where nothing interrupts all runs have one bill. Credit is left out. Raises InputError as
     ``quote`` does, and where the probability is not between 0 and 1.
     """
     if not 0 < probability < 1:

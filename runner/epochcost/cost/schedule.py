@@ -141,7 +141,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule | None:
-    """The run that so large a share of all runs does not exceed; None where none is interrupted.
+    """The run that the share ``probability`` of all runs stays within; None without interruptions.
 
     What interruptions take is scaled from its mean to a quantile of its sum: the number of
     interruptions is taken as Poisson, widened for those that follow each other, and what each takes

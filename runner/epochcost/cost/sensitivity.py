@@ -34,7 +34,7 @@ class PricedJob:
         return self.work.quote(self.price, seconds)
 
     def bill_quantile(self, probability: float) -> Quote:
-        """The bill that so large a share of all runs does not exceed, by interruptions alone."""
+        """The bill that the share ``probability`` of runs stays within, by interruptions alone."""
         if self.work.shared:
             return self.bill()
         return quote_quantile(self.price, self.work.usage(), probability)

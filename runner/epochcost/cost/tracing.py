@@ -103,7 +103,7 @@ def is_zero(number: Decimal) -> bool:
 
 
 def is_certain(condition: bool | Condition) -> bool:
-    """Whether a condition is known to hold, for what is to be done or refused only then."""
+    """Whether a condition holds for certain; one on symbols never does."""
     return condition is True
 
 

@@ -154,10 +154,10 @@ ValueT = TypeVar("ValueT")
 
 
 class Identity(Generic[ValueT]):
-    """A value as the key of what is computed from it once.
+    """Hashes a frozen value by its identity: a cache's key for what is computed from it once.
 
-    To hash all that is in a spec would take longer than what is kept by it. The key keeps the value
-    alive, so that no other takes its identity.
+    To hash all that is in a spec would take longer than what the cache saves. The key keeps the
+    value alive, so that no other takes its identity.
     """
 
     __slots__ = ("value",)

@@ -146,7 +146,7 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 
 
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
-    """Those that no newer price of the same plan supersedes."""
+    """The prices that no newer price of the same plan supersedes."""
     known = tuple(prices)
     dates: dict[tuple[str, ...], list[Price]] = {}
     for one in known:
@@ -161,7 +161,7 @@ def _plan(price: Price) -> tuple[str, ...]:
 
 
 def supersedes(newer: Price, older: Price) -> bool:
-    """Whether both are dates of one plan; an older price that names no region is of any."""
+    """Whether one is a later price of the same plan; an older one without a region is of any."""
     return (
         _plan(newer) == _plan(older)
         and newer.as_of > older.as_of

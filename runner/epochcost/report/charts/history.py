@@ -71,7 +71,7 @@ class HistoryChart(Chart[HistoryPoint]):
 
 def step_history(series: Sequence[Series], *, identifier: str) -> Figure | None:
     """Step times over the first of each series; None where nothing was measured twice."""
-    again = [one for one in series if len(one.taken) > 1]
+    again = [one for one in series if len(one.runs) > 1]
     drawn = sorted(again, key=lambda one: -one.farthest)[:_MOST_LINES]
     if not drawn:
         return None

@@ -102,7 +102,7 @@ def _history(report: Report) -> Page:
 
 
 def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
-    again = sorted((one for one in series if len(one.taken) > 1), key=lambda one: -one.farthest)
+    again = sorted((one for one in series if len(one.runs) > 1), key=lambda one: -one.farthest)
     name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
     figure = step_history(series, identifier=f"history-{name}")
     return Host(machine, tuple(again), len(series) - len(again), figure)
