@@ -86,7 +86,7 @@ def test_the_page_says_that_it_was_priced_from_flops(site: Site) -> None:
 def test_the_figure_has_its_own_shape_and_table(site: Site) -> None:
     """The range of each machine is in the data."""
     figure = site.figures["models-big-estimated"]
-    assert {dot.mark for dot in figure.chart.dots} == {"estimated"}  # type: ignore[attr-defined]
+    assert {row.figure for row in figure.chart.data.rows} == {"estimated"}
     assert [row[0] for row in figure.table.rows] == ["Node", "Other"]
 
 
