@@ -26,7 +26,7 @@ from pathlib import Path
 from epochcost.analysis.history import histories
 from epochcost.analysis.inputs import Inputs, StoredResult, read_inputs
 from epochcost.errors import Fault
-from epochcost.report.dataset.lines import dataset
+from epochcost.report.dataset.lines import dataset_table
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import as_json
 from epochcost.results.submissions import check_results
@@ -61,7 +61,7 @@ class Fuzzed:
         self._sound = self._inputs(self._kept)
         assert not self._sound.problems
         assert not check_results(self._catalogue, self._kept, (), _NOW).faults
-        self._figures = _figures(as_json(dataset(Report(self._sound).lines)))
+        self._figures = _figures(as_json(dataset_table(Report(self._sound).lines)))
         self._taken: list[Kept] = []
 
     def outcome(self, file: Kept) -> str:
@@ -99,7 +99,7 @@ class Fuzzed:
         report = Report(both := self._inputs(self._kept, self._one))
         for series in histories(both):
             assert series.points
-        found = _figures(as_json(dataset(report.lines)))
+        found = _figures(as_json(dataset_table(report.lines)))
         # A file may say that a host is a declared machine: what was measured there is then shown
         # under that name, and at its price.
         if both.declared == self._sound.declared:

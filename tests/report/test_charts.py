@@ -21,7 +21,7 @@ from epochcost.report.charts import axes, palette
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.theme import WIDTH
-from epochcost.report.injection import inject
+from epochcost.report.injection import insert_charts
 from report_charts import CHARTS, HOSTILE
 
 
@@ -118,7 +118,7 @@ def test_only_the_whole_drawing_speaks(drawer: Drawer) -> None:
     """It has one label where it is shown; what no reader hears is not sent to any."""
     assert "aria-label" not in drawer.draw(figure("dots")).svg
     place = '<div class="ec-plot" data-ec-figure="dots"></div>'
-    page = inject(place, {"dots": figure("dots")}, drawer)
+    page = insert_charts(place, {"dots": figure("dots")}, drawer)
     assert 'role="img" aria-label="Title. Description"' in page
 
 
@@ -134,7 +134,7 @@ def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> No
     """The spec cannot close its template, and a place without a figure stays as it is."""
     place = '<div class="ec-plot" data-ec-figure="{}"></div>'
     figures = {"dots": figure("dots")}
-    page = inject(place.format("dots") + place.format("unknown"), figures, drawer)
+    page = insert_charts(place.format("dots") + place.format("unknown"), figures, drawer)
     assert page.count("</template>") == 1
     assert "<script" not in page
     assert page.endswith(place.format("unknown"))
@@ -147,7 +147,7 @@ def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
     """Its cells are escaped, numbers stand to the right, and no chart is drawn for it."""
     made = figure("cost_time")
     place = '<div class="ec-table" data-ec-table="cost_time"></div>'
-    page = inject(place, {"cost_time": made}, Drawer(tmp_path))
+    page = insert_charts(place, {"cost_time": made}, Drawer(tmp_path))
     assert page.count("<tr>") == 3
     assert '<td style="text-align: right;">32</td>' in page
     assert html.escape(HOSTILE) in page

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from epochcost.report.escape import linked, markdown_text, one_line, page_title
+from epochcost.report.escape import markdown_text, one_line, page_title, with_links
 from report_project import HOSTILE, cells
 
 _EXTENSIONS = ["admonition", "attr_list", "md_in_html", "tables", "toc"]
@@ -71,9 +71,9 @@ def test_titles_survive_being_unescaped() -> None:
 def test_only_web_addresses_become_links() -> None:
     """Addresses of other schemes stay text; the rest of a sentence stays around the links."""
     source = "see https://a.example/x_y?q=1&z=2, (http://b.example/c). javascript:hack() data:x"
-    page = markdown.markdown(str(linked(source)))
+    page = markdown.markdown(str(with_links(source)))
     links = [html.unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
     assert links == ["https://a.example/x_y?q=1&z=2", "http://b.example/c"]
-    assert shown(str(linked(source))) == (
+    assert shown(str(with_links(source))) == (
         "see a.example/x_y?q=1&z=2, (b.example/c). javascript:hack() data:x"
     )

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.report.security import DRAFT, DocsFiles, complete, links, script_hashes
+from epochcost.report.security import (
+    POLICY_DRAFT,
+    DocsFiles,
+    link_faults,
+    script_hashes,
+    write_policy,
+)
 
 _DOCS = Path("/docs")
 
@@ -59,8 +65,8 @@ def test_every_link_is_found_and_none_followed(tmp_path: Path) -> None:
     (docs / "deep").mkdir(parents=True)
     for name, target in (("a", "/etc/hostname"), ("deep/up", ".."), ("deep/none", "no-such")):
         (docs / name).symlink_to(target)
-    assert sorted(fault.path.name for fault in links(docs)) == ["a", "none", "up"]
-    assert list(links(tmp_path / "no-docs")) == []
+    assert sorted(fault.path.name for fault in link_faults(docs)) == ["a", "none", "up"]
+    assert list(link_faults(tmp_path / "no-docs")) == []
 
 
 _CODE = "window.a = 1 < 2"
@@ -81,9 +87,9 @@ def test_all_pages_get_one_policy(tmp_path: Path) -> None:
     for name in ("a.html", "deep/b.html"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f'<meta content="{DRAFT}">', encoding="utf-8")
+        path.write_text(f'<meta content="{POLICY_DRAFT}">', encoding="utf-8")
     (tmp_path / "plain.html").write_text("<p>", encoding="utf-8")
-    complete(tmp_path, {"'sha256-b'", "'sha256-a'"})
+    write_policy(tmp_path, {"'sha256-b'", "'sha256-a'"})
     first, second = ((tmp_path / name).read_text() for name in ("a.html", "deep/b.html"))
     assert first == second
     assert "script-src 'self' 'sha256-a' 'sha256-b';" in first

@@ -15,16 +15,16 @@ from epochcost.report.cards import (
     WIDTH,
     Card,
     Headline,
-    about_wide,
-    badge,
+    badge_svg,
     badges_of,
-    broken,
+    card_svg,
     headline,
-    picture,
+    text_width,
+    wrap,
 )
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.charts.palette import standalone
-from epochcost.report.injection import drawn_files, drawn_uris
+from epochcost.report.charts.palette import standalone_svg
+from epochcost.report.injection import drawing_files, drawing_uris
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from report_project import HOSTILE
@@ -42,9 +42,9 @@ def site_fixture(inputs: Inputs, project: Path) -> Site:
 def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Every drawn file of the site by address."""
     drawer = Drawer(tmp_path_factory.mktemp("drawn"))
-    files = dict(drawn_files(site, drawer))
+    files = dict(drawing_files(site, drawer))
     drawer.close()
-    assert list(files) == [*drawn_uris(site)]
+    assert list(files) == [*drawing_uris(site)]
     return files
 
 
@@ -71,7 +71,7 @@ def test_a_headline_takes_an_asked_price_before_an_assumed_one(report: Report) -
 def test_a_badge_says_its_headline_as_text() -> None:
     """To eyes, to screen readers, and with markup shown as such."""
     found = Headline("cheapest epoch", "$0.03", f"on {HOSTILE}, price of 2026-07")
-    svg = badge(found)
+    svg = badge_svg(found)
     root = ElementTree.fromstring(svg)  # noqa: S314  our own
     assert root.get("role") == "img"
     assert root.get("aria-label") == f"cheapest epoch: $0.03 {found.where}"
@@ -114,7 +114,7 @@ def test_the_card_of_a_timed_model_is_its_own(report: Report, site: Site) -> Non
 def test_text_of_a_card_is_shown_and_stays_inside() -> None:
     """Long words break, long texts end in an ellipsis, markup is text."""
     card = Card("x", HOSTILE * 3, "9" * 80, f"{'w' * 400} end")
-    texts = _texts(picture(card))
+    texts = _texts(card_svg(card))
     assert texts[0].startswith("</title><script>")
     assert len(texts) == 2 + 1 + 2 + 1
     assert texts[1].endswith("…")
@@ -122,9 +122,9 @@ def test_text_of_a_card_is_shown_and_stays_inside() -> None:
 
 def test_lines_break_where_they_fit() -> None:
     """None is wider than asked for, by the measure of the drawing."""
-    lines = broken("one two three " * 20, 20, 300, 3)
+    lines = wrap("one two three " * 20, 20, 300, 3)
     assert len(lines) == 3
-    assert all(about_wide(line, 20) <= 301 for line in lines)
+    assert all(text_width(line, 20) <= 301 for line in lines)
 
 
 def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: Site) -> None:
@@ -134,7 +134,7 @@ def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: 
         assert "var(" not in svg
         rect = ElementTree.fromstring(svg)[0]  # noqa: S314  our own
         assert (rect.tag, rect.get("fill")) == (f"{_SVG}rect", "#ffffff")
-    assert standalone('<svg x="1"></svg>').startswith('<svg x="1"><rect ')
+    assert standalone_svg('<svg x="1"></svg>').startswith('<svg x="1"><rect ')
 
 
 def test_each_chart_has_a_page_to_embed(drawn: dict[str, bytes], site: Site) -> None:

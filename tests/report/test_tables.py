@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.report.dataset.lines import dataset
+from epochcost.report.dataset.lines import dataset_table
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import Column, Table, as_csv, as_json
 
@@ -65,7 +65,7 @@ def test_people_see_units_and_a_dash_for_the_unknown() -> None:
 
 def test_the_dataset_has_every_row_and_explains_every_column(report: Report) -> None:
     """One line per row of the report; each column has a meaning; costs have their ends."""
-    table = dataset(report.rows)
+    table = dataset_table(report.rows)
     assert len(table.rows) == len(report.rows)
     assert all(column.meaning for column in table.columns)
     names = [column.name for column in table.columns]

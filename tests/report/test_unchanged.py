@@ -13,7 +13,7 @@ from mkdocs.config import load_config
 
 from epochcost.analysis.inputs import Sources
 from epochcost.report import unchanged
-from epochcost.report.unchanged import Stamp, configuration, inputs_digest
+from epochcost.report.unchanged import BuildStamp, configuration, inputs_digest
 from report_project import REPOSITORY
 
 _FILES = (
@@ -157,12 +157,12 @@ def test_a_stamp_is_good_for_the_site_as_it_was_left(tmp_path: Path) -> None:
     """For one digest and one folder, until a file of it is edited or missing."""
     site = tmp_path / "site"
     _write(site / "a/index.html", "first")
-    stamp = Stamp.of(tmp_path / "cache", site)
+    stamp = BuildStamp.of(tmp_path / "cache", site)
     assert not stamp.says("digest")
     stamp.write("digest")
     assert stamp.says("digest")
     assert not stamp.says("another")
-    assert not Stamp.of(tmp_path / "cache", tmp_path).says("digest")
+    assert not BuildStamp.of(tmp_path / "cache", tmp_path).says("digest")
     _write(site / "a/index.html", "edited")
     assert not stamp.says("digest")
     stamp.write("digest")

@@ -13,7 +13,7 @@ import typer
 from epochcost.cli.terminal import RESULTS, Format, print_json
 from epochcost.errors import ModelError, UsageError
 from epochcost.graphs.loading import external_files
-from epochcost.report.security import links
+from epochcost.report.security import link_faults
 from epochcost.specs.document import display_path
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.units import seconds
@@ -59,7 +59,7 @@ def check(
 def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     checked = check_paths(paths or [Path("specs")], _graph_fault)
     # What the site would be asked to copy; MkDocs alone would follow it.
-    faults = checked.faults if paths else (*checked.faults, *links(Path("docs")))
+    faults = checked.faults if paths else (*checked.faults, *link_faults(Path("docs")))
     if as_json:
         print_json({"files": len(checked.files), "faults": faults})
     else:

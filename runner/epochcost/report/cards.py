@@ -21,7 +21,7 @@ from epochcost.report.charts.palette import DARK
 from epochcost.report.charts.theme import FONT
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report, subject_uri
-from epochcost.report.wording import counted, date_range
+from epochcost.report.wording import count_words, date_range
 from epochcost.units import money
 
 _JOBS: Mapping[Goal, str] = {"epoch": "cheapest epoch", "million": "cheapest million inferences"}
@@ -66,17 +66,17 @@ def _where(choice: Choice) -> str:
 _ADVANCE = 0.58
 
 
-def shown(text: str) -> str:
+def xml_text(text: str) -> str:
     """The text as XML that shows exactly it, in one line of printable characters."""
     return html.escape(one_line(text))
 
 
-def about_wide(text: str, size: float) -> int:
+def text_width(text: str, size: float) -> int:
     """The width of a line in the unit of ``size``, rounded up."""
     return int(len(one_line(text)) * size * _ADVANCE) + 1
 
 
-def broken(text: str, size: float, width: float, lines: int) -> list[str]:
+def wrap(text: str, size: float, width: float, lines: int) -> list[str]:
     """At most so many lines that fit in the width; what does not fit ends in an ellipsis."""
     most = max(1, int(width / (size * _ADVANCE)))
     return textwrap.wrap(
@@ -125,7 +125,7 @@ def card_of(report: Report, section: str, page: Page, first: Page) -> Card:
 
 def _all(report: Report) -> tuple[str, str]:
     timed = sum(bool(report.answers_of(one)) for one in report.subjects)
-    return counted(timed, "workload"), "timed or published, with intervals, dates and evidence"
+    return count_words(timed, "workload"), "timed or published, with intervals, dates and evidence"
 
 
 def _models(report: Report) -> tuple[str, str]:
@@ -133,21 +133,23 @@ def _models(report: Report) -> tuple[str, str]:
 
 
 def _machines(report: Report) -> tuple[str, str]:
-    return counted(len(report.catalogue.hardware), "machine"), "what each costs and is good for"
+    return count_words(len(report.catalogue.hardware), "machine"), "what each costs and is good for"
 
 
 def _prices(report: Report) -> tuple[str, str]:
     prices = report.catalogue.prices.values()
     dates = date_range(price.as_of for price in prices)
-    return counted(len(prices), "price"), f"of {dates}, each with its source"
+    return count_words(len(prices), "price"), f"of {dates}, each with its source"
 
 
 def _sources(report: Report) -> tuple[str, str]:
-    return counted(len(report.catalogue.published), "published table"), "recomputed, cell by cell"
+    tables = len(report.catalogue.published)
+    return count_words(tables, "published table"), "recomputed, cell by cell"
 
 
 def _data(report: Report) -> tuple[str, str]:
-    return counted(len(report.lines), "figure"), "as Parquet, CSV and JSON, with a data dictionary"
+    figures = count_words(len(report.lines), "figure")
+    return figures, "as Parquet, CSV and JSON, with a data dictionary"
 
 
 _SECTIONS: Mapping[str, Callable[[Report], tuple[str, str]]] = MappingProxyType(
@@ -161,13 +163,13 @@ _SECTIONS: Mapping[str, Callable[[Report], tuple[str, str]]] = MappingProxyType(
 )
 
 
-def picture(card: Card) -> str:
+def card_svg(card: Card) -> str:
     """The card as SVG, its text within its margins."""
     ink, soft, line = (DARK[f"--ec-{name}"] for name in ("ink", "soft", "series-1"))
     width = WIDTH - 2 * _MARGIN
-    title = broken(card.title, _TITLE, width, 2)
-    words = broken(card.words, _WORDS, width, 2)
-    figure = broken(card.figure, _FIGURE, width, 1)
+    title = wrap(card.title, _TITLE, width, 2)
+    words = wrap(card.words, _WORDS, width, 2)
+    figure = wrap(card.figure, _FIGURE, width, 1)
     parts = [
         *_lines(title, _TITLE, 150, ink, "600"),
         *_lines(figure, _FIGURE, 370, line, "700"),
@@ -189,7 +191,7 @@ def _lines(
 ) -> list[str]:
     style = f'font-family="{FONT}" font-size="{size}" font-weight="{weight}" fill="{colour}"'
     return [
-        f'<text x="{left}" y="{top + at * size * 5 // 4}" {style}>{shown(line)}</text>'
+        f'<text x="{left}" y="{top + at * size * 5 // 4}" {style}>{xml_text(line)}</text>'
         for at, line in enumerate(lines)
     ]
 
@@ -200,11 +202,11 @@ _BADGE_FONT = "Verdana, Geneva, DejaVu Sans, sans-serif"
 _LABEL, _VALUE = "#3c434b", "#00648c"
 
 
-def badge(found: Headline) -> str:
+def badge_svg(found: Headline) -> str:
     """The badge; each text is set to the width of its half, whatever font shows it."""
     value = f"{found.amount} {found.where}"
-    left, right = (about_wide(text, _BADGE_SIZE) + 2 * _BADGE_PAD for text in (found.job, value))
-    spoken = shown(f"{found.job}: {value}")
+    left, right = (text_width(text, _BADGE_SIZE) + 2 * _BADGE_PAD for text in (found.job, value))
+    spoken = xml_text(f"{found.job}: {value}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_BADGE_HEIGHT}" '
         f'role="img" aria-label="{spoken}"><title>{spoken}</title>'
@@ -218,7 +220,7 @@ def badge(found: Headline) -> str:
 
 def _badge_text(text: str, left: int, width: int) -> str:
     length = f'textLength="{width - 2 * _BADGE_PAD}" lengthAdjust="spacingAndGlyphs"'
-    return f'<text x="{left + _BADGE_PAD}" y="14" {length}>{shown(text)}</text>'
+    return f'<text x="{left + _BADGE_PAD}" y="14" {length}>{xml_text(text)}</text>'
 
 
 @dataclass(frozen=True)

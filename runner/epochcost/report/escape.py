@@ -56,7 +56,7 @@ def page_title(text: str) -> str:
     return one_line(text).translate(_TITLE)
 
 
-def linked(text: str) -> Markup:
+def with_links(text: str) -> Markup:
     """The text with its http and https addresses as links, everything else escaped."""
     parts: list[str] = []
     end = 0

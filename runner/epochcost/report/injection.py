@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.palette import standalone
+from epochcost.report.charts.palette import standalone_svg
 from epochcost.report.site import ASSETS, Site
 from epochcost.report.tables import as_html
 
@@ -32,12 +32,12 @@ _JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 _LIBRARY = f"{ASSETS}/vega.js"
 
 
-def with_addresses(content: str, address: Callable[[str], str]) -> str:
+def resolve_links(content: str, address: Callable[[str], str]) -> str:
     """The HTML of a page with the addresses of all files that it links to."""
     return _LINK.sub(lambda found: f'{found[1]}="{address(found[2])}', content)
 
 
-def inject(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
+def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
     """The page with every figure and its table in their places; unknown ids stay empty."""
 
     def filled(found: re.Match[str]) -> str:
@@ -64,20 +64,20 @@ def _plot(figure: Figure, drawer: Drawer) -> str:
     return f"{picture}<template>{spec}</template>"
 
 
-def drawn_uris(site: Site) -> Iterator[str]:
+def drawing_uris(site: Site) -> Iterator[str]:
     """The addresses of all files that hold drawings."""
     yield _LIBRARY
     yield from (_picture_uri(figure) for figure in site.figures.values())
     yield from (*site.embedded, *site.cards)
 
 
-def drawn_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
+def drawing_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
     """The same with what they hold, which this waits for."""
     yield _LIBRARY, drawer.library()
     for figure in site.figures.values():
-        yield _picture_uri(figure), standalone(drawer.draw(figure).svg).encode()
+        yield _picture_uri(figure), standalone_svg(drawer.draw(figure).svg).encode()
     for uri, page in site.embedded.items():
-        yield uri, inject(page, site.figures, drawer).encode()
+        yield uri, insert_charts(page, site.figures, drawer).encode()
     for uri, svg in site.cards.items():
         yield uri, drawer.picture(svg)
 

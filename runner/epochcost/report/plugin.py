@@ -29,10 +29,16 @@ from epochcost.analysis.inputs import PACKAGED, Inputs, Sources, read_inputs
 from epochcost.analysis.repository import earlier_revision
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.injection import drawn_files, drawn_uris, inject, with_addresses
-from epochcost.report.security import DRAFT, DocsFiles, complete, links, script_hashes
+from epochcost.report.injection import drawing_files, drawing_uris, insert_charts, resolve_links
+from epochcost.report.security import (
+    POLICY_DRAFT,
+    DocsFiles,
+    link_faults,
+    script_hashes,
+    write_policy,
+)
 from epochcost.report.site import Site, build, navigation
-from epochcost.report.unchanged import Stamp, configuration, inputs_digest
+from epochcost.report.unchanged import BuildStamp, configuration, inputs_digest
 from epochcost.specs.loader import load_catalogue
 
 NAME = "epochcost"
@@ -69,11 +75,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _options: str | None = None
     _digest = ""
     _skips = False
-    _policy = DRAFT
+    _policy = POLICY_DRAFT
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Previewed pages have no policy: the server adds a script of its own to each."""
-        self._policy = "" if command == "serve" else DRAFT
+        self._policy = "" if command == "serve" else POLICY_DRAFT
         self._skips = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
@@ -95,7 +101,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def _refuse_links(self, config: MkDocsConfig) -> None:
         """Warn of links below the docs folder; a strict build ends before MkDocs follows any."""
-        faults = tuple(links(Path(config.docs_dir).resolve()))
+        faults = tuple(link_faults(Path(config.docs_dir).resolve()))
         if faults and config.strict:
             raise PluginError("\n".join(map(str, faults)))
         for fault in faults:
@@ -149,7 +155,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             yield File.generated(config, uri, content=content)
         for uri, path in site.results.items():
             yield File.generated(config, uri, abs_src_path=str(path))
-        for uri in drawn_uris(site):
+        for uri in drawing_uris(site):
             yield File.generated(config, uri, content=b"")
 
     def on_page_content(
@@ -161,7 +167,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         files: Files,
     ) -> str:
         """Give links in HTML their addresses; MkDocs has checked those in Markdown only."""
-        return with_addresses(html, partial(_address, files, page.file))
+        return resolve_links(html, partial(_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
         """Give the pages their policy, and the files that hold drawings what they hold."""
@@ -173,7 +179,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def fill(self, files: Files) -> None:
         """Wait for the drawings, and put them into the files that hold them."""
         try:
-            for uri, content in drawn_files(self._site, self._drawer):
+            for uri, content in drawing_files(self._site, self._drawer):
                 files.src_uris[uri].content_bytes = content
         except EpochcostError as error:
             raise PluginError(str(error)) from error
@@ -181,7 +187,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Put the figures into a page; none of them runs a script."""
         self._scripts |= script_hashes(output)
-        return inject(output, self._site.figures, self._drawer)
+        return insert_charts(output, self._site.figures, self._drawer)
 
     def on_post_template(
         self,
@@ -197,7 +203,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     @event_priority(_LAST)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Let the pages run the inline scripts that they have, and no others."""
-        complete(Path(config.site_dir), self._scripts)
+        write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         self._end()
         if self._options is None or self._warnings.counts:
@@ -209,8 +215,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def _now(self, config: MkDocsConfig, options: str) -> str:
         return inputs_digest(self._sources(config), config.theme.dirs, options)
 
-    def _stamp(self, config: MkDocsConfig) -> Stamp:
-        return Stamp.of(self._sources(config).cache, Path(config.site_dir))
+    def _stamp(self, config: MkDocsConfig) -> BuildStamp:
+        return BuildStamp.of(self._sources(config).cache, Path(config.site_dir))
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
         """End what still draws."""
@@ -243,8 +249,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         for file in files:
             content = file.content_bytes
             if file.src_uri in self._site.pages:
-                text = with_addresses(content.decode(), partial(_address, files, file))
-                content = inject(text, self._site.figures, self._drawer).encode()
+                text = resolve_links(content.decode(), partial(_address, files, file))
+                content = insert_charts(text, self._site.figures, self._drawer).encode()
             if not _excluded(file):
                 yield file.src_uri, content
         self._end()

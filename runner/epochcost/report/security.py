@@ -25,7 +25,7 @@ from epochcost.errors import Fault
 
 # Stands in the pages until every inline script of the site is known.
 _PLACE = "{script-hashes}"
-DRAFT = (
+POLICY_DRAFT = (
     f"default-src 'self'; script-src 'self' {_PLACE}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'"
 )
@@ -42,7 +42,7 @@ def script_hashes(page: str) -> set[str]:
     }
 
 
-def complete(folder: Path, hashes: Iterable[str]) -> None:
+def write_policy(folder: Path, hashes: Iterable[str]) -> None:
     """Put the hashes of all inline scripts into the policy of every page under a folder."""
     said = " ".join(sorted(hashes)).encode()
     for path in folder.rglob("*.html"):
@@ -55,7 +55,7 @@ def complete(folder: Path, hashes: Iterable[str]) -> None:
 KINDS = (".md", ".json", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif")
 
 
-def links(docs: Path) -> Iterator[Fault]:
+def link_faults(docs: Path) -> Iterator[Fault]:
     """A fault for every link below a folder, to a file, a folder or nothing; none is followed."""
     for folder, folders, files in os.walk(docs):
         for path in (Path(folder, name) for name in sorted((*folders, *files))):

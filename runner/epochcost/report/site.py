@@ -19,7 +19,7 @@ from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
-from epochcost.report.cards import Card, badge, badges_of, card_of, picture
+from epochcost.report.cards import Card, badge_svg, badges_of, card_of, card_svg
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset.files import data_files
@@ -110,7 +110,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
             for title, group in groups.items()
         ),
         embedded=dict(_embedded(made, pages)),
-        cards={card.uri: picture(card) for card in cards.values()},
+        cards={card.uri: card_svg(card) for card in cards.values()},
     )
 
 
@@ -151,7 +151,7 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
     yield compare.URI, compare.script(report)
     yield publishing.URI, report.publication.file()
     for one in badges_of(report):
-        yield one.uri, badge(one.headline)
+        yield one.uri, badge_svg(one.headline)
     for figure in figures.values():
         yield from _table_files(f"data/figures/{figure.id}", figure.table)
 

@@ -23,7 +23,7 @@ from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.charts.prices import owned_hour
-from epochcost.report.escape import linked, markdown_text, page_title
+from epochcost.report.escape import markdown_text, page_title, with_links
 from epochcost.report.pages.page import Page, machine_uri, subject_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
@@ -128,7 +128,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "cost": wording.cost_words,
     "cost_range": wording.cost_range,
     "count": _count,
-    "counted": wording.counted,
+    "counted": wording.count_words,
     "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,
@@ -138,7 +138,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "joules": _joules,
     "kilograms": kilograms,
     "kwh": kilowatt_hours,
-    "linked": linked,
+    "linked": with_links,
     "machine_uri": _machine_address,
     "ours": claim_words.ours_words,
     "owned_hour": _owned_hour,

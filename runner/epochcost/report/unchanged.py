@@ -40,14 +40,14 @@ _READ_BY_COMPARISONS = ("specs", "models", "docs/data/results")
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class BuildStamp:
     """What a finished build leaves in the cache: its digest, and how its files then were."""
 
     path: Path
     site: Path
 
     @classmethod
-    def of(cls, cache: Path, site: Path) -> Stamp:
+    def of(cls, cache: Path, site: Path) -> BuildStamp:
         """The stamp of one site's folder."""
         return cls(cache / f"site-{_digest(str(site))[:16]}.json", site)
 

@@ -60,9 +60,9 @@ def asked_words(asked: GoalAnswer) -> str:
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
     """The full training with its number of epochs, where all agree on it."""
     numbers = {number for number in epochs if number is not None}
-    return (
-        f"full training, {counted(numbers.pop(), 'epoch')}" if len(numbers) == 1 else _GOALS["full"]
-    )
+    if len(numbers) != 1:
+        return _GOALS["full"]
+    return f"full training, {count_words(numbers.pop(), 'epoch')}"
 
 
 def cost_words(cost: Cost | None) -> str:
@@ -178,7 +178,7 @@ def goal_clause(goal: Goal) -> str:
     return _CLAUSES[goal]
 
 
-def counted(number: int | Decimal, noun: str) -> str:
+def count_words(number: int | Decimal, noun: str) -> str:
     """A number with its noun."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"

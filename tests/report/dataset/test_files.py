@@ -16,7 +16,7 @@ import pytest
 from epochcost.report.charts.cost_time import cost_against_time
 from epochcost.report.dataset.columns import ENTRIES, dictionary_page
 from epochcost.report.dataset.files import as_parquet, data_files, dictionary
-from epochcost.report.dataset.lines import dataset, values_of
+from epochcost.report.dataset.lines import dataset_table, values_of
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import Table
 from report_project import HOSTILE, inputs_of
@@ -75,7 +75,7 @@ def test_parquet_carries_its_dictionary(files: dict[str, str | bytes], tmp_path:
 
 def test_the_same_lines_are_the_same_file(report: Report) -> None:
     """To the byte, so that a site that is built again is the same."""
-    table = dataset(report.rows)
+    table = dataset_table(report.rows)
     assert as_parquet(table) == as_parquet(table)
     assert as_parquet(Table(table.columns, table.rows[:1])) != as_parquet(table)
 
@@ -119,7 +119,7 @@ def test_the_documented_example_redoes_a_chart(
     rows = report.rows_of(subject)
     chart = cost_against_time(rows, "full", identifier="x", job="job", colours=report.colours)
     assert chart is not None
-    (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset(report.rows)))
+    (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset_table(report.rows)))
     monkeypatch.chdir(tmp_path)
     (block,) = _BLOCK.findall((ROOT / "docs/using-the-data.md").read_text("utf-8"))
     names: dict[str, Any] = {}

@@ -49,7 +49,7 @@ def log_axis(
 
     Ticks and their labels are those of the field's form.
     """
-    domain, form = log_domain([*data.of(field), *also]), data.form(field)
+    domain, form = log_domain([*data.values_of(field), *also]), data.form(field)
     shown = label or _LABELS.get(form, _NUMBER_LABEL)
     if form == "money":
         shown = f"'{symbol(data.currency)}' + {shown}"

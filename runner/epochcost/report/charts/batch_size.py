@@ -25,10 +25,10 @@ from epochcost.report.charts.data import (
     WorkloadName,
     WorkName,
 )
-from epochcost.report.charts.figure import Chart, Colours, Figure, ends, machine_name, used
+from epochcost.report.charts.figure import Chart, Colours, Figure, colours_of, ends, machine_name
 from epochcost.report.charts.palette import LIGHT_SERIES
 from epochcost.report.escape import one_line
-from epochcost.report.wording import counted
+from epochcost.report.wording import count_words
 from epochcost.results.limits import BatchLimit
 
 _INK = "var(--ec-ink)"
@@ -106,7 +106,7 @@ class AgainstBatchSize(Chart[Any]):
     def layers(self, alt: Any) -> list[Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
         picked = alt.selection_point(name="picked", fields=[self.by], bind="legend")
-        works = sorted(set(self.data.of("work")), reverse=True)
+        works = sorted(set(self.data.values_of("work")), reverse=True)
         dash = {"domain": works, "range": [_DASHES[work] for work in works]}
         x = self._batch_sizes(alt)
         y = axes.log_axis(alt.Y, self.data, self.quantity, self.title)
@@ -114,7 +114,7 @@ class AgainstBatchSize(Chart[Any]):
         base = alt.Chart(data).encode(
             x=x,
             color=theme.colour_by(alt, self.data, self.by, self.by, self.colours),
-            opacity=theme.faded(alt, picked),
+            opacity=theme.fade_unpicked(alt, picked),
         )
         tooltip = self.data.tooltips(alt)
         return [
@@ -128,7 +128,7 @@ class AgainstBatchSize(Chart[Any]):
         ]
 
     def _batch_sizes(self, alt: Any) -> Any:
-        sizes = sorted(set(self.data.of("batch_size")))
+        sizes = sorted(set(self.data.values_of("batch_size")))
         domain, title = axes.log_domain(sizes), "batch size in examples"
         return axes.log_scaled(alt.X, "batch_size", domain, title, sizes, separation=4)
 
@@ -155,7 +155,7 @@ def time_by_batch(
     if not points:
         return None
     data = ChartData(points)
-    return _times(data, "machine", identifier, used(colours, data.of("machine")), paired=True)
+    return _times(data, "machine", identifier, colours_of(colours, data), paired=True)
 
 
 def time_by_batch_on_machine(
@@ -176,7 +176,7 @@ def time_by_batch_on_machine(
     if not points:
         return None
     left = len(sizes) - len(lines)
-    note = f" {counted(left, 'other workload')}: in the tables below." if left else ""
+    note = f" {count_words(left, 'other workload')}: in the tables below." if left else ""
     colours = tuple((name, at) for at, name in enumerate(sorted(lines)))
     return _times(ChartData(points), "workload", identifier, colours, note)
 
@@ -234,7 +234,7 @@ def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> 
             title,
             "machine",
             "cost_per_million",
-            used(colours, data.of("machine")),
+            colours_of(colours, data),
             paired=True,
         ),
     )
@@ -312,7 +312,12 @@ def _sweep(
         return None
     data = ChartData(drawn)
     chart = AgainstBatchSize(
-        data, title, "machine", quantity, used(colours, data.of("machine")), paired=True
+        data,
+        title,
+        "machine",
+        quantity,
+        colours_of(colours, data),
+        paired=True,
     )
     return Figure(identifier, f"Batch size against {title}", description, chart)
 

@@ -18,7 +18,15 @@ from epochcost.report.charts.data import (
     PlanName,
     Shown,
 )
-from epochcost.report.charts.figure import Chart, Colours, Figure, ends, machine_name, priced, used
+from epochcost.report.charts.figure import (
+    Chart,
+    Colours,
+    Figure,
+    colours_of,
+    ends,
+    machine_name,
+    priced_rows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class CostTime(Chart[Point]):
         base = alt.Chart(alt.Data(values=self.data.values))
         marks = base.encode(
             color=theme.colour_by(alt, self.data, "machine", "machine", self.colours),
-            opacity=theme.faded(alt, picked),
+            opacity=theme.fade_unpicked(alt, picked),
         )
         return [
             _frontier(base).encode(x=x, y=y),
@@ -85,7 +93,7 @@ def cost_against_time(
     rows: Sequence[Row], goal: Goal, *, identifier: str, job: str, colours: Colours
 ) -> Figure | None:
     """Cost against time for one job of one workload; None where nothing has a price."""
-    found = priced(rows, goal)
+    found = priced_rows(rows, goal)
     if not found:
         return None
     frontier = on_frontier(rows, goal)
@@ -107,7 +115,7 @@ def cost_against_time(
         id=identifier,
         title=f"Cost against time of one {job}",
         description=_words(points, job),
-        chart=CostTime(data, job, used(colours, data.of("machine"))),
+        chart=CostTime(data, job, colours_of(colours, data)),
     )
 
 

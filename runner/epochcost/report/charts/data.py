@@ -63,7 +63,7 @@ class ChartData(Generic[RowT]):
         """What Altair draws: a dict for each row, without the fields that have no value."""
         return [dict(self._drawn(row)) for row in self.rows]
 
-    def folded(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
+    def fold(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
         """Each row once for each field: its words as ``kind``, what the row has as ``value``."""
         return [
             {**row, kind: words}
@@ -72,7 +72,7 @@ class ChartData(Generic[RowT]):
             for name, words in fields.items()
         ]
 
-    def of(self, *names: str) -> list[Any]:
+    def values_of(self, *names: str) -> list[Any]:
         """What is drawn of some fields, of an interval both ends too."""
         wanted = {f"{name}{end}" for name in names for end in _ENDS}
         return [value for row in self.values for name, value in row.items() if name in wanted]
@@ -106,7 +106,7 @@ class ChartData(Generic[RowT]):
                 continue
             if field.interval:
                 names = (f"{field.name}{end}" for end in _ENDS)
-                yield from zip(names, clipped(value), strict=True)
+                yield from zip(names, clip(value), strict=True)
             else:
                 yield field.name, float(value) if isinstance(value, Decimal) else _words(value)
 
@@ -148,7 +148,7 @@ def _fields_of(row: type[Any]) -> tuple[_Field, ...]:
     return tuple(_Field(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints)
 
 
-def clipped(ends: Ends) -> Ends:
+def clip(ends: Ends) -> Ends:
     """An interval, cut where it would shrink all others to a line."""
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)

@@ -20,7 +20,15 @@ from epochcost.report.charts.data import (
     Shown,
     WorkloadName,
 )
-from epochcost.report.charts.figure import Chart, Colours, Figure, ends, machine_name, priced, used
+from epochcost.report.charts.figure import (
+    Chart,
+    Colours,
+    Figure,
+    colours_of,
+    ends,
+    machine_name,
+    priced_rows,
+)
 from epochcost.report.escape import one_line
 
 _ROW_HEIGHT = 28
@@ -66,11 +74,11 @@ class Dots(Chart[Any]):
     @property
     def height(self) -> int:
         """As many rows as there are labels."""
-        return _ROW_HEIGHT * len(set(self.data.of(self.label)))
+        return _ROW_HEIGHT * len(set(self.data.values_of(self.label)))
 
     def layers(self, alt: Any) -> list[Any]:
         """Bars where an amount has an interval, and the dots."""
-        order = list(dict.fromkeys(self.data.of(self.label)))
+        order = list(dict.fromkeys(self.data.values_of(self.label)))
         base = alt.Chart(alt.Data(values=self.data.values)).encode(
             y=alt.Y(f"{self.label}:N", sort=order, title=None, axis=alt.Axis(grid=True)),
             color=theme.colour_by(alt, self.data, "machine", "machine", self.colours, legend=None),
@@ -85,7 +93,7 @@ class Dots(Chart[Any]):
 
 def workloads_compared(rows: Sequence[Row], *, identifier: str, colours: Colours) -> Figure | None:
     """What one epoch of each workload costs on one machine; None below two workloads."""
-    found = priced(rows, "epoch")
+    found = priced_rows(rows, "epoch")
     best: dict[str, tuple[Row, Estimate]] = {}
     for row, _, cost in sorted(found, key=lambda one: one[2].mean):
         best.setdefault(one_line(row.observed.subject.name), (row, cost))
@@ -109,7 +117,7 @@ def workloads_compared(rows: Sequence[Row], *, identifier: str, colours: Colours
         description=(
             "Each workload at its cheapest current plan and batch size; bars are intervals."
         ),
-        chart=Dots(data, title, "workload", "cost", used(colours, data.of("machine"))),
+        chart=Dots(data, title, "workload", "cost", colours_of(colours, data)),
     )
 
 
@@ -135,5 +143,5 @@ def estimated_costs(
             "Each machine at its cheapest current plan. Bars reach from the highest to the lowest "
             "utilisation, marks are at the middle; nothing of it was measured."
         ),
-        chart=Dots(data, title, "machine", "cost", used(colours, best)),
+        chart=Dots(data, title, "machine", "cost", colours_of(colours, data)),
     )

@@ -25,7 +25,7 @@ from typing import Any
 
 from epochcost.errors import CapabilityError
 from epochcost.report.charts.figure import Chart, Figure
-from epochcost.report.charts.theme import unchecked
+from epochcost.report.charts.theme import without_validation
 
 _PACKAGES = ("altair", "vl-convert-python")
 # What of the library the pages use.
@@ -35,7 +35,7 @@ _MOST_PROCESSES = 3
 
 
 @contextlib.contextmanager
-def _unheard_by_children() -> Iterator[None]:
+def _interrupt_blocked() -> Iterator[None]:
     """What is started meanwhile never hears Ctrl-C, not even while its interpreter begins.
 
     It is meant for the build, with which the processes end.
@@ -74,7 +74,7 @@ class Drawer:
         for figure in figures:
             self._begin(self._drawing(figure), _draw, figure.chart)
         for svg in cards:
-            self._begin(self._picture(svg), _paint, svg)
+            self._begin(self._picture(svg), _draw_card, svg)
 
     def draw(self, figure: Figure) -> Drawing:
         """The drawing of a figure; one whose file is damaged is drawn again."""
@@ -91,7 +91,7 @@ class Drawer:
     def picture(self, svg: str) -> bytes:
         """An SVG as PNG, a pixel for each of its units."""
         path = self._picture(svg)
-        self._wait(path, _paint, svg)
+        self._wait(path, _draw_card, svg)
         return path.read_bytes()
 
     def library(self) -> bytes:
@@ -115,7 +115,7 @@ class Drawer:
     def _begin(self, path: Path, work: Callable[..., None], *given: object) -> None:
         self._used.add(path)
         if path not in self._begun and not path.is_file():
-            with _unheard_by_children():
+            with _interrupt_blocked():
                 self._begun[path] = self._pool.submit(work, path, *given)
 
     def _wait(self, path: Path, work: Callable[..., None], *given: object) -> None:
@@ -168,16 +168,16 @@ def end_with_parent() -> None:
 def _draw(path: Path, chart: Chart[Any]) -> None:
     import vl_convert  # noqa: PLC0415  loaded by what draws only
 
-    with unchecked():
+    with without_validation():
         spec = chart.spec()
     drawing = {
         "spec": json.dumps(spec, separators=(",", ":")),
-        "svg": vl_convert.vegalite_to_svg(_still(spec)),
+        "svg": vl_convert.vegalite_to_svg(_static_spec(spec)),
     }
     _write(path, json.dumps(drawing).encode())
 
 
-def _paint(path: Path, svg: str) -> None:
+def _draw_card(path: Path, svg: str) -> None:
     import vl_convert  # noqa: PLC0415  loaded by what draws only
 
     _write(path, vl_convert.svg_to_png(svg))
@@ -196,7 +196,7 @@ def _write(path: Path, content: bytes) -> None:
     part.replace(path)
 
 
-def _still(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec without what answers a pointer, and silent: its page says it as a whole.
 
     Nothing of that is seen, and drawing it takes a third of the time.
@@ -214,11 +214,11 @@ def _unpicked(encoding: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(text: str) -> str:
-    return hashlib.sha256(f"{_shape()}\n{text}".encode()).hexdigest()
+    return hashlib.sha256(f"{_drawing_version()}\n{text}".encode()).hexdigest()
 
 
 @cache
-def _shape() -> str:
+def _drawing_version() -> str:
     """The versions and the code that turn an input into a drawing."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

@@ -57,7 +57,7 @@ class Chart(ABC, Generic[RowT]):
         """The Vega-Lite spec, whose parts Altair validates."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        return theme.finished(
+        return theme.layered_spec(
             self.layers(alt),
             self.height,
             self.summary,
@@ -96,9 +96,9 @@ def machine_colours(hardware: Iterable[Hardware], observations: Iterable[Observa
     return tuple((name, at) for at, name in enumerate(names))
 
 
-def used(colours: Colours, series: Iterable[str]) -> Colours:
-    """The colours of the series that are drawn."""
-    drawn = set(series)
+def colours_of(colours: Colours, data: ChartData[Any]) -> Colours:
+    """The colours of the machines that are drawn."""
+    drawn = set(data.values_of("machine"))
     return tuple(pair for pair in colours if pair[0] in drawn)
 
 
@@ -112,7 +112,7 @@ def ends(value: Time | Estimate | Bounded) -> Ends:
     return float(value.low), float(value.mean), float(value.high)
 
 
-def priced(rows: Iterable[Row], goal: Goal) -> list[tuple[Row, Time, Estimate]]:
+def priced_rows(rows: Iterable[Row], goal: Goal) -> list[tuple[Row, Time, Estimate]]:
     """Rows that may answer, with a time and a cost, in the currency of the first."""
     found = [
         (row, time, cost)

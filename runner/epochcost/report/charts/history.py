@@ -48,7 +48,8 @@ class HistoryChart(Chart[HistoryPoint]):
         picked = alt.selection_point(name="picked", fields=["work"], bind="legend")
         data = alt.Chart(alt.Data(values=self.data.values)).encode(x=x)
         base = data.encode(
-            color=theme.colour_by(alt, self.data, "work", "work"), opacity=theme.faded(alt, picked)
+            color=theme.colour_by(alt, self.data, "work", "work"),
+            opacity=theme.fade_unpicked(alt, picked),
         )
         rings = data.transform_filter("datum.significant == 'yes'").mark_point(
             filled=False, size=260, strokeWidth=1.5, color="var(--ec-ink)"
@@ -65,7 +66,7 @@ class HistoryChart(Chart[HistoryPoint]):
                 tooltip=self.data.tooltips(alt),
             ),
             # A layer without data has no extent, of which Vega warns.
-            *([rings.encode(y=y)] if "yes" in self.data.of("significant") else ()),
+            *([rings.encode(y=y)] if "yes" in self.data.values_of("significant") else ()),
         ]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from epochcost.analysis.serving import ServingRow
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, MachineName, Shown
-from epochcost.report.charts.figure import Chart, Colours, Figure, used
+from epochcost.report.charts.figure import Chart, Colours, Figure, colours_of
 from epochcost.report.escape import one_line
 from epochcost.results.served import LoadGenRun
 
@@ -48,13 +48,13 @@ class LatencyChart(Chart[LoadedRun]):
 
     def layers(self, alt: Any) -> list[Any]:
         """A rule for each bound, then lines and points of each percentile."""
-        every = [*self.data.of(*_PERCENTILES), *self.bounds]
+        every = [*self.data.values_of(*_PERCENTILES), *self.bounds]
         domain = axes.log_domain(every)
         ticks, label = axes.time_ticks(domain), axes.SECONDS_LABEL
         y = axes.log_scaled(alt.Y, "seconds", domain, "latency", ticks, label)
         words, dashes, shapes = map(list, zip(*_PERCENTILES.values(), strict=True))
         names = dict(zip(_PERCENTILES, words, strict=True))
-        values = self.data.folded(names, "percentile", "seconds")
+        values = self.data.fold(names, "percentile", "seconds")
         base = alt.Chart(alt.Data(values=values)).encode(
             x=axes.log_axis(alt.X, self.data, "samples_per_second", "samples per second"),
             y=y,
@@ -99,7 +99,7 @@ def latency_by_rate(
             "Every run of the search for the highest rate, by LoadGen's own percentiles; the "
             "dashed rule is the bound that the server has to keep."
         ),
-        chart=LatencyChart(data, tuple(bounds), used(colours, data.of("machine"))),
+        chart=LatencyChart(data, tuple(bounds), colours_of(colours, data)),
     )
 
 

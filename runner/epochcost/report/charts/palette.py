@@ -6,8 +6,8 @@ apart, as seen with usual, protan, deutan and tritan vision: CIEDE2000 is at lea
 two, and each stands out from its background by 3:1 (WCAG 2.2, success criterion 1.4.11). Tests
 simulate these visions.
 
-A drawing that is opened or shown outside of the site's pages has no style sheet: `standalone` gives
-it colours and paper.
+A drawing that is opened or shown outside of the site's pages has no style sheet:
+`standalone_svg` gives it colours and paper.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _VARIABLE = re.compile(r"var\((--ec-[a-z0-9-]+)\)")
 _OPENING = re.compile(r"<svg [^>]*>")
 
 
-def standalone(svg: str, colours: Mapping[str, str] = LIGHT) -> str:
+def standalone_svg(svg: str, colours: Mapping[str, str] = LIGHT) -> str:
     """The SVG with the colours of a palette and its paper behind; raises KeyError on another."""
     paper = f'<rect width="100%" height="100%" fill="{colours["--ec-paper"]}"/>'
     coloured = _VARIABLE.sub(lambda found: colours[found[1]], svg)

@@ -13,11 +13,11 @@ from epochcost.errors import InputError
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, MachineName, PlanName, Shown
 from epochcost.report.charts.dots import Dots
-from epochcost.report.charts.figure import Chart, Colours, Figure, used
+from epochcost.report.charts.figure import Chart, Colours, Figure, colours_of
 from epochcost.report.charts.palette import LIGHT_SERIES
 from epochcost.report.escape import one_line
 from epochcost.report.tables import Table
-from epochcost.report.wording import billing_words, counted
+from epochcost.report.wording import billing_words, count_words
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.units import SECONDS_PER_HOUR, plain
@@ -68,7 +68,7 @@ class PriceHistory(Chart[DatedPrice]):
         """Lines by plan (colour and dash), the first of the legend first, and points."""
         picked = alt.selection_point(name="picked", fields=["plan"], bind="legend")
         legend = alt.Legend(symbolType="stroke", symbolSize=250)
-        plans = list(dict.fromkeys(self.data.of("plan")))
+        plans = list(dict.fromkeys(self.data.values_of("plan")))
         dashes = [_DASHES[at // len(LIGHT_SERIES) % len(_DASHES)] for at in range(len(plans))]
         dash = alt.StrokeDash(
             "plan:N", scale={"domain": plans, "range": dashes}, title="plan", legend=legend
@@ -79,7 +79,7 @@ class PriceHistory(Chart[DatedPrice]):
             ),
             y=axes.log_axis(alt.Y, self.data, "hour", "price of one hour"),
             color=theme.colour_by(alt, self.data, "plan", "plan", legend=legend),
-            opacity=theme.faded(alt, picked),
+            opacity=theme.fade_unpicked(alt, picked),
         )
         return [
             base.mark_line(interpolate="step-after", strokeWidth=2)
@@ -105,7 +105,13 @@ def hourly_prices(
         id=identifier,
         title="Price of an hour, by machine",
         description="Current prices, before any billing step; each at its date in the table.",
-        chart=Dots(data, "price of one hour", "machine", "hour", used(colours, data.of("machine"))),
+        chart=Dots(
+            data,
+            "price of one hour",
+            "machine",
+            "hour",
+            colours_of(colours, data),
+        ),
     )
 
 
@@ -181,7 +187,7 @@ class BillingSteps(Chart[BilledJob]):
 
     def layers(self, alt: Any) -> list[Any]:
         """The lines."""
-        rules = list(dict.fromkeys(self.data.of("billing")))
+        rules = list(dict.fromkeys(self.data.values_of("billing")))
         dash = {"domain": rules, "range": [_DASHES[at % len(_DASHES)] for at in range(len(rules))]}
         picked = alt.selection_point(name="picked", fields=["billing"], bind="legend")
         line = (
@@ -192,7 +198,7 @@ class BillingSteps(Chart[BilledJob]):
                 y=self._factors(alt),
                 color=theme.colour_by(alt, self.data, "billing", "billing"),
                 strokeDash=alt.StrokeDash("billing:N", scale=dash, title="billing"),
-                opacity=theme.faded(alt, picked),
+                opacity=theme.fade_unpicked(alt, picked),
                 tooltip=self.data.tooltips(alt),
             )
             .add_params(picked)
@@ -200,14 +206,14 @@ class BillingSteps(Chart[BilledJob]):
         return [line]
 
     def _durations(self, alt: Any) -> Any:
-        seconds = self.data.of("duration")
+        seconds = self.data.values_of("duration")
         domain = min(seconds), max(seconds)
         title, ticks = "duration of the job", axes.time_ticks(domain)
         return axes.log_scaled(alt.X, "duration", domain, title, ticks, axes.SECONDS_LABEL)
 
     def _factors(self, alt: Any) -> Any:
         field = "effective_over_list_price"
-        domain = 1.0, max(1.1, *self.data.of(field))
+        domain = 1.0, max(1.1, *self.data.values_of(field))
         title = "effective over list price"
         return axes.log_scaled(alt.Y, field, domain, title, axes.log_ticks(domain))
 
@@ -242,7 +248,7 @@ def billing_steps(prices: Iterable[Price], *, identifier: str) -> Figure | None:
 def _job(rule: Rule, providers: dict[Rule, Counter[str]], seconds: Decimal) -> BilledJob:
     billing, start = rule
     # Each provider with how many of its prices are billed so, the most first.
-    counts = (f"{name} ({counted(n, 'price')})" for name, n in providers[rule].most_common())
+    counts = (f"{name} ({count_words(n, 'price')})" for name, n in providers[rule].most_common())
     return BilledJob(
         _rule_words(rule),
         ", ".join(counts),

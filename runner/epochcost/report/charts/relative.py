@@ -51,18 +51,18 @@ class RelativeChart(Chart[CpuRatio]):
     @property
     def height(self) -> int:
         """As many rows as there are machines."""
-        return _ROW_HEIGHT * len(set(self.data.of("machine")))
+        return _ROW_HEIGHT * len(set(self.data.values_of("machine")))
 
     def layers(self, alt: Any) -> list[Any]:
         """The line at 1, then bars and points of both quantities."""
-        order = list(dict.fromkeys(self.data.of("machine")))
-        domain = axes.log_domain([*self.data.of(*_QUANTITIES), 1.0])
+        order = list(dict.fromkeys(self.data.values_of("machine")))
+        domain = axes.log_domain([*self.data.values_of(*_QUANTITIES), 1.0])
         ticks = sorted({*axes.log_ticks(domain), 1.0})
         x = axes.log_scaled(alt.X, "ratio", domain, self.title, ticks)
         names = list(_QUANTITIES.values())
         colours = theme.series_scale({name: at for at, name in enumerate(names)}, names)
         shapes = {"domain": names, "range": ["circle", "triangle-up"]}
-        values = self.data.folded(_QUANTITIES, "quantity", "ratio")
+        values = self.data.fold(_QUANTITIES, "quantity", "ratio")
         base = alt.Chart(alt.Data(values=values)).encode(
             y=alt.Y("machine:N", sort=order, title=None, axis=alt.Axis(grid=True)),
             color=alt.Color("quantity:N", scale=colours, title="ratio of"),

@@ -49,7 +49,7 @@ class RentOrBuy(Chart[MonthPoint]):
             x=_hours(alt),
             y=_cost(alt, self.data.currency),
             color=theme.colour_by(alt, self.data, "price_plan", "price plan"),
-            opacity=theme.faded(alt, picked),
+            opacity=theme.fade_unpicked(alt, picked),
         )
         lines = (
             base.transform_filter("datum.point == 'use'")
@@ -62,7 +62,7 @@ class RentOrBuy(Chart[MonthPoint]):
             .mark_point(size=130, strokeWidth=2.5, shape="circle", fill="var(--ec-paper)")
             .encode(tooltip=self.data.tooltips(alt))
         )
-        return [lines, rings] if "break-even" in self.data.of("point") else [lines]
+        return [lines, rings] if "break-even" in self.data.values_of("point") else [lines]
 
 
 def _hours(alt: Any) -> Any:

@@ -74,7 +74,7 @@ class RooflineChart(Chart[RoofPoint]):
 
     def layers(self, alt: Any) -> list[Any]:
         """Each roof with its name, and the points."""
-        span = axes.log_domain(self.data.of("operations_per_byte"))
+        span = axes.log_domain(self.data.values_of("operations_per_byte"))
         roofs = [(roof, _corners(roof, span)) for roof in self.roofs]
         heights = [corner[_HEIGHT] for _, corners in roofs for corner in corners]
         title = "operations per byte moved, at most"

@@ -39,7 +39,7 @@ class ScalingChart(Chart[ScalingPoint]):
 
     def layers(self, alt: Any) -> list[Any]:
         """The ideal line, then lines, bars and points."""
-        counts = sorted(set(self.data.of("vcpus")))
+        counts = sorted(set(self.data.values_of("vcpus")))
         x = partial(
             axes.log_scaled,
             alt.X,
@@ -63,7 +63,7 @@ class ScalingChart(Chart[ScalingPoint]):
         ]
 
     def _speedups(self, alt: Any, ideal: float) -> Any:
-        values = [*self.data.of("speedup"), 1.0, ideal]
+        values = [*self.data.values_of("speedup"), 1.0, ideal]
         domain = min(values) / 1.1, max(values) * 1.15
         title = "times as fast as on the fewest"
         return axes.log_scaled(alt.Y, "speedup", domain, title, axes.log_ticks(domain))

@@ -11,7 +11,7 @@ from epochcost.report.charts.palette import series_colour
 
 WIDTH = 680
 # Of charts that stand two beside each other on wide screens.
-PAIRED = 470
+PAIRED_WIDTH = 470
 # A concrete stack: vl-convert measures labels with it, and a CSS variable would clip them.
 FONT = "Roboto, Helvetica, Arial, sans-serif"
 _SHAPES = {
@@ -79,21 +79,21 @@ def colour_by(
     **options: Any,
 ) -> Any:
     """A colour for each value of a field: of the whole site, or in the order of the rows."""
-    present = dict.fromkeys(data.of(field))
+    present = dict.fromkeys(data.values_of(field))
     numbers = dict(colours) or {name: at for at, name in enumerate(present)}
     return alt.Color(f"{field}:N", scale=series_scale(numbers, present), title=title, **options)
 
 
 def shape_by(alt: Any, data: ChartData[Any], field: str, title: str) -> Any:
     """A shape for each series, so that colour is never the only difference."""
-    names = list(dict.fromkeys(data.of(field)))
+    names = list(dict.fromkeys(data.values_of(field)))
     shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
     return alt.Shape(f"{field}:N", scale={"domain": names, "range": shapes}, title=title)
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     """A shape for each kind of figure, the same on every page."""
-    known = set(data.of("figure"))
+    known = set(data.values_of("figure"))
     shapes = {kind: shape for kind, shape in _SHAPES.items() if kind in known}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
     return alt.Shape("figure:N", scale=scale, title="figure")
@@ -107,7 +107,7 @@ def error_bars(alt: Any, base: Any, channel: Literal["X", "Y"], field: str) -> l
     return [base.mark_rule(strokeWidth=1.5).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
 
 
-def faded(alt: Any, picked: Any) -> Any:
+def fade_unpicked(alt: Any, picked: Any) -> Any:
     """The opacity of what a reader picked, and of all else.
 
     As `alt.condition` says it, which takes Altair twenty milliseconds.
@@ -115,7 +115,7 @@ def faded(alt: Any, picked: Any) -> Any:
     return alt.OpacityValue(0.15, condition={"param": picked.name, "value": 1})
 
 
-def finished(
+def layered_spec(
     layers: Sequence[Any],
     height: int,
     description: str,
@@ -134,11 +134,11 @@ def finished(
 
     legend = dict(CONFIG["legend"])
     if paired or long_names:
-        legend |= {"columns": 1, "labelLimit": PAIRED if paired else WIDTH}
+        legend |= {"columns": 1, "labelLimit": PAIRED_WIDTH if paired else WIDTH}
     return {
         "$schema": alt.SCHEMA_URL,
         **_layered(layers),
-        "width": PAIRED if paired else WIDTH,
+        "width": PAIRED_WIDTH if paired else WIDTH,
         "height": height,
         "autosize": AUTOSIZE,
         "config": {**CONFIG, "legend": legend},
@@ -147,7 +147,7 @@ def finished(
     }
 
 
-def unchecked() -> AbstractContextManager[None]:
+def without_validation() -> AbstractContextManager[None]:
     """Within it Altair builds parts without validating each, which takes most of its time."""
     from altair.utils.schemapi import debug_mode  # noqa: PLC0415  a cached drawing needs no Altair
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Type = Literal["text", "integer", "number", "date"]
+ColumnType = Literal["text", "integer", "number", "date"]
 _NEVER = "never"
 _UNPRICED = "where there is no price or cost; the reason is in unpriced_because"
 _NOT_SERVED = "for all but scenarios of LoadGen"
@@ -23,7 +23,7 @@ class Entry:
     name: str
     meaning: str
     empty: str = _NEVER
-    type: Type = "text"
+    type: ColumnType = "text"
     unit: str = ""
 
 

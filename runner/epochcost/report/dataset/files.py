@@ -16,15 +16,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from epochcost.report.dataset.columns import ENTRIES, Entry, Type
-from epochcost.report.dataset.lines import Line, dataset
+from epochcost.report.dataset.columns import ENTRIES, ColumnType, Entry
+from epochcost.report.dataset.lines import Line, dataset_table
 from epochcost.report.escape import one_line
 from epochcost.report.tables import Table, Value, as_csv, as_json
 from epochcost.units import plain
 
 _FOLDER = "data"
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
-_FIELD_TYPES: Mapping[Type, str] = {
+_FIELD_TYPES: Mapping[ColumnType, str] = {
     "text": "string",
     "integer": "integer",
     "number": "number",
@@ -34,7 +34,7 @@ _FIELD_TYPES: Mapping[Type, str] = {
 
 def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
     """Every file by its address."""
-    table = dataset(lines)
+    table = dataset_table(lines)
     comma_separated, columnar = as_csv(table), as_parquet(table)
     package = _package(comma_separated.encode(), columnar)
     yield f"{_FOLDER}/figures.csv", comma_separated
@@ -86,7 +86,7 @@ def _schema() -> dict[str, Any]:
 
 
 # Decimals become binary floats, with which whoever reads Parquet computes; CSV keeps all digits.
-_SQL_TYPES: Mapping[Type, str] = {
+_SQL_TYPES: Mapping[ColumnType, str] = {
     "text": "VARCHAR",
     "integer": "BIGINT",
     "number": "DOUBLE",
@@ -100,7 +100,7 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 
 
 def as_parquet(table: Table) -> bytes:
-    """The table of `dataset` as a file whose metadata hold the dictionary of columns as JSON."""
+    """The one table as a file whose metadata hold the dictionary of columns as JSON."""
     lines = [[_csv_cell(value) for value in row] for row in table.rows]
     with tempfile.TemporaryDirectory() as folder:
         return _write(lines, Path(folder) / "figures.parquet").read_bytes()

@@ -50,7 +50,7 @@ def variant_lines(catalogue: Catalogue, variants: Iterable[Observation]) -> Iter
         yield VariantLine(one, job_cost(catalogue, one, cheapest_plan(catalogue, one)))
 
 
-def dataset(lines: Iterable[Line]) -> Table:
+def dataset_table(lines: Iterable[Line]) -> Table:
     """One line per timed workload and price plan; amounts are in the line's currency."""
     columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
     return Table(columns, tuple(_cells(values_of(line)) for line in lines))

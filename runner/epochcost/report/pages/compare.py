@@ -131,13 +131,13 @@ def pairs(report: Report) -> tuple[Pair, ...]:
     return tuple(sorted(found, key=lambda pair: -pair.jobs))
 
 
-_Job = tuple[str, Goal]
-_Choices = Mapping[_Job, tuple[Decimal, Decimal, str]]
+_JobKey = tuple[str, Goal]
+_Choices = Mapping[_JobKey, tuple[Decimal, Decimal, str]]
 
 
 def _cheapest(rows: Iterable[Row]) -> _Choices:
     """Cost, time and currency of each job, done the cheapest way."""
-    found: dict[_Job, tuple[Decimal, Decimal, str]] = {}
+    found: dict[_JobKey, tuple[Decimal, Decimal, str]] = {}
     for key, mine in group_by(rows, lambda row: _subject_key(row.observed.subject)).items():
         for goal in GOALS:
             choice = given.cheapest if (given := answer(mine, goal)) else None

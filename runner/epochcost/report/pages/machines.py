@@ -19,7 +19,7 @@ from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 
-Value = Literal["good", "fair", "bad", "alone"]
+ValueForMoney = Literal["good", "fair", "bad", "alone"]
 # Times the cheapest of all: up to which a machine is good value, and from which it is bad.
 _GOOD, _BAD = 1.1, 2.0
 _DEVICES = ("cuda", "cpu")
@@ -44,7 +44,7 @@ class Standing:
         return float(ours.mean / theirs.mean)
 
     @property
-    def value(self) -> Value:
+    def value(self) -> ValueForMoney:
         """What a reader makes of the factor; of a job timed nowhere else nothing can be said."""
         if self.machines == 1:
             return "alone"

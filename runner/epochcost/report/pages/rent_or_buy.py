@@ -27,7 +27,7 @@ from epochcost.units import money
 
 
 @dataclass(frozen=True)
-class Answer:
+class RentedPlan:
     """One rented plan against the owned machine, in words."""
 
     price: Price
@@ -40,7 +40,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class OwnedMachine:
     """One owned machine, ``hours`` of use that its plan assumes, and all that can replace it."""
 
     own: Price
@@ -49,7 +49,7 @@ class Comparison:
     unused: str
     hour: str
     month: str
-    answers: tuple[Answer, ...]
+    answers: tuple[RentedPlan, ...]
     figure: Figure | None
 
 
@@ -72,13 +72,13 @@ def pages(report: Report) -> Iterator[Page]:
     )
 
 
-def _comparison(report: Report, own: Price) -> Comparison:
+def _comparison(report: Report, own: Price) -> OwnedMachine:
     """The answers, cheapest first at the hours of use that the owned plan assumes."""
     assert own.owned is not None, "asked for an owned plan"
     hardware, month = report.catalogue.machine(own.hardware), monthly_owned(own)
     hours = HOURS_PER_CALENDAR_MONTH * own.owned.utilisation
     found = sorted(_substitutes(report, own, hours), key=lambda one: one.month.at(hours))
-    return Comparison(
+    return OwnedMachine(
         own,
         hardware,
         hours,
@@ -110,9 +110,9 @@ def _name(price: Price) -> str:
     return f"{price.hardware}, {price.plan}"
 
 
-def _answer(report: Report, one: Substitute, hours: Decimal) -> Answer:
+def _answer(report: Report, one: Substitute, hours: Decimal) -> RentedPlan:
     price = one.rent.price
-    return Answer(
+    return RentedPlan(
         price,
         report.catalogue.machine(price.hardware),
         one.rent.why,

@@ -38,7 +38,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Disagreement:
     """Figures of one row that are not equal for one reason."""
 
     timing: Timing | None
@@ -90,15 +90,15 @@ class SourceTable:
         return [(row, one) for row, one in checks if row is None or one.claim.label not in labels]
 
     @property
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[Disagreement]:
         """What is not equal, by row and reason."""
-        found: dict[tuple[str | None, str], Difference] = {}
+        found: dict[tuple[str | None, str], Disagreement] = {}
         for row in self.rows:
             for check in row.checks:
                 if not check.equal:
                     reason = check.claim.differs or check.problem or "no reason is known"
                     key = row.timing.id if row.timing else None, reason
-                    found.setdefault(key, Difference(row.timing, reason, [])).checks.append(check)
+                    found.setdefault(key, Disagreement(row.timing, reason, [])).checks.append(check)
         return list(found.values())
 
 

@@ -43,7 +43,7 @@ _BYTES_PER_PARAMETER = 4
 
 
 @dataclass(frozen=True)
-class Listed:
+class WorkloadSummary:
     """A workload in the list, with its answers, or its costs where it is only estimated."""
 
     subject: Subject
@@ -54,7 +54,7 @@ class Listed:
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
     listed = [
-        Listed(subject, _answers(report, subject), report.estimated.get(subject.id, ()))
+        WorkloadSummary(subject, _answers(report, subject), report.estimated.get(subject.id, ()))
         for subject in sorted(report.subjects, key=lambda one: one.name.casefold())
     ]
     yield Page(
@@ -68,11 +68,11 @@ def pages(report: Report) -> Iterator[Page]:
         yield _page(report, subject)
 
 
-def _task(listed: Listed) -> str:
+def _task(listed: WorkloadSummary) -> str:
     return listed.subject.task
 
 
-def _published_last(group: tuple[str, tuple[Listed, ...]]) -> tuple[bool, str]:
+def _published_last(group: tuple[str, tuple[WorkloadSummary, ...]]) -> tuple[bool, str]:
     task, members = group
     return not any(one.subject.is_model for one in members), task.casefold()
 
