@@ -27,7 +27,8 @@ from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
 from epochcost.results.files import write_atomically
-from epochcost.specs.model import Training
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model, Training
 from epochcost.specs.training import Optimizer
 from epochcost.statistics import Bounded, ratio
 
@@ -66,6 +67,15 @@ def arithmetic_of(
         return None
     sized = tuple(sorted(dimensions.items()))
     return _counted(_Copy(path), hashlib.sha256(content).hexdigest(), sized, kept_in)
+
+
+def arithmetic_of_model(
+    catalogue: Catalogue, model: Model, cache: Path | None = None
+) -> Arithmetic | None:
+    """Count a model of the catalogue; None where it has no graph, or that cannot be counted."""
+    if model.graph is None:
+        return None
+    return arithmetic_of(catalogue.graph_path(model), model.dimensions, cache)
 
 
 @dataclass(frozen=True)

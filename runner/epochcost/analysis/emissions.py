@@ -12,16 +12,13 @@ from decimal import Decimal
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.cost.energy import (
-    DeclaredPower,
     EnergyReading,
     EnergyUse,
     Power,
     UnknownEnergy,
-    declared_power,
+    declared_power_of,
     energy_use,
-    owned_power,
 )
-from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.specs.catalogue import Catalogue
 
 
@@ -78,14 +75,11 @@ def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownE
     """What meters read, else what the plan or the machine's spec declares."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
-        with exact_arithmetic():
-            joules = quantized(Decimal(repr(observed.watts)) * seconds)
-        return EnergyReading(joules, observed.meters or "a meter without a name")
-    found: DeclaredPower | UnknownEnergy
-    if row.price is not None and row.price.owned is not None:
-        found = owned_power(row.price.owned, observed.machine.vcpus)
-    else:
-        found = declared_power(catalogue.hardware[observed.machine.hardware])
+        meter = observed.meters or "a meter without a name"
+        return EnergyReading.at(observed.watts, seconds, meter)
+    machine = observed.machine
+    hardware = catalogue.hardware[machine.hardware]
+    found = declared_power_of(row.price, hardware, machine.vcpus)
     if isinstance(found, UnknownEnergy):
         read = "no meter read" if observed.kind == "measured" else "the source states none"
         return UnknownEnergy(f"{read}, and {found.reason}")

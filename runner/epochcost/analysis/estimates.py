@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from epochcost.analysis.arithmetic import arithmetic_of
+from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rows import Row
 from epochcost.cost import Estimate, MachineTime, Time
@@ -86,9 +86,7 @@ def _flops(inputs: Inputs, model: Model) -> Decimal | None:
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)
-    if model.graph is None or model.training is None:
-        return None
-    counted = arithmetic_of(catalogue.graph_path(model), model.dimensions, inputs.cache)
+    counted = arithmetic_of_model(catalogue, model, inputs.cache)
     if counted is None or counted.parameters * _BYTES_PER_PARAMETER <= _LARGE_BYTES:
         return None
     return training_flops(model, counted.forward_flops)

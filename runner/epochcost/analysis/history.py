@@ -14,7 +14,14 @@ from itertools import pairwise
 
 from epochcost.analysis.difference.results import changed_keys
 from epochcost.analysis.inputs import Inputs, StoredResult, with_declared_machine
-from epochcost.analysis.observations import Evidence, Machine, Subject, in_floats, measured_machine
+from epochcost.analysis.observations import (
+    Evidence,
+    Machine,
+    Subject,
+    in_floats,
+    mean_time,
+    measured_machine,
+)
 from epochcost.analysis.repository import PastResult
 from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
@@ -199,5 +206,4 @@ def _measured(
 
 
 def _step(stored: StoredResult) -> Time:
-    summary = summary_of(stored.result.measurement)
-    return Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
+    return mean_time(summary_of(stored.result.measurement))

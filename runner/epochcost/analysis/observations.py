@@ -285,7 +285,7 @@ def _from_result(
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
     summary = seen.summary
-    step = Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
+    step = mean_time(summary)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
     energy = result.measurement.energy or Energy()
@@ -401,6 +401,11 @@ def subjects(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple
     models = [Subject.of_model(model) for model in catalogue.models.values()]
     others = {one.subject.id: one.subject for one in observations if not one.subject.is_model}
     return (*models, *others.values())
+
+
+def mean_time(summary: Summary) -> Time:
+    """The mean of some samples with its interval."""
+    return Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
 
 
 def in_floats(value: Time | Estimate) -> Bounded:

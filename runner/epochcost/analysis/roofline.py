@@ -19,19 +19,16 @@ from dataclasses import dataclass
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
     Arithmetic,
-    arithmetic_of,
+    arithmetic_of_model,
     optimizer_states,
 )
 from epochcost.analysis.inputs import Inputs, StoredCeilings
 from epochcost.analysis.observations import Machine, Observation
-from epochcost.cost.flops import peak_flops
+from epochcost.cost.flops import PASSES_PER_STEP, peak_flops
 from epochcost.errors import InputError
 from epochcost.results.ceilings import Ceiling
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
-
-# A training step is three forward passes, as the literature counts it.
-_PASSES = 3
 
 
 @dataclass(frozen=True)
@@ -132,8 +129,9 @@ def _achieved(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> Iterator[AchievedRate]:
     for observed in observations:
-        model = inputs.catalogue.models.get(observed.subject.id)
-        counted = _counted(inputs, model) if observed.subject.is_model else None
+        subject = observed.subject
+        model = inputs.catalogue.models.get(subject.id) if subject.is_model else None
+        counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache) if model else None
         work = _work(model, counted, observed) if model and counted else None
         if work and observed.step:
             flops, least = work
@@ -174,13 +172,6 @@ def _of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
     )
 
 
-def _counted(inputs: Inputs, model: Model | None) -> Arithmetic | None:
-    if model is None or model.graph is None:
-        return None
-    path = inputs.catalogue.graph_path(model)
-    return arithmetic_of(path, model.dimensions, inputs.cache)
-
-
 def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[float, float] | None:
     """Operations and least bytes of one step; None where frozen parameters spoil the count."""
     forward = counted.forward_flops * observed.batch_size
@@ -192,4 +183,4 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
     if model.training is None or model.training.freeze:
         return None
     # Read forward and backward, a gradient written, and the update as `step_parts` counts it.
-    return _PASSES * forward, (6 + 2 * optimizer_states(model.training.optimizer)) * weights
+    return PASSES_PER_STEP * forward, (6 + 2 * optimizer_states(model.training.optimizer)) * weights

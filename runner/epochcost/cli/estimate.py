@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from epochcost.analysis.arithmetic import arithmetic_of
+from epochcost.analysis.arithmetic import arithmetic_of_model
+from epochcost.analysis.observations import mean_time
 from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_json, print_table
 from epochcost.cost import Quote, Time, Usage, quote
 from epochcost.cost.flops import (
     OF_LARGE_MODELS,
+    PASSES_PER_STEP,
     Computation,
     Precision,
     Utilisation,
@@ -107,8 +109,7 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
             hardware.id,
             "",
         ):
-            interval = summary_of(result.measurement)
-            time = Time.from_floats(interval.interval.low, interval.mean, interval.interval.high)
+            time = mean_time(summary_of(result.measurement))
             found.append(achieved_utilisation(per_example * trial.batch_size, time, peak, name))
     if not found:
         raise InputError(
@@ -123,13 +124,11 @@ def _step_flops(catalogue: Catalogue, model: Model) -> Decimal:
     forward = _forward_flops(catalogue, model)
     if forward is None:
         raise InputError(f"{model.id}: demanded a model whose graph can be counted; got none")
-    return 3 * Decimal(forward)
+    return PASSES_PER_STEP * Decimal(forward)
 
 
 def _forward_flops(catalogue: Catalogue, model: Model) -> float | None:
-    if model.graph is None:
-        return None
-    counted = arithmetic_of(catalogue.graph_path(model), model.dimensions)
+    counted = arithmetic_of_model(catalogue, model)
     return None if counted is None else counted.forward_flops
 
 

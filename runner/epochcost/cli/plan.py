@@ -25,6 +25,7 @@ from epochcost.cli.terminal import (
     print_table,
     with_option_groups,
 )
+from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.errors import EpochcostError, InputError
 from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, room_bytes
 from epochcost.execute.sizes import model_sizes
@@ -252,7 +253,7 @@ def _size_as_json(
             if field.name not in {"model", "footprints", "uncounted"}
         },
         "forward_flops_per_example": forward,
-        "literature_step_flops_per_example": None if forward is None else 3 * forward,
+        "literature_step_flops_per_example": None if forward is None else PASSES_PER_STEP * forward,
         "step_flops_per_example": size.step_flops_per_example,
         "batches": [_batch_as_json(footprint, room) for footprint in size.footprints],
         "uncounted": size.uncounted,
@@ -279,7 +280,7 @@ def _size_row(model: Model, size: ModelSize | EpochcostError | None) -> tuple[st
         f"{size.parameters:,}",
         "all" if size.trainable_parameters == size.parameters else f"{size.trainable_parameters:,}",
         _flops(forward),
-        _flops(None if forward is None or model.training is None else 3 * forward),
+        _flops(None if forward is None or model.training is None else PASSES_PER_STEP * forward),
         _flops(size.step_flops_per_example),
     )
 

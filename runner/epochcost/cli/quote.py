@@ -27,6 +27,7 @@ from epochcost.cli.quote_extras import (
 from epochcost.cli.terminal import ExactAmounts, ids, print_json, print_table, with_option_groups
 from epochcost.cost import Line, Quote, Usage, quote_at_rate, quote_quantile
 from epochcost.cost import quote as bill
+from epochcost.cost.bill import NINE_OF_TEN
 from epochcost.cost.currency import Conversion
 from epochcost.cost.energy import EnergyUse, UnknownEnergy
 from epochcost.cost.project import ProjectQuote, quote_project
@@ -265,7 +266,7 @@ def _spread_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
     """Between which amounts most runs lie, where interruptions make them differ."""
     if price.interruptions is None or price.interruptions.rate_per_hour == 0:
         return
-    low, high = (quote_quantile(price, usage, share) for share in (0.05, 0.95))
+    low, high = (quote_quantile(price, usage, share) for share in NINE_OF_TEN)
     amounts = " to ".join(money(one.total, quoted.currency) for one in (low, high))
     times = " to ".join(seconds(float(one.elapsed_seconds)) for one in (low, high))
     credit = " before credit" if quoted.credit_left is not None else ""

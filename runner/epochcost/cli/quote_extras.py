@@ -19,10 +19,9 @@ from epochcost.cost.energy import (
     EnergyReading,
     EnergyUse,
     UnknownEnergy,
-    declared_power,
+    declared_power_of,
     energy_use,
     metered_energy,
-    owned_power,
 )
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.project import PROJECTS, Project, ProjectQuote
@@ -131,9 +130,8 @@ class EnergyOptions:
             return DeclaredPower(parse_decimal(self.watts, "watts"), load)
         if price is None:
             raise UsageError("quote: --grid with --rate demands --watts: a rate has no machine")
-        if price.owned is not None:
-            return owned_power(price.owned, usage.vcpus or os.cpu_count(), load)
-        return declared_power(catalogue.machine(price.hardware), load)
+        hardware, vcpus = catalogue.machine(price.hardware), usage.vcpus or os.cpu_count()
+        return declared_power_of(price, hardware, vcpus, load)
 
 
 def _metered(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.cost.lines import Line, Quote, Usage, apply_credit
-from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.money import exact_arithmetic, require_currency
 from epochcost.cost.owned import owned_lines, owned_units
 from epochcost.cost.rented import (
     compute_charge,
@@ -29,8 +29,10 @@ from epochcost.cost.schedule import (
 )
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
-from epochcost.specs.reference_data import ISO_4217
 from epochcost.specs.terms import Billing
+
+# The share of all runs below and above which one in twenty lies.
+NINE_OF_TEN = (0.05, 0.95)
 
 
 def quote(
@@ -131,10 +133,7 @@ def quote_at_rate(
     Raises InputError where the rate is not at least 1e-18 and finite, the currency unknown, and
     where the usage moves data, which no rate per hour covers.
     """
-    if currency not in ISO_4217:
-        raise InputError(
-            f"currency: demanded a code of ISO 4217, such as USD; got {currency!r:.40}"
-        )
+    require_currency(currency)
     with exact_arithmetic():
         if usage.egress_gb > 0:
             raise InputError("egress: demanded a price plan with a price per GB; got a bare rate")
@@ -148,8 +147,8 @@ def _owned(price: Price, usage: Usage) -> Quote:
     assert price.owned is not None, "asked for an owned plan"
     whole = replace(usage, duration_seconds=usage.duration_seconds * usage.runs, runs=1)
     elapsed = whole.duration_seconds
-    units = usage.count * owned_units(price.owned, usage, price.id)
-    lines = owned_lines(price.owned, elapsed, units)
+    units = owned_units(price.owned, price.id, usage.vcpus, accelerated=usage.accelerated)
+    lines = owned_lines(price.owned, elapsed, usage.count * units)
     return _quote_of(price, lines, elapsed)
 
 

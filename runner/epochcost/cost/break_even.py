@@ -20,6 +20,7 @@ from epochcost.cost.owned import (
     HOURS_PER_CALENDAR_MONTH,
     MONTHS_PER_YEAR,
     Ownership,
+    owned_units,
     running_per_month,
 )
 from epochcost.cost.rented import HOURS_PER_BILLED_MONTH
@@ -182,13 +183,7 @@ def _owned(price: Price) -> Owned:
 
 
 def _units(price: Price, vcpus: int | None) -> int:
-    if not _owned(price).per_vcpu:
-        return 1
-    if vcpus is None:
-        raise InputError(
-            f"{price.id}: this plan is per vCPU; say how many vCPUs the machine has (--vcpus)"
-        )
-    return vcpus
+    return owned_units(_owned(price), price.id, vcpus)
 
 
 def _demand_one_currency(own: Price, rented: Price) -> None:

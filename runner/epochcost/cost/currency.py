@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.estimate import Estimate
-from epochcost.cost.money import exact_arithmetic, quantized
+from epochcost.cost.money import exact_arithmetic, quantized, require_currency
 from epochcost.errors import InputError
-from epochcost.specs.reference_data import ISO_4217, ExchangeRate
+from epochcost.specs.reference_data import ExchangeRate
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def conversion(base: str, quote: str, rates: Iterable[ExchangeRate], day: dt.dat
     Raises InputError where a currency is unknown, and where there is no such rate.
     """
     for code in (base, quote):
-        _check(code)
+        require_currency(code)
     if base == quote:
         return Conversion(base, quote)
     between = [rate for rate in rates if {rate.base, rate.quote} == {base, quote}]
@@ -75,11 +75,6 @@ def conversion(base: str, quote: str, rates: Iterable[ExchangeRate], day: dt.dat
         raise InputError(_missing(base, quote, between, day))
     newest = max(known, key=lambda rate: (rate.as_of, rate.base == base, rate.id))
     return Conversion(base, quote, newest, inverse=newest.base != base)
-
-
-def _check(code: str) -> None:
-    if code not in ISO_4217:
-        raise InputError(f"currency: demanded a code of ISO 4217, such as USD; got {code!r:.40}")
 
 
 def _missing(base: str, quote: str, between: list[ExchangeRate], day: dt.date) -> str:

@@ -12,14 +12,15 @@ from decimal import Decimal
 from types import MappingProxyType
 
 from epochcost.cost.money import exact_arithmetic, quantized
+from epochcost.cost.owned import WATTS_PER_KILOWATT
 from epochcost.errors import InputError
 from epochcost.results import records as results
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
 from epochcost.specs.reference_data import Grid
 from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR, plain
 
-WATTS_PER_KILOWATT = 1000
 JOULES_PER_KILOWATT_HOUR = WATTS_PER_KILOWATT * SECONDS_PER_HOUR
 # The international avoirdupois pound, exactly.
 KILOGRAMS_PER_POUND = Decimal("0.45359237")
@@ -51,6 +52,12 @@ class EnergyReading:
 
     def __post_init__(self) -> None:
         _demand_positive("energy", self.joules, "joules")
+
+    @classmethod
+    def at(cls, mean_watts: float, machine_seconds: Decimal, meter: str) -> EnergyReading:
+        """What the metered mean power comes to over so many seconds."""
+        with exact_arithmetic():
+            return cls(quantized(Decimal(repr(mean_watts)) * machine_seconds), meter)
 
     @property
     def words(self) -> str:
@@ -173,6 +180,15 @@ def owned_power(
     return DeclaredPower(plan.power_watts * vcpus, load, f"{vcpus} vCPUs of the owned machine")
 
 
+def declared_power_of(
+    price: Price | None, hardware: Hardware, vcpus: int | None, load: Decimal = Decimal(1)
+) -> DeclaredPower | UnknownEnergy:
+    """What an owned plan says that its machine draws, else what the machine's spec says."""
+    if price is not None and price.owned is not None:
+        return owned_power(price.owned, vcpus, load)
+    return declared_power(hardware, load)
+
+
 def metered_energy(
     measured: results.Energy | None, machine_seconds: Decimal
 ) -> EnergyReading | UnknownEnergy:
@@ -182,10 +198,9 @@ def metered_energy(
     """
     if measured is None or measured.watts is None:
         return UnknownEnergy("no meter read the energy of this result")
-    with exact_arithmetic():
-        joules = quantized(Decimal(repr(measured.watts)) * machine_seconds)
     parts = " and ".join(sorted({one.of for one in measured.readings}))
-    return EnergyReading(joules, f"{measured.meter}, of {parts} alone")
+    meter = f"{measured.meter}, of {parts} alone"
+    return EnergyReading.at(measured.watts, machine_seconds, meter)
 
 
 def _demand_positive(name: str, value: Decimal, unit: str) -> None:

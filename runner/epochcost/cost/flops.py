@@ -20,6 +20,8 @@ from epochcost.specs.model import Model
 from epochcost.units import MAX_DURATION_SECONDS, parse_share, plain
 
 Precision = Literal["fp16", "fp32"]
+# A training step is as many forward passes, as the literature counts it.
+PASSES_PER_STEP = 3
 _OPERATIONS_PER_TERA = Decimal(10) ** 12
 _RANGE = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)")
 
@@ -106,7 +108,7 @@ def training_flops(model: Model, forward_flops_per_example: float | None) -> Dec
     if model.training is None or forward_flops_per_example is None:
         return None
     examples = model.training.examples_per_epoch * model.training.epochs
-    return CONTEXT.multiply(3 * Decimal(forward_flops_per_example), Decimal(examples))
+    return CONTEXT.multiply(PASSES_PER_STEP * Decimal(forward_flops_per_example), Decimal(examples))
 
 
 def peak_flops(hardware: Hardware, precision: Precision) -> Decimal:

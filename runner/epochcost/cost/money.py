@@ -20,6 +20,7 @@ from decimal import (
 )
 
 from epochcost.errors import InputError
+from epochcost.specs.reference_data import ISO_4217
 
 # 18 decimals under LARGEST leave room for a million machines within the 60 digits of CONTEXT.
 QUANTUM = Decimal("1e-18")
@@ -96,3 +97,9 @@ def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
     if quantity <= 0:
         raise InputError(f"{name}: demanded an amount above 0, at least 1e-18; got {value:.6g}")
     return quantity
+
+
+def require_currency(code: str) -> None:
+    """Raise InputError unless a code is one of ISO 4217."""
+    if code not in ISO_4217:
+        raise InputError(f"currency: demanded a code of ISO 4217, such as USD; got {code!r:.40}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.cost.lines import Line, Usage
+from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized
 from epochcost.cost.tracing import is_zero
 from epochcost.errors import InputError
@@ -20,7 +20,7 @@ from epochcost.units import SECONDS_PER_HOUR
 # `parts.HOURS_PER_BILLED_MONTH`, for that is how providers count.
 HOURS_PER_YEAR = 8766
 MONTHS_PER_YEAR = 12
-HOURS_PER_CALENDAR_MONTH = Decimal("730.5")
+HOURS_PER_CALENDAR_MONTH = Decimal(HOURS_PER_YEAR) / MONTHS_PER_YEAR
 WATTS_PER_KILOWATT = 1000
 
 
@@ -89,21 +89,21 @@ def depreciation_per_hour(plan: Owned) -> Decimal:
     return quantized((plan.purchase - plan.residual) / used_hours)
 
 
-def owned_units(plan: Owned, usage: Usage, price_id: str) -> int:
+def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
     """How much of what the plan prices one machine is: its vCPUs, or one.
 
-    Raises InputError where the plan is per vCPU and the usage does not say how many there are, or
+    Raises InputError where the plan is per vCPU and it is not known how many there are, or the work
     is of an accelerator, whose price is not in it.
     """
     if not plan.per_vcpu:
         return 1
-    if usage.accelerated:
+    if accelerated:
         raise InputError(
             f"{price_id}: this plan prices vCPUs and no accelerator; "
             "give the machine a price of its own in specs/prices/"
         )
-    if usage.vcpus is None:
+    if vcpus is None:
         raise InputError(
             f"{price_id}: this plan is per vCPU; say how many vCPUs the machine has (--vcpus)"
         )
-    return usage.vcpus
+    return vcpus

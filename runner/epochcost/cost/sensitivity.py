@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.cost.bill import quote_quantile
+from epochcost.cost.bill import NINE_OF_TEN, quote_quantile
 from epochcost.cost.estimate import Estimate, MachineTime
 from epochcost.cost.lines import Quote
 from epochcost.cost.money import exact_arithmetic, quantized
@@ -178,8 +178,6 @@ def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
 
 
 TIME, INTERRUPTIONS = "time", "interruptions"
-# The ends of what interruptions do: one run in twenty lies beyond each.
-_LOW, _HIGH = 0.05, 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,14 +236,13 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
     if time.low < time.high:
         yield _part(TIME, total, job.bill(time.low).total, job.bill(time.high).total)
     if job.interruptible:
-        yield _part(
-            INTERRUPTIONS, total, job.bill_quantile(_LOW).total, job.bill_quantile(_HIGH).total
-        )
+        ends = (job.bill_quantile(share).total for share in NINE_OF_TEN)
+        yield _part(INTERRUPTIONS, total, *ends)
     for path, declared in job.price.ranges.items():
-        ends = tuple(
+        declared_ends = tuple(
             job.with_input(path, value).bill().total for value in (declared.low, declared.high)
         )
-        yield _part(path, total, *ends)
+        yield _part(path, total, *declared_ends)
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:

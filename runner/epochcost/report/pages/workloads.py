@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.analysis.arithmetic import arithmetic_of, forward_shares, step_parts
+from epochcost.analysis.arithmetic import arithmetic_of_model, forward_shares, step_parts
 from epochcost.analysis.comparisons import (
     CpuGpuComparison,
     Scaling,
@@ -20,6 +20,7 @@ from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.kinds import goal_answers
 from epochcost.analysis.observations import Observation, Subject
 from epochcost.analysis.rows import Answer, Row, group_by
+from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.report.charts.batch_size import (
     cost_by_batch,
     memory_by_batch,
@@ -136,12 +137,10 @@ def _relative(rows: Sequence[Row]) -> CpuGpuComparison | None:
 
 def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
     """The parts of a training step at the first batch size of the spec."""
-    if model is None or model.graph is None or model.training is None:
+    if model is None or model.training is None:
         return {"parts": (), "parts_batch": 0}
     size = model.training.batch_sizes[0]
-    counted = arithmetic_of(
-        report.catalogue.graph_path(model), model.dimensions, report.inputs.cache
-    )
+    counted = arithmetic_of_model(report.catalogue, model, report.inputs.cache)
     return {"parts": step_parts(counted, model.training, size), "parts_batch": size}
 
 
@@ -174,16 +173,13 @@ class _Size:
 
 def _size(report: Report, model: Model | None) -> _Size | None:
     """None where the graph is not there or cannot be counted."""
-    if model is None or model.graph is None:
-        return None
-    path = report.catalogue.graph_path(model)
-    counted = arithmetic_of(path, model.dimensions, report.inputs.cache)
+    counted = arithmetic_of_model(report.catalogue, model, report.inputs.cache) if model else None
     if counted is None:
         return None
     return _Size(
         counted.parameters,
         scientific(counted.forward_flops),
-        scientific(3 * counted.forward_flops),
+        scientific(PASSES_PER_STEP * counted.forward_flops),
         memory(counted.parameters * _BYTES_PER_PARAMETER),
     )
 
