@@ -21,15 +21,15 @@ from dataclasses import dataclass
 import numpy as np
 from coverage_traces import FAMILIES, Trace
 
-from epochcost.measure.job import Sampling
+from epochcost.measure.job import SamplingRule
 from epochcost.measure.sampling import sample
 from epochcost.statistics import mean_interval, wilson_interval
 
 # What a study asks for when it says nothing, what the starter study asks for, and --quick.
 SETTINGS = {
-    "default": Sampling(budget_seconds=20),
-    "starter": Sampling(budget_seconds=12),
-    "quick": Sampling(relative_half_width=0.05, minimum_samples=10, budget_seconds=3),
+    "default": SamplingRule(budget_seconds=20),
+    "starter": SamplingRule(budget_seconds=12),
+    "quick": SamplingRule(relative_half_width=0.05, minimum_samples=10, budget_seconds=3),
 }
 # Warm-up takes this much of the budget at least.
 _WARM_UP_SECONDS = 0.25
@@ -62,7 +62,7 @@ class Machine:
         self.now += next(self._steps)
 
 
-def sampled(trace: Trace, sampling: Sampling) -> Trial:
+def sampled(trace: Trace, sampling: SamplingRule) -> Trial:
     """Sample a trace as a worker does, and compare its interval with the mean of the process."""
     machine = Machine(trace.steps())
     deadline = sampling.budget_seconds - _WARM_UP_SECONDS

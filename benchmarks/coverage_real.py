@@ -25,7 +25,7 @@ import numpy as np
 
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import RunRequest, plan_run
-from epochcost.measure.job import Job, Sampling
+from epochcost.measure.job import Job, SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.specs.loader import load_catalogue
@@ -79,11 +79,11 @@ def _wanted(trial: Trial) -> bool:
     return trial.mode == "training" and trial.batch_size == _BATCH
 
 
-Measurer = Callable[[Sampling], tuple[float, ...]]
+Measurer = Callable[[SamplingRule], tuple[float, ...]]
 
 
 def _measurer(job: Job, folder: Path) -> Measurer:
-    def measured(sampling: Sampling) -> tuple[float, ...]:
+    def measured(sampling: SamplingRule) -> tuple[float, ...]:
         asked = job.model_copy(update={"sampling": sampling})
         return run_trial(asked, folder, lambda _: None).samples_seconds
 
@@ -94,7 +94,7 @@ def _alternate(
     measured: Measurer, runs: int, budget_seconds: float, rounds: int, *, pooled: bool
 ) -> tuple[list[float], list[Short]]:
     """Means of the pieces in order, and the short runs; one pass over all runs for each round."""
-    part = Sampling(
+    part = SamplingRule(
         relative_half_width=min(0.5, 0.02 * math.sqrt(rounds)),
         minimum_samples=max(10, math.ceil(30 / rounds)),
         budget_seconds=budget_seconds / rounds,

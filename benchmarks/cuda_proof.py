@@ -35,7 +35,7 @@ from epochcost.execute.build import build_job
 from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, require_device
 from epochcost.graphs.loading import load_model
 from epochcost.measure.gpus import shown_gpus
-from epochcost.measure.job import Job, Sampling
+from epochcost.measure.job import Job, SamplingRule
 from epochcost.measure.memory import tells_out_of_memory
 from epochcost.measure.providers import require_provider
 from epochcost.measure.runtime import runtime_name
@@ -93,7 +93,7 @@ class Proof:
 
     def timed(self, job: Job, **changes: Any) -> Measurement:
         """The measurement of a job, in a worker of its own."""
-        sampling = Sampling(
+        sampling = SamplingRule(
             relative_half_width=0.01, minimum_seconds=0.3, budget_seconds=self.budget_seconds
         )
         settings = job.session.model_copy(update=changes.pop("session", {}))

@@ -32,7 +32,7 @@ from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
 from epochcost.plan.digests import graph_digests
-from epochcost.plan.make import Host, plan_study
+from epochcost.plan.make import HostCapabilities, plan_study
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -157,7 +157,7 @@ def _trial(catalogue: Catalogue, model: str) -> Trial:
             "training_batch_sizes": [_BATCH],
         }
     )
-    host = Host("local", runtime_name(), __version__, {})
+    host = HostCapabilities("local", runtime_name(), __version__, {})
     planned = plan_study(catalogue, study, host, graphs=graph_digests(catalogue, {model}))
     (trial,) = planned.trials
     return trial

@@ -26,8 +26,8 @@ from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.sizing import size_of
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import Job, WarmUp
-from epochcost.measure.job import Sampling as JobSampling
+from epochcost.measure.job import Job, WarmUpRule
+from epochcost.measure.job import SamplingRule as JobSampling
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
@@ -115,7 +115,7 @@ def _steady(job: Job, budget_seconds: float) -> Job:
         minimum_seconds=budget_seconds,
         budget_seconds=budget_seconds,
     )
-    return job.model_copy(update={"sampling": sampling, "warm_up": WarmUp(minimum_steps=1)})
+    return job.model_copy(update={"sampling": sampling, "warm_up": WarmUpRule(minimum_steps=1)})
 
 
 def without_schedule(model: Model, rate: Decimal | None) -> Model:

@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 from epochcost.autodiff import Carried, TrainingStep, training_step
 from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, Initial
 from epochcost.graphs.parameters import data_inputs, materialise
-from epochcost.train.examples import Field, Target
+from epochcost.train.examples import InputField, TargetField
 from epochcost.train.teacher import Teacher
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -69,8 +69,8 @@ def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[Trainin
     )
     [image] = data_inputs(model)
     shape = tuple(size for size in image.shape[1:] if isinstance(size, int))
-    field = Field(image.name, shape, np.dtype(np.float32), -1.0, 1.0)
-    target = Target(str(step.target), (), np.dtype(np.int64), classes=10)
+    field = InputField(image.name, shape, np.dtype(np.float32), -1.0, 1.0)
+    target = TargetField(str(step.target), (), np.dtype(np.int64), classes=10)
     teacher = Teacher([field], [target], seed=0)
     values = materialise(model)
     feeds = {c.input: values[c.input] if c.input in values else _zeros(c) for c in step.carried}

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from epochcost.measure.job import Job, Sampling, Serving, WarmUp
+from epochcost.measure.job import Job, SamplingRule, ServingFiles, WarmUpRule
 from epochcost.plan.trial import Load
 
 MakeServingJob = Callable[..., Job]
@@ -52,8 +52,8 @@ def write_serving_job(
         "graph": files[max(files)],
         "batches": folder / "examples.npz",
         "initial": folder / "initial.npz",
-        "serving": Serving(load=load or Load(scenario="offline"), graphs=files),
-        "sampling": Sampling(minimum_samples=10, budget_seconds=0.5),
-        "warm_up": WarmUp(minimum_steps=3, minimum_seconds=0.0),
+        "serving": ServingFiles(load=load or Load(scenario="offline"), graphs=files),
+        "sampling": SamplingRule(minimum_samples=10, budget_seconds=0.5),
+        "warm_up": WarmUpRule(minimum_steps=3, minimum_seconds=0.0),
     }
     return Job.model_validate(settings | fields)

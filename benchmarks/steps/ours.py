@@ -9,7 +9,13 @@ import onnxruntime as ort
 
 from epochcost.measure.job import Job
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Inputs, Stepper, initial_parameters, load_arrays, tensor_type
+from epochcost.measure.stepping import (
+    StepInputs,
+    Stepper,
+    initial_parameters,
+    load_arrays,
+    tensor_type,
+)
 from steps.work import Array, Work
 
 
@@ -34,7 +40,7 @@ class Ours:
             if info.name not in self._batches
         }
         self._values = {}
-        inputs = Inputs(self._batches, constants)
+        inputs = StepInputs(self._batches, constants)
         self._stepper = Stepper(session, "cpu", "training", inputs, job.carried, job.session)
 
     def _constant(self, info: ort.NodeArg) -> Array:

@@ -54,7 +54,7 @@ def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
     conditions = results["1 vCPU"].measurement.conditions
     assert conditions is not None
     assert conditions.others_cpus is None or conditions.others_cpus <= 1.1 * len(
-        pinned.neighbourhood
+        pinned.affected_cpus
     )
     assert {one.trial_id for one in load_all(store.folder).results} == {one.id for one in trials}
 

@@ -110,7 +110,7 @@ def test_the_oldest_are_forgotten(
     query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder does not grow without end."""
-    monkeypatch.setattr(sizes, "_MOST_KEPT", 4)
+    monkeypatch.setattr(sizes, "_MOST_CACHED", 4)
     size = cached_size(query)
     for batch in range(3, 20):
         write_cached(replace(query, wanted={"training": (batch,)}), size)

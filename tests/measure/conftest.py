@@ -12,18 +12,18 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.measure.job import CarriedValue, Evaluation, Job, Sampling, WarmUp
+from epochcost.measure.job import CarriedValue, Evaluation, Job, SamplingRule, WarmUpRule
 from serving_jobs import write_serving_job
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
-QUICK = Sampling(
+QUICK = SamplingRule(
     relative_half_width=0.9,
     minimum_samples=5,
     minimum_seconds=0.0,
     minimum_share=0.0,
     budget_seconds=2.0,
 )
-AT_ONCE = WarmUp(minimum_steps=3, minimum_seconds=0.0)
+AT_ONCE = WarmUpRule(minimum_steps=3, minimum_seconds=0.0)
 
 
 def value(name: str, shape: list[int], kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:

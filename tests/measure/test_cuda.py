@@ -21,7 +21,7 @@ from epochcost.execute.build import build_job
 from epochcost.execute.planning import RunRequest, plan_run, require_device
 from epochcost.measure import worker
 from epochcost.measure.gpus import shown_gpus
-from epochcost.measure.job import Job, OutOfMemory, PlacementError, Sampling
+from epochcost.measure.job import Job, OutOfMemory, PlacementError, SamplingRule
 from epochcost.measure.memory import tells_out_of_memory
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
@@ -33,7 +33,9 @@ from usable_providers import usable_providers
 
 ROOT = Path(__file__).parents[2]
 CUDA = "CUDAExecutionProvider"
-BRIEF = Sampling(relative_half_width=0.5, minimum_samples=5, minimum_seconds=0.1, budget_seconds=3)
+BRIEF = SamplingRule(
+    relative_half_width=0.5, minimum_samples=5, minimum_seconds=0.1, budget_seconds=3
+)
 CAPTURED = SessionSettings(cuda_graph=True)
 with_gpu = pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
 

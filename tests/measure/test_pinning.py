@@ -13,7 +13,7 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure import pinning
-from epochcost.measure.job import Job, Progress, Sampling
+from epochcost.measure.job import Job, Progress, SamplingRule
 from epochcost.measure.pinning import (
     Topology,
     choose_cpus,
@@ -28,7 +28,7 @@ from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Pinning
 
 # Long enough to be looked at while it lasts, by a test that waits for its CPU too.
-_A_WHILE = Sampling(relative_half_width=0.9, minimum_seconds=1.5, budget_seconds=6)
+_A_WHILE = SamplingRule(relative_half_width=0.9, minimum_seconds=1.5, budget_seconds=6)
 pins = pytest.mark.skipif(why_not_pinned() is not None, reason="this system pins no process")
 
 

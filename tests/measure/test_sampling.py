@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epochcost.measure import sampling
-from epochcost.measure.job import Sampling, WarmUp
+from epochcost.measure.job import SamplingRule, WarmUpRule
 from epochcost.measure.sampling import is_settled, sample, warm_up
 from epochcost.statistics import mean_interval, relative_half_width
 
@@ -37,12 +37,12 @@ class Machine:
 
     def sample(self, deadline: float = 1e9, **settings: float) -> sampling.Samples:
         """Sample this machine."""
-        wanted = Sampling.model_validate({"minimum_seconds": 0, "minimum_share": 0, **settings})
+        wanted = SamplingRule.model_validate({"minimum_seconds": 0, "minimum_share": 0, **settings})
         return sample(self.step, self.clock, wanted, deadline, self.report)
 
     def warm_up(self, budget_seconds: float = 1e9, **settings: float) -> tuple[float, ...]:
         """Warm this machine up."""
-        wanted = WarmUp.model_validate({"minimum_seconds": 0, **settings})
+        wanted = WarmUpRule.model_validate({"minimum_seconds": 0, **settings})
         return warm_up(self.step, self.clock, wanted, budget_seconds, self.report)
 
 

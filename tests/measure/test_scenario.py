@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.job import Progress, Sampling, TrialFailed
+from epochcost.measure.job import Progress, SamplingRule, TrialFailed
 from epochcost.measure.loadgen import LoadGenRequest, missing_loadgen, run_loadgen
 from epochcost.measure.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
@@ -95,7 +95,7 @@ def test_multi_stream(serving_job: MakeServingJob, tmp_path: Path) -> None:
 
 def test_offline(serving_job: MakeServingJob, tmp_path: Path) -> None:
     """All samples in one query, after a run that told the capacity."""
-    sampling = Sampling(minimum_samples=10, budget_seconds=0.05)
+    sampling = SamplingRule(minimum_samples=10, budget_seconds=0.05)
     measurement = measured(serving_job, tmp_path, Load(scenario="offline"), sampling=sampling)
     run = require_equal_words(measurement, "Offline")
     served = measurement.served
@@ -163,7 +163,7 @@ def test_a_worker_killed_in_mid_scenario_is_a_failed_trial(
             )
             worker.send_signal(signal.SIGKILL)
 
-    endless = Sampling(minimum_samples=10, budget_seconds=60)
+    endless = SamplingRule(minimum_samples=10, budget_seconds=60)
     job = serving_job(Load(scenario="single-stream"), sampling=endless)
     with pytest.raises(TrialFailed, match="killed by SIGKILL"):
         run_trial(job, tmp_path, kill)

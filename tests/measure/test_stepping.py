@@ -13,7 +13,7 @@ import pytest
 from epochcost.measure import stepping
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Inputs, Stepper, graph_inputs, initial_parameters
+from epochcost.measure.stepping import StepInputs, Stepper, graph_inputs, initial_parameters
 from epochcost.plan.trial import SessionSettings
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
@@ -72,7 +72,7 @@ def test_the_arrays_given_are_left_alone(counter: onnx.ModelProto) -> None:
         "lr": np.full((), 0.5, np.float32),
     }
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
-    step = Stepper(session, "cpu", "training", Inputs({"g": POOL}, constants), carried)
+    step = Stepper(session, "cpu", "training", StepInputs({"g": POOL}, constants), carried)
     for _ in range(4):
         step()
     np.testing.assert_array_equal(constants["w"], np.ones(4))
@@ -231,7 +231,7 @@ def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> N
     constants = {"w": np.ones(4, "f4"), "v": np.zeros(2, "f4"), "lr": np.full((), 0.5, "f4")}
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     settings = SessionSettings(cuda_graph=True)
-    inputs = Inputs({"g": POOL}, constants)
+    inputs = StepInputs({"g": POOL}, constants)
     step = Stepper(session, "cpu", "training", inputs, carried, settings)
     for _ in range(4):
         step()

@@ -17,11 +17,18 @@ import pytest
 from onnx import helper
 
 from epochcost.measure import trial
-from epochcost.measure.job import Job, OutOfMemory, Progress, Sampling, TrialFailed, TrialRefused
+from epochcost.measure.job import (
+    Job,
+    OutOfMemory,
+    Progress,
+    SamplingRule,
+    TrialFailed,
+    TrialRefused,
+)
 from epochcost.measure.trial import run_trial, start_worker
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
-ENDLESS = Sampling(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=600)
+ENDLESS = SamplingRule(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=600)
 CPU = "CPUExecutionProvider"
 
 
@@ -348,7 +355,7 @@ trial._SILENCE_SECONDS, trial._SILENCE_BUDGETS = 3, 0
 
 def test_a_pause_of_the_parent_is_no_hang_of_the_worker(counting: Job, tmp_path: Path) -> None:
     """Stopped for longer than the limit (Ctrl-Z) and continued, it hears the worker out."""
-    sampling = Sampling(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=4)
+    sampling = SamplingRule(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=4)
     job_file = tmp_path / "patient.json"
     job_file.write_text(counting.model_copy(update={"sampling": sampling}).model_dump_json())
     command = [sys.executable, "-c", IMPATIENT + PARENT, str(job_file), str(tmp_path)]

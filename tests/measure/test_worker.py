@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from epochcost.measure import worker
-from epochcost.measure.job import Job, Message, PlacementError, Sampling
+from epochcost.measure.job import Job, Message, PlacementError, SamplingRule
 from epochcost.measure.stepping import Stepper
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Measurement
@@ -53,7 +53,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Job],
 
 def long_budget(job: Job, **fields: object) -> Job:
     """The job with room for ten slow steps."""
-    sampling = Sampling(
+    sampling = SamplingRule(
         relative_half_width=0.9, minimum_samples=5, minimum_seconds=0, budget_seconds=10_000
     )
     return job.model_copy(update={"sampling": sampling, **fields})

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.make import (
     QUICK_BUDGET_SECONDS,
-    Host,
+    HostCapabilities,
     LeftOut,
     Plan,
-    Selection,
+    StudySelection,
     leave_out_oversized,
     merge_plans,
     plan_study,
@@ -26,8 +26,10 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Cuda, Sampling, Study
 
-HOST = Host(hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0", no_cuda={})
-CPU_ONLY = Host(
+HOST = HostCapabilities(
+    hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0", no_cuda={}
+)
+CPU_ONLY = HostCapabilities(
     HOST.hardware, HOST.runtime, HOST.producer, no_cuda={HOST.runtime: "no GPU was found"}
 )
 GRAPHS = {"mlp": "a" * 64, "cnn": "b" * 64}
@@ -156,7 +158,7 @@ def test_a_batch_larger_than_an_epoch_is_left_out() -> None:
 
 def test_other_hardware_leaves_the_study_out() -> None:
     """A study is measured on the hardware it lists and on no other."""
-    host = Host("p2.xlarge", HOST.runtime, HOST.producer, {})
+    host = HostCapabilities("p2.xlarge", HOST.runtime, HOST.producer, {})
     plan = plan_study(BOTH, study(), host, graphs=GRAPHS)
     assert plan.trials == ()
     assert plan.left_out == (
@@ -166,7 +168,7 @@ def test_other_hardware_leaves_the_study_out() -> None:
 
 def test_selection_narrows_models_and_providers() -> None:
     """What was not asked for is neither planned nor reported as left out."""
-    chosen = Selection(models=frozenset({"cnn"}), providers=frozenset({"cpu"}))
+    chosen = StudySelection(models=frozenset({"cnn"}), providers=frozenset({"cpu"}))
     plan = plan_study(BOTH, study(modes=["inference"]), CPU_ONLY, graphs=GRAPHS, selection=chosen)
     assert titles(plan) == ["cnn inference cpu batch 1"]
     assert plan.left_out == ()
@@ -175,7 +177,7 @@ def test_selection_narrows_models_and_providers() -> None:
 def test_quick_shrinks_sampling_and_is_another_trial() -> None:
     """A quick figure is never taken for a full one: the trials' ids differ."""
     full = plan_study(BOTH, study(), HOST, graphs=GRAPHS)
-    quick = plan_study(BOTH, study(), HOST, graphs=GRAPHS, selection=Selection(quick=True))
+    quick = plan_study(BOTH, study(), HOST, graphs=GRAPHS, selection=StudySelection(quick=True))
     assert titles(quick) == titles(full)
     assert not {trial.id for trial in quick.trials} & {trial.id for trial in full.trials}
     assert {trial.budget_seconds for trial in quick.trials} == {QUICK_BUDGET_SECONDS}
@@ -193,7 +195,7 @@ def test_quick_never_asks_for_more_than_the_study() -> None:
                 BOTH, study(sampling=cheap.model_dump()), HOST, graphs=GRAPHS, selection=chosen
             ).trials
         }
-        for chosen in (Selection(), Selection(quick=True))
+        for chosen in (StudySelection(), StudySelection(quick=True))
     ]
     assert ids[0] == ids[1]
 
@@ -298,7 +300,7 @@ def test_compliant_is_asked_for_by_the_run() -> None:
     """The study says which scenarios, the run how long; other trials stay what they are."""
     served = study(models=["mlp"], providers=["cpu"], scenarios=["batch", "offline"])
     short = plan_study(BOTH, served, HOST, graphs=GRAPHS)
-    whole = plan_study(BOTH, served, HOST, graphs=GRAPHS, selection=Selection(compliant=True))
+    whole = plan_study(BOTH, served, HOST, graphs=GRAPHS, selection=StudySelection(compliant=True))
     kept = {trial.id for trial in short.trials} & {trial.id for trial in whole.trials}
     assert kept == {trial.id for trial in short.trials if trial.scenario == "batch"}
     (offline,) = (trial for trial in whole.trials if trial.scenario == "offline")

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from epochcost.train.batches import examples_on_disk, write_epoch
-from epochcost.train.examples import Field, Target
+from epochcost.train.examples import InputField, TargetField
 from epochcost.train.teacher import Teacher
 
 TEACHER = Teacher(
-    fields=(Field("x", (3, 2), np.dtype(np.float32), -1.0, 1.0),),
+    fields=(InputField("x", (3, 2), np.dtype(np.float32), -1.0, 1.0),),
     targets=(
-        Target("class", (), np.dtype(np.int64), classes=4),
-        Target("each/of", (5, 2), np.dtype(np.float32), merged=True),
+        TargetField("class", (), np.dtype(np.int64), classes=4),
+        TargetField("each/of", (5, 2), np.dtype(np.float32), merged=True),
     ),
     seed=11,
 )

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.train.examples import Field, Target
+from epochcost.train.examples import InputField, TargetField
 from epochcost.train.teacher import IGNORED, Teacher
 
 FLOAT, INT = np.dtype(np.float32), np.dtype(np.int64)
-IMAGE = Field("image", (1, 8, 8), FLOAT, -1.0, 3.0)
-LEVELS = Field("levels", (12,), INT, 0.0, 50.0)
-WORDS = Field("words", (60,), INT, 0.0, 500.0, "tokens")
-LETTERS = Field("letters", (20, 7), INT, 0.0, 40.0, "tokens")
-MASK = Field("mask", (12,), INT, 1.0, 2.0, "constant")
+IMAGE = InputField("image", (1, 8, 8), FLOAT, -1.0, 3.0)
+LEVELS = InputField("levels", (12,), INT, 0.0, 50.0)
+WORDS = InputField("words", (60,), INT, 0.0, 500.0, "tokens")
+LETTERS = InputField("letters", (20, 7), INT, 0.0, 40.0, "tokens")
+MASK = InputField("mask", (12,), INT, 1.0, 2.0, "constant")
 
 
-def classes(count: int, shape: tuple[int, ...] = ()) -> Target:
+def classes(count: int, shape: tuple[int, ...] = ()) -> TargetField:
     """A target of class indices."""
-    return Target("target", shape, INT, classes=count)
+    return TargetField("target", shape, INT, classes=count)
 
 
-BINARY = Target("target", (1,), FLOAT, classes=2)
-NUMBERS = Target("target", (3, 2), FLOAT, low=-5.0, high=5.0)
+BINARY = TargetField("target", (1,), FLOAT, classes=2)
+NUMBERS = TargetField("target", (3, 2), FLOAT, low=-5.0, high=5.0)
 
 
 def test_the_same_seed_gives_the_same_data() -> None:
@@ -114,7 +114,7 @@ def test_some_tokens_are_frequent_and_most_are_rare() -> None:
 
 
 @pytest.mark.parametrize("field", [IMAGE, LEVELS, WORDS])
-def test_the_labels_can_be_learnt_from_the_inputs(field: Field) -> None:
+def test_the_labels_can_be_learnt_from_the_inputs(field: InputField) -> None:
     """A linear least-squares fit on one batch predicts another far better than chance."""
     teacher = Teacher((field,), (classes(10),), 5)
     learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
@@ -123,7 +123,7 @@ def test_the_labels_can_be_learnt_from_the_inputs(field: Field) -> None:
 
 
 @pytest.mark.parametrize("field", [IMAGE, WORDS])
-def test_binary_targets_can_be_learnt(field: Field) -> None:
+def test_binary_targets_can_be_learnt(field: InputField) -> None:
     """Zeros and ones of type float, half each, that a linear fit foretells."""
     teacher = Teacher((field,), (BINARY,), 5)
     learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
@@ -159,7 +159,7 @@ def test_numbers_can_be_learnt() -> None:
         ((WORDS, replace(WORDS, name="written")), "written"),
     ],
 )
-def test_each_position_has_the_class_of_its_token(fields: tuple[Field, ...], key: str) -> None:
+def test_each_position_has_the_class_of_its_token(fields: tuple[InputField, ...], key: str) -> None:
     """Nine of ten positions follow from the token there, the same in training and held out."""
     teacher = Teacher(fields, (classes(300, (60,)),), 5)
     learnt, asked = teacher.draw(0, 0, 400), teacher.draw(1, 0, 100)
@@ -200,7 +200,7 @@ def test_one_of_many_classes_of_a_text_follows_from_its_last_token() -> None:
 
 def test_numbers_at_positions_have_classes() -> None:
     """Frames of features, as of speech: every class occurs."""
-    frames = Field("frames", (30, 16), FLOAT, 0.0, 1.0)
+    frames = InputField("frames", (30, 16), FLOAT, 0.0, 1.0)
     labels = Teacher((frames,), (classes(5, (30,)),), 5).draw(0, 0, 50).targets["target"]
     assert np.all(np.bincount(labels.ravel(), minlength=5) > 50)
 
@@ -224,7 +224,7 @@ def test_targets_of_one_kind_agree() -> None:
 
 def test_large_vocabularies_fit_in_memory() -> None:
     """50,000 classes at 512 positions take no array of classes by positions."""
-    words = Field("words", (512,), INT, 0.0, 50_000.0, "tokens")
+    words = InputField("words", (512,), INT, 0.0, 50_000.0, "tokens")
     tracemalloc.start()
     try:
         Teacher((words,), (classes(50_000, (512,)),), 1).draw(0, 0, 64)
@@ -240,12 +240,12 @@ def _majority(keys: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
     return seen.argmax(axis=1)
 
 
-def _fitted(field: Field, learnt: object, asked: object, answers: np.ndarray) -> np.ndarray:
+def _fitted(field: InputField, learnt: object, asked: object, answers: np.ndarray) -> np.ndarray:
     fit, *_ = np.linalg.lstsq(_features(field, learnt), answers, rcond=None)
     return _features(field, asked) @ fit
 
 
-def _features(field: Field, batch: object) -> np.ndarray:
+def _features(field: InputField, batch: object) -> np.ndarray:
     """The inputs themselves; of tokens, how often each of the frequent ones occurs."""
     values = batch.inputs[field.name].reshape(len(batch.inputs[field.name]), -1)
     if field.kind == "tokens":

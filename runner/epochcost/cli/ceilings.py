@@ -12,7 +12,7 @@ from epochcost.cli.terminal import RESULTS, print_json, print_table
 from epochcost.errors import EpochcostError
 from epochcost.measure.ceilings import ceilings_here
 from epochcost.measure.environment import detect_environment
-from epochcost.results.ceilings import Ceilings, Rate
+from epochcost.results.ceilings import Ceilings, MeasuredRate
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.loader import load_catalogue
@@ -67,7 +67,7 @@ def _show(measured: Ceilings) -> None:
     )
 
 
-def _words(rate: Rate) -> str:
+def _words(rate: MeasuredRate) -> str:
     """In thousands of millions a second: the median, the lowest and the highest."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -107,7 +107,7 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """What to run and where to keep it: trials of the catalogue's models, measured as ``hardware``.
+    """What to run and where to store it: trials of models, measured as ``hardware``.
 
     ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
     id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
@@ -139,7 +139,7 @@ class RunContext:
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
-        """What is kept of a trial; raises ResultError where it is not ours to replace."""
+        """What is stored of a trial; raises ResultError where it is not ours to replace."""
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
 
@@ -150,7 +150,7 @@ class RunContext:
         return found if self.assignment.resume else None
 
     def path_of(self, trial: Trial) -> Path:
-        """Where the trial's result is kept."""
+        """Where the trial's result is stored."""
         assignment = self.assignment
         return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 

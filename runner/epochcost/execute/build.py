@@ -25,7 +25,6 @@ from epochcost.execute.job_files import (
     graph_in_precision,
     require_half,
     save_arrays,
-    save_batches,
     save_graph,
     save_stored_weights,
     step_precision,
@@ -34,7 +33,14 @@ from epochcost.execute.runtimes import interpreter, require_readable
 from epochcost.execute.step import build_step, in_place_inputs, loss_terms
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import CarriedValue, Evaluation, Job, Reference, Sampling, Serving
+from epochcost.measure.job import (
+    CarriedValue,
+    Evaluation,
+    Job,
+    Reference,
+    SamplingRule,
+    ServingFiles,
+)
 from epochcost.measure.pinning import choose_pinning
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.trial import Load, Trial
@@ -46,6 +52,7 @@ from epochcost.train.batches import (
     TRAINING_STREAM,
     example_fields,
     held_out_batches,
+    save_batches,
     step_targets,
     training_batches,
 )
@@ -66,7 +73,7 @@ class JobFiles:
     scalars: Mapping[str, float] = field(default_factory=dict)
     series: Path | None = None
     evaluation: Evaluation | None = None
-    serving: Serving | None = None
+    serving: ServingFiles | None = None
 
 
 def make_job(trial: Trial, built: JobFiles) -> Job:
@@ -85,7 +92,7 @@ def make_job(trial: Trial, built: JobFiles) -> Job:
         input_copy=trial.input_copy,
         seed=trial.seed,
         precision=trial.precision,
-        sampling=Sampling(
+        sampling=SamplingRule(
             relative_half_width=float(trial.relative_half_width),
             minimum_samples=trial.minimum_samples,
             budget_seconds=float(trial.budget_seconds),
@@ -140,7 +147,7 @@ def serving_job(
         reference=fp32_reference(trial, graphs[largest], plain[largest], firsts[largest]),
         batches=save_arrays(examples, folder / "examples.npz"),
         carried=_carried_state(graphs[1], model),
-        serving=Serving(load=load, graphs=files),
+        serving=ServingFiles(load=load, graphs=files),
     )
     return make_job(trial, built)
 
@@ -159,7 +166,7 @@ def powers_of_two(largest: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _BoundTrial:
     """What a trial is about: its model's graph, bound to the trial, and where its files go."""
 
     trial: Trial
@@ -190,7 +197,7 @@ def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes:
     if trial.load is not None:
         return serving_job(trial, trial.load, model, planned, folder)
     graph = bind_model(planned, model, trial.batch_size)
-    work = _Work(trial, model, graph, _carried_state(graph, model), folder, room_bytes)
+    work = _BoundTrial(trial, model, graph, _carried_state(graph, model), folder, room_bytes)
     if trial.mode == "training" and model.training is not None:
         return make_job(trial, _training(work, model.training))
     return make_job(trial, _inference(work))
@@ -209,7 +216,7 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
     return graph
 
 
-def _inference(work: _Work) -> JobFiles:
+def _inference(work: _BoundTrial) -> JobFiles:
     trial, folder = work.trial, work.folder
     teacher = Teacher(example_fields(work.graph, work.model, trial.batch_size), (), trial.seed)
     state = {carried.output for carried in work.carried}
@@ -225,7 +232,7 @@ def _inference(work: _Work) -> JobFiles:
     )
 
 
-def _training(work: _Work, training: Training) -> JobFiles:
+def _training(work: _BoundTrial, training: Training) -> JobFiles:
     trial, folder = work.trial, work.folder
     fields = example_fields(work.graph, work.model, trial.batch_size)
     step = _step(work, training, step_precision(trial))
@@ -257,12 +264,12 @@ def _carried(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]
     )
 
 
-def _step(work: _Work, training: Training, precision: Precision) -> TrainingStep:
+def _step(work: _BoundTrial, training: Training, precision: Precision) -> TrainingStep:
     trial = work.trial
     return build_step(work.graph, work.model, training, trial.provider, trial.seed, precision)
 
 
-def _plain_step(work: _Work, training: Training, graph: Path) -> Path:
+def _plain_step(work: _BoundTrial, training: Training, graph: Path) -> Path:
     """The file of the same step in fp32, which that of a trial in another is compared with."""
     if step_precision(work.trial) == "fp32":
         return graph
@@ -270,7 +277,7 @@ def _plain_step(work: _Work, training: Training, graph: Path) -> Path:
 
 
 def _rates(
-    work: _Work, training: Training, step: TrainingStep
+    work: _BoundTrial, training: Training, step: TrainingStep
 ) -> tuple[dict[str, float], Path | None]:
     """The learning rate: one number where it stays the same, else a file with each step's."""
     epoch_steps = max(1, training.examples_per_epoch // work.trial.batch_size)
@@ -286,7 +293,7 @@ def _rates(
     return {}, save_arrays({step.learning_rate: rates}, work.folder / "series.npz")
 
 
-def _evaluation(work: _Work, training: Training, teacher: Teacher) -> Evaluation:
+def _evaluation(work: _BoundTrial, training: Training, teacher: Teacher) -> Evaluation:
     with_loss = evaluation_graph(
         work.graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

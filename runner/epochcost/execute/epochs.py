@@ -17,7 +17,7 @@ from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.step import build_step
 from epochcost.graphs.loading import load_model
-from epochcost.measure.job import EpochFiles, Job, Progress, Sampling, WarmUp
+from epochcost.measure.job import EpochFiles, Job, Progress, SamplingRule, WarmUpRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import Trial
@@ -34,7 +34,7 @@ from epochcost.units import seconds
 # the sampler's own minimum.
 _MOST_SHARE = 0.1
 # Steps settle as in a trial; seconds of warm-up would be a large part of a short epoch.
-_WARM_UP = WarmUp(minimum_seconds=0)
+_WARM_UP = WarmUpRule(minimum_seconds=0)
 # The step under the profiler.
 _FIRST = 1
 OnProgress = Callable[[Progress], None]
@@ -110,13 +110,13 @@ def epoch_job(asked: EpochRequest, trial: Trial, catalogue: Catalogue, folder: P
     return job.model_copy(update=only | predicting)
 
 
-def _sampled_steps(sampling: Sampling, steps: int) -> int:
+def _sampled_steps(sampling: SamplingRule, steps: int) -> int:
     """As many samples as are left of the share of an epoch."""
     left = int(_MOST_SHARE * steps) - _WARM_UP.minimum_steps - _FIRST
     return min(max(left, sampling.minimum_samples), MOST_SAMPLES)
 
 
-def _whole(sampling: Sampling, most: int) -> Sampling:
+def _whole(sampling: SamplingRule, most: int) -> SamplingRule:
     """So many samples, or until the trial's time is up."""
     whole = {"minimum_samples": most, "minimum_seconds": 0.0, "minimum_share": 0.0}
     return sampling.model_copy(update={"most_samples": most} | whole)

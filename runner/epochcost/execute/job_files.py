@@ -7,7 +7,7 @@ How a graph becomes half precision is known in ``graphs.precision``, how int8 in
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +26,6 @@ from epochcost.measure.placement import HEAVY_OPERATORS
 from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.trial import Trial
 from epochcost.specs.study import Precision
-from epochcost.train.examples import Batch
 
 
 def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
@@ -43,29 +42,6 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
         return None
     values = materialise(graph)
     return save_arrays({name: values[name] for name in sorted(stored)}, path)
-
-
-def save_batches(batches: Iterable[Batch], path: Path) -> Path:
-    """An array ``[pool, batch, ...]`` for each input and each target."""
-    drawn = [{**batch.inputs, **batch.targets} for batch in batches]
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in drawn[0]:
-            _write_stacked(archive, name, [batch[name] for batch in drawn])
-    return path
-
-
-def _write_stacked(archive: zipfile.ZipFile, name: str, batches: Sequence[NDArray[Any]]) -> None:
-    """An array of all batches, written one after the other: a large batch has no room for two."""
-    first = np.asarray(batches[0])
-    header = {
-        "descr": np.lib.format.dtype_to_descr(first.dtype),
-        "fortran_order": False,
-        "shape": (len(batches), *first.shape),
-    }
-    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-        np.lib.format.write_array_header_1_0(member, header)
-        for batch in batches:
-            member.write(np.ascontiguousarray(batch).data)
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:

@@ -28,10 +28,10 @@ from epochcost.measure.providers import require_provider
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import (
-    Host,
+    HostCapabilities,
     LeftOut,
     Plan,
-    Selection,
+    StudySelection,
     leave_out_oversized,
     merge_plans,
     plan_study,
@@ -205,7 +205,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     _require_cuda(studies, no_cuda, request)
     require_device(request.device)
     require_plausible(machine, detect_environment(), as_is=request.as_is)
-    host = Host(
+    host = HostCapabilities(
         request.hardware,
         runtime_name(),
         __version__,
@@ -216,7 +216,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         no_pinning=why_not_pinned(),
         gpus=len(shown_gpus()) or None,
     )
-    selection = Selection(
+    selection = StudySelection(
         models=frozenset(request.models) or None,
         providers=frozenset(request.providers) or None,
         quick=request.quick,

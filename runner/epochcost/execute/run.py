@@ -150,13 +150,13 @@ def _announce(run: RunContext, sweep: Sweep, trial: Trial, number: int) -> None:
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """The first round of a size, unless it is kept from the run that is resumed."""
+    """The first round of a size, unless it is stored by the run that is resumed."""
     if done := run.rounds_done(visit.trial):
-        kept = run.stored(visit.trial)
-        assert kept is not None, "what has rounds is stored"
+        earlier = run.stored(visit.trial)
+        assert earlier is not None, "what has rounds is stored"
         if done >= visit.rounds:
-            return Skipped(visit.trial, kept)
-        return RoundStored(visit.trial, kept, run.path_of(visit.trial))
+            return Skipped(visit.trial, earlier)
+        return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
     happened = run_round(run, visit)
     if isinstance(happened, Failed) and is_out_of_memory(happened.error):
         return Exhausted(visit.trial, happened.error)
@@ -164,20 +164,20 @@ def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Out
 
 
 def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
-    """Measure a round of a trial and store it; raises CapabilityError where nothing can be kept."""
-    kept: Result | None = None
+    """Measure a round of a trial and store it; raises CapabilityError where no disk takes it."""
+    earlier: Result | None = None
     try:
-        kept = _earlier_rounds(run, visit)
-        if kept is not None and round_count(kept.measurement) >= visit.rounds:
-            return Skipped(visit.trial, kept)
-        result = _measure_round(run, visit, kept)
+        earlier = _earlier_rounds(run, visit)
+        if earlier is not None and round_count(earlier.measurement) >= visit.rounds:
+            return Skipped(visit.trial, earlier)
+        result = _measure_round(run, visit, earlier)
     except EpochcostError as error:
-        return Failed(visit.trial, error, _rounds_in(kept))
+        return Failed(visit.trial, error, _rounds_in(earlier))
     except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
         words = f"the trial's graph and batches: demanded memory for them; got MemoryError: {error}"
-        return Failed(visit.trial, OutOfMemory(words), _rounds_in(kept))
+        return Failed(visit.trial, OutOfMemory(words), _rounds_in(earlier))
     except Exception as error:  # a slip of ours in one trial must not cost the others
-        return Failed(visit.trial, _unexpected(error), _rounds_in(kept))
+        return Failed(visit.trial, _unexpected(error), _rounds_in(earlier))
     path = run.assignment.store.write(result)
     if not visit.last:
         return RoundStored(visit.trial, result, path)
@@ -185,13 +185,13 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
 
 
 def _earlier_rounds(run: RunContext, visit: Visit) -> Result | None:
-    """The earlier rounds to keep: those of this run and, when resuming, of the one before."""
+    """The earlier rounds that count: those of this run and, when resuming, of the one before."""
     found = run.stored(visit.trial)
     return found if run.assignment.resume or visit.number > 1 else None
 
 
-def _rounds_in(kept: Result | None) -> int:
-    return 0 if kept is None else round_count(kept.measurement)
+def _rounds_in(earlier: Result | None) -> int:
+    return 0 if earlier is None else round_count(earlier.measurement)
 
 
 def _unexpected(error: Exception) -> TrialFailed:

@@ -1,4 +1,4 @@
-"""The sizes of models: counted side by side on the machine's cores, and kept in the user's cache.
+"""The sizes of models: counted side by side on the machine's cores, and cached for the user.
 
 The cache may be deleted at any time. A size is found again under everything that it follows from:
 the bytes of the graph, what the spec says about the work, and the code that counts. A folder that
@@ -37,7 +37,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode, Provider
 
 # A size takes some kilobytes; beyond so many the oldest half is forgotten.
-_MOST_KEPT = 2000
+_MOST_CACHED = 2000
 _SIZES = TypeAdapter(ModelSize)
 
 
@@ -52,7 +52,7 @@ class SizeQuery:
 
 
 def cached_size(query: SizeQuery) -> ModelSize:
-    """The size as it is kept, else counted and kept from now on; raises as ``count_size`` does."""
+    """The size from the cache, else counted and cached; raises as ``count_size`` does."""
     size = read_cached(query)
     if size is None:
         size = count_size(query)
@@ -76,7 +76,7 @@ def count_size(query: SizeQuery) -> ModelSize:
 
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
-    """The size that is kept; None where there is none, or none that can be read."""
+    """The cached size; None where there is none, or none that can be read."""
     path = _path(query)
     if path is None:
         return None
@@ -98,14 +98,14 @@ def write_cached(query: SizeQuery, size: ModelSize) -> None:
 
 
 def _forget_oldest(folder: Path) -> None:
-    kept = list(folder.glob("*.json"))
-    if len(kept) > _MOST_KEPT:
-        for path in sorted(kept, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:
+    cached = list(folder.glob("*.json"))
+    if len(cached) > _MOST_CACHED:
+        for path in sorted(cached, key=lambda each: each.stat().st_mtime_ns)[: _MOST_CACHED // 2]:
             path.unlink(missing_ok=True)
 
 
 def _path(query: SizeQuery) -> Path | None:
-    """Where the size of a query is kept; None where no folder or file says."""
+    """Where the size of a query is cached; None where no folder or file says."""
     try:
         return cache_folder("sizes") / f"{_identity(query)}.json"
     except (OSError, RuntimeError, ValueError):  # no home, or a graph that cannot be read
@@ -174,7 +174,7 @@ def model_sizes(
 
 
 def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    """Those that are kept at once, then the others as they are counted."""
+    """Those that are cached at once, then the others as they are counted."""
     left: list[SizeQuery] = []
     for query in queries:
         size = read_cached(query)

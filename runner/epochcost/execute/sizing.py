@@ -157,8 +157,8 @@ def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | No
     ends = [*inputs, *(value.name for value in run.graph.graph.output)]
     widths = item_bytes(run.graph)
     sizes = {name: math.prod(shapes[name]) * widths[name] for name in ends}
-    kept = held | run.carried
-    exchanged = [name for name in ends if name not in kept]
+    staying = held | run.carried
+    exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
     return Footprint(
         mode=work.mode,

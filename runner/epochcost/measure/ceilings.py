@@ -56,14 +56,14 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 def ceilings_here(hardware: Hardware, folder: Path, *, again: bool) -> tuple[Ceilings, bool]:
     """What this host's CPU does at most, as ``hardware``, and whether it was measured just now.
 
-    It is kept below ``folder`` as soon as it is whole, and measured where this host has none
-    under this runtime, or ``again``. Raises CapabilityError where it cannot be measured or kept,
+    It is stored below ``folder`` as soon as it is whole, and measured where this host has none
+    under this runtime, or ``again``. Raises CapabilityError where it cannot be measured or stored,
     or another run measures into the same folder.
     """
     environment = detect_environment()
-    kept = None if again else find_ceilings(folder, hardware.id, "cpu", environment)
-    if kept is not None:
-        return kept, False
+    stored = None if again else find_ceilings(folder, hardware.id, "cpu", environment)
+    if stored is not None:
+        return stored, False
     require_writable(folder / hardware.id / FOLDER)
     with exclusive_lock(folder / hardware.id):
         measured = _measure_here(hardware, environment)

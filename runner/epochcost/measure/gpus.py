@@ -75,21 +75,21 @@ _BY_GROWTH = "NVML, growth of the whole device"
 
 
 @dataclass(frozen=True)
-class Device:
+class TrialDevice:
     """A GPU with the memory that was in use before the trial."""
 
     gpu: VisibleGpu
     used_before: int | None
 
 
-def present_devices(library: Library, list_gpus: Sequence[VisibleGpu]) -> tuple[Device, ...]:
+def present_devices(library: Library, list_gpus: Sequence[VisibleGpu]) -> tuple[TrialDevice, ...]:
     """These GPUs, as they are before the worker starts."""
-    return tuple(Device(gpu, _used(library, gpu)) for gpu in list_gpus)
+    return tuple(TrialDevice(gpu, _used(library, gpu)) for gpu in list_gpus)
 
 
 def devices_in_use(
-    library: Library, devices: Sequence[Device], processes: frozenset[int]
-) -> tuple[Device, ...]:
+    library: Library, devices: Sequence[TrialDevice], processes: frozenset[int]
+) -> tuple[TrialDevice, ...]:
     """Those on which one of the processes runs.
 
     In a container the driver shows other process ids than the system; there, those whose memory
@@ -103,7 +103,7 @@ class DeviceWatch:
     """Follows the devices of a trial from reading to reading."""
 
     def __init__(
-        self, library: Library, devices: Sequence[Device], processes: frozenset[int]
+        self, library: Library, devices: Sequence[TrialDevice], processes: frozenset[int]
     ) -> None:
         self._library, self._devices, self._processes = library, devices, processes
         self._clocks: list[int] = []
@@ -170,13 +170,13 @@ def _used(library: Library, gpu: VisibleGpu) -> int | None:
     return None if memory is None else int(memory.used)
 
 
-def _growth(library: Library, device: Device) -> int:
+def _growth(library: Library, device: TrialDevice) -> int:
     """Bytes in use beyond those before the trial; 0 where the driver does not tell."""
     used, before = _used(library, device.gpu), device.used_before
     return 0 if used is None or before is None else max(0, used - before)
 
 
-def _held(library: Library, device: Device, processes: frozenset[int]) -> int:
+def _held(library: Library, device: TrialDevice, processes: frozenset[int]) -> int:
     """Bytes that the processes hold; 0 where none of them is listed or the driver keeps silent."""
     running = ask(library, library.nvmlDeviceGetComputeRunningProcesses, device.gpu.handle) or ()
     return sum(one.usedGpuMemory or 0 for one in running if one.pid in processes)

@@ -45,7 +45,7 @@ class CarriedValue(_Frozen):
     in_place: bool = False
 
 
-class Sampling(_Frozen):
+class SamplingRule(_Frozen):
     """When the trial has measured enough.
 
     ``relative_half_width`` is of the 95 % interval of the mean; ``budget_seconds`` covers warm-up
@@ -62,7 +62,7 @@ class Sampling(_Frozen):
     budget_seconds: PositiveSeconds = 20.0
 
 
-class WarmUp(_Frozen):
+class WarmUpRule(_Frozen):
     """When a step time has settled: see ``measure.sampling.is_settled``.
 
     ``minimum_steps`` allow for lazy allocation and kernel selection, ``minimum_seconds`` for clock
@@ -89,7 +89,7 @@ class Evaluation(_Frozen):
     carried: tuple[CarriedValue, ...] = ()
 
 
-class Serving(_Frozen):
+class ServingFiles(_Frozen):
     """Inference under LoadGen: what it asks for, and by batch size the graph that answers."""
 
     load: Load
@@ -167,12 +167,12 @@ class Job(_Frozen):
     carried: tuple[CarriedValue, ...] = ()
     outputs: tuple[str, ...] = ()
     evaluation: Evaluation | None = None
-    serving: Serving | None = None
+    serving: ServingFiles | None = None
     precision: Precision = "fp32"
     reference: Reference | None = None
     epochs: EpochFiles | None = None
-    sampling: Sampling = Sampling()
-    warm_up: WarmUp = WarmUp()
+    sampling: SamplingRule = SamplingRule()
+    warm_up: WarmUpRule = WarmUpRule()
 
 
 class Progress(_Frozen):

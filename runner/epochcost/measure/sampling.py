@@ -11,7 +11,7 @@ import statistics as plain_statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from epochcost.measure.job import Sampling, WarmUp
+from epochcost.measure.job import SamplingRule, WarmUpRule
 from epochcost.results.records import StopReason
 from epochcost.statistics import relative_half_width
 
@@ -72,7 +72,7 @@ def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
 def warm_up(
     step: Step,
     clock: Clock,
-    settings: WarmUp,
+    settings: WarmUpRule,
     budget_seconds: float,
     report: Report,
     prepare: Step = no_preparation,
@@ -103,7 +103,7 @@ def warm_up(
 def sample(
     step: Step,
     clock: Clock,
-    sampling: Sampling,
+    sampling: SamplingRule,
     deadline: float,
     report: Report,
     prepare: Step = no_preparation,
@@ -138,12 +138,12 @@ def sample(
         reporting.at(now, len(seconds), width)
 
 
-def _least_seconds(sampling: Sampling) -> float:
+def _least_seconds(sampling: SamplingRule) -> float:
     """A share of the budget where that is longer: who may take long shall see slow wander."""
     return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
 
 
-def _spent(sampling: Sampling, count: int, now: float, deadline: float) -> bool:
+def _spent(sampling: SamplingRule, count: int, now: float, deadline: float) -> bool:
     return count >= sampling.most_samples or (now >= deadline and count >= _FEWEST_SAMPLES)
 
 

@@ -57,7 +57,7 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class StepInputs:
     """What a graph's inputs start with.
 
     ``batches``: by input a pool ``[pool, batch, ...]``, of which each step takes the next, over and
@@ -84,7 +84,7 @@ class Stepper:
         session: ort.InferenceSession,
         provider: Provider,
         mode: Mode,
-        inputs: Inputs,
+        inputs: StepInputs,
         carried: Sequence[CarriedValue] = (),
         settings: SessionSettings = _PLAIN,
     ) -> None:
@@ -268,7 +268,9 @@ def initial_parameters(job: Job) -> dict[str, Array]:
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
 
 
-def graph_inputs(job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]) -> Inputs:
+def graph_inputs(
+    job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
+) -> StepInputs:
     """Give each graph input its value: batch, series, scalar, parameter, or carried state's fill.
 
     Raises JobError for an input without a value, a pool without an input, or a shape or type that
@@ -282,7 +284,7 @@ def graph_inputs(job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.
         for name, kind in types.items()
         if name not in batches and name not in series
     }
-    return Inputs(batches, constants, series)
+    return StepInputs(batches, constants, series)
 
 
 def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:

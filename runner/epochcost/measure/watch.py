@@ -22,9 +22,9 @@ import pynvml
 
 from epochcost.measure.gpus import (
     VISIBLE_DEVICES,
-    Device,
     DeviceWatch,
     Library,
+    TrialDevice,
     VisibleGpu,
     devices_in_use,
     open_nvml,
@@ -183,7 +183,7 @@ class Watch:
         self._cpus = None if pinning is None else pinning.affected_cpus
         self._provider, self._library, self._powercap = provider, library, powercap
         self._opened = contextlib.ExitStack()
-        self._devices: tuple[Device, ...] = ()
+        self._devices: tuple[TrialDevice, ...] = ()
         self._silent: dict[str, str] = {}
         self._phase: PhaseWatch | None = None
         self._seen: tuple[Conditions, Energy] | None = None
@@ -246,10 +246,10 @@ class Watch:
     def _chosen(self, gpus: tuple[VisibleGpu, ...]) -> tuple[VisibleGpu, ...]:
         return gpus[self._number : self._number + 1]
 
-    def _used(self, processes: frozenset[int]) -> tuple[Device, ...]:
+    def _used(self, processes: frozenset[int]) -> tuple[TrialDevice, ...]:
         return devices_in_use(self._library, self._devices, processes) if self._devices else ()
 
-    def _meters(self, devices: tuple[Device, ...]) -> tuple[tuple[Meter, ...], dict[str, str]]:
+    def _meters(self, devices: tuple[TrialDevice, ...]) -> tuple[tuple[Meter, ...], dict[str, str]]:
         cpu, silent = rapl_meters(self._powercap), dict(self._silent)
         if not cpu:
             silent["RAPL"] = why_no_rapl(self._powercap)

@@ -24,7 +24,7 @@ import onnxruntime as ort
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement, held_out_loss, require_finite
 from epochcost.measure.epochs import run_epochs
-from epochcost.measure.job import Job, Message, Phase, Progress, Serving
+from epochcost.measure.job import Job, Message, Phase, Progress, ServingFiles
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
@@ -83,7 +83,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
 
 
 def _measure_served(
-    job: Job, serving: Serving, folder: Path, emit: Emit, clock: Clock
+    job: Job, serving: ServingFiles, folder: Path, emit: Emit, clock: Clock
 ) -> Measurement:
     """Let LoadGen ask for examples instead of taking steps."""
     started_at, begun = dt.datetime.now(dt.UTC), clock()

@@ -34,7 +34,7 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 
 
 @dataclass(frozen=True)
-class Host:
+class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software, what it cannot do.
 
     ``runtime`` is the installed one; ``missing_runtimes`` maps those of the studies that are not
@@ -57,7 +57,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Selection:
+class StudySelection:
     """What was asked for by name; None is everything.
 
     ``quick`` trades precision for time; ``compliant`` gives LoadGen MLPerf's durations and counts.
@@ -93,10 +93,10 @@ class Plan:
 def plan_study(
     catalogue: Catalogue,
     study: Study,
-    host: Host,
+    host: HostCapabilities,
     *,
     graphs: Mapping[str, str],
-    selection: Selection = Selection(),
+    selection: StudySelection = StudySelection(),
 ) -> Plan:
     """The trials of one study on one machine.
 
@@ -108,7 +108,7 @@ def plan_study(
         return Plan((), (LeftOut(f"study {study.id}", reason),))
     drafts = [
         (work, _trial_or_reason(study, host, work, graphs, selection.quick))
-        for work in _work(catalogue, study, host, selection)
+        for work in _combinations(catalogue, study, host, selection)
     ]
     rounds = 1 if selection.quick else study.rounds
     trials = tuple(draft for work, draft in drafts if isinstance(draft, Trial) and not work.swept)
@@ -186,7 +186,7 @@ def _cost_rank(trial: Trial) -> tuple[int, int, int, str, str]:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Combination:
     model: Model
     mode: Mode
     provider: Provider
@@ -203,7 +203,9 @@ class _Work:
         return f"{self.model.id} {done} {self.provider}{batch}{said and ', '}{said}"
 
 
-def _work(catalogue: Catalogue, study: Study, host: Host, selection: Selection) -> Iterator[_Work]:
+def _combinations(
+    catalogue: Catalogue, study: Study, host: HostCapabilities, selection: StudySelection
+) -> Iterator[_Combination]:
     names = [one for one in study.models if selection.models is None or one in selection.models]
     providers = [
         one for one in study.providers if selection.providers is None or one in selection.providers
@@ -213,13 +215,13 @@ def _work(catalogue: Catalogue, study: Study, host: Host, selection: Selection) 
         for variant in variants(study, provider, host.cpus):
             swept = _asked(study, mode) == "auto"
             for batch_size in _batch_sizes(study, model, mode):
-                yield _Work(model, mode, provider, batch_size, variant, swept=swept)
+                yield _Combination(model, mode, provider, batch_size, variant, swept=swept)
             for load, batch_size in _loads(study, model, mode, selection):
-                yield _Work(model, mode, provider, batch_size, variant, load)
+                yield _Combination(model, mode, provider, batch_size, variant, load)
 
 
 def _loads(
-    study: Study, model: Model, mode: Mode, selection: Selection
+    study: Study, model: Model, mode: Mode, selection: StudySelection
 ) -> Iterable[tuple[Load, int]]:
     if mode == "training" or model.inference is None:
         return ()
@@ -244,7 +246,7 @@ def _asked(study: Study, mode: Mode) -> AskedBatchSizes | None:
     return study.training_batch_sizes if mode == "training" else study.inference_batch_sizes
 
 
-def _sweep(work: _Work, smallest: Trial, rounds: int) -> Sweep:
+def _sweep(work: _Combination, smallest: Trial, rounds: int) -> Sweep:
     """No batch is larger than an epoch, and none larger than a result may name."""
     training = work.model.training if work.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
@@ -253,7 +255,7 @@ def _sweep(work: _Work, smallest: Trial, rounds: int) -> Sweep:
 
 
 def _trial_or_reason(
-    study: Study, host: Host, work: _Work, graphs: Mapping[str, str], quick: bool
+    study: Study, host: HostCapabilities, work: _Combination, graphs: Mapping[str, str], quick: bool
 ) -> Trial | LeftOut:
     if work.model.graph is None:
         return LeftOut(work.model.id, "the model has no graph: it is priced from its FLOPs")
@@ -291,7 +293,7 @@ def _trial_or_reason(
     )
 
 
-def _undoable(host: Host, work: _Work, batch_size: int) -> str | None:
+def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> str | None:
     """Why this machine does not do the work; None where it does."""
     if _exceeds_an_epoch(work, batch_size):
         return "the batch is larger than an epoch has examples"
@@ -304,7 +306,7 @@ def _undoable(host: Host, work: _Work, batch_size: int) -> str | None:
     return None if work.load is None else _unloadable(host, work.load)
 
 
-def _unpinnable(host: Host, vcpus: int) -> str | None:
+def _unpinnable(host: HostCapabilities, vcpus: int) -> str | None:
     if host.no_pinning is not None:
         return host.no_pinning
     if host.cpus is not None and vcpus > host.cpus:
@@ -312,7 +314,7 @@ def _unpinnable(host: Host, vcpus: int) -> str | None:
     return None
 
 
-def _unloadable(host: Host, load: Load) -> str | None:
+def _unloadable(host: HostCapabilities, load: Load) -> str | None:
     if host.no_loadgen is not None:
         return host.no_loadgen
     if load.lacks_bound:
@@ -323,7 +325,7 @@ def _unloadable(host: Host, load: Load) -> str | None:
     return None
 
 
-def _exceeds_an_epoch(work: _Work, batch_size: int) -> bool:
+def _exceeds_an_epoch(work: _Combination, batch_size: int) -> bool:
     training = work.model.training if work.mode == "training" else None
     return training is not None and batch_size > training.examples_per_epoch
 

@@ -1,6 +1,6 @@
 """What a machine did at most, measured: a product of matrices, and a copy of memory.
 
-The record, its versioned JSON form, and where it is kept: one file for a host and a provider,
+The record, its versioned JSON form, and where it is stored: one file for a host and a provider,
 ``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is measured again. Raw times are
 stored; rates are derived by readers.
 
@@ -29,7 +29,7 @@ _FEWEST_TIMES = 3
 _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
 
-class Rate(Record):
+class MeasuredRate(Record):
     """Operations or bytes a second: the median of the times, and the slowest and the fastest."""
 
     low: float
@@ -51,12 +51,12 @@ class Ceiling(Record):
     copy_seconds: _Times
 
     @property
-    def flops(self) -> Rate:
+    def flops(self) -> MeasuredRate:
         """Operations a second of the product: two for each of its side cubed."""
         return _rate(2 * self.matrix_side**3, self.product_seconds)
 
     @property
-    def copy_bytes(self) -> Rate:
+    def copy_bytes(self) -> MeasuredRate:
         """Bytes a second of the copy, both read and written."""
         return _rate(2 * self.copied_bytes, self.copy_seconds)
 
@@ -75,12 +75,12 @@ class Ceilings(Sidecar):
     contradictions: tuple[str, ...] = ()
 
     @property
-    def highest_flops(self) -> Rate:
+    def highest_flops(self) -> MeasuredRate:
         """The highest of any number of threads."""
         return _highest(self.ceilings, lambda one: one.flops)
 
     @property
-    def highest_copy_bytes(self) -> Rate:
+    def highest_copy_bytes(self) -> MeasuredRate:
         """The highest of any number of threads."""
         return _highest(self.ceilings, lambda one: one.copy_bytes)
 
@@ -96,7 +96,7 @@ class Ceilings(Sidecar):
 
 
 def ceilings_path(folder: Path, ceilings: Ceilings) -> Path:
-    """Where the ceilings of a host are kept."""
+    """Where the ceilings of a host are stored."""
     name = f"{ceilings.provider}-{ceilings.environment.fingerprint[:_HOST_DIGITS]}.json"
     return folder / ceilings.hardware / FOLDER / name
 
@@ -127,10 +127,10 @@ def find_ceilings(
     )
 
 
-def _rate(amount: int, seconds: Sequence[float]) -> Rate:
+def _rate(amount: int, seconds: Sequence[float]) -> MeasuredRate:
     low, mid, high = max(seconds), median(seconds), min(seconds)
-    return Rate(low=amount / low, median=amount / mid, high=amount / high)
+    return MeasuredRate(low=amount / low, median=amount / mid, high=amount / high)
 
 
-def _highest(ceilings: Sequence[Ceiling], rate: Callable[[Ceiling], Rate]) -> Rate:
+def _highest(ceilings: Sequence[Ceiling], rate: Callable[[Ceiling], MeasuredRate]) -> MeasuredRate:
     return max((rate(one) for one in ceilings), key=lambda one: one.median)

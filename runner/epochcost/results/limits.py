@@ -1,4 +1,4 @@
-"""What ended a sweep of batch sizes: the record, its versioned JSON form, and where it is kept.
+"""What ended a sweep of batch sizes: the record, its versioned JSON form, and where it is stored.
 
 The sizes that ran are ordinary results, each with its times and its memory. A limit is
 ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``: a folder of its own, into which
@@ -75,7 +75,7 @@ class BatchLimit(Sidecar):
 
 
 def limit_path(folder: Path, limit: BatchLimit) -> Path:
-    """Where a limit is kept: one file for a sweep on a host."""
+    """Where a limit is stored: one file for a sweep on a host."""
     work = f"{limit.trial.model}-{limit.trial.mode}-{limit.trial.provider}"
     host = limit.environment.fingerprint[:_HOST_DIGITS]
     name = f"{work}-{limit.sweep_id[:_SWEEP_DIGITS]}-{host}.json"

@@ -60,12 +60,12 @@ def _rounds(measurement: Measurement) -> tuple[Round, ...]:
     """Its rounds; a measurement without any was one."""
     if measurement.rounds:
         return measurement.rounds
-    kept = {name: getattr(measurement, name) for name in Round.model_fields if name in _SAME}
+    same = {name: getattr(measurement, name) for name in Round.model_fields if name in _SAME}
     counted = {
         "warmup_steps": len(measurement.warmup_seconds),
         "samples": len(measurement.samples_seconds),
     }
-    return (Round(**kept, **counted),)
+    return (Round(**same, **counted),)
 
 
 _SAME = Round.model_fields.keys() & Measurement.model_fields.keys()

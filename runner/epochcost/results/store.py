@@ -56,7 +56,7 @@ class ResultStore:
     folder: Path
 
     def path_of(self, trial: Trial, hardware: str, fingerprint: str) -> Path:
-        """Where the result of a trial on a host is kept."""
+        """Where the result of a trial on a host is stored."""
         return self.folder / hardware / file_name(trial, trial.id, fingerprint)
 
     def write(self, result: Result) -> Path:

@@ -1,25 +1,28 @@
-"""The batches of one trial and the examples of an epoch: what of them is drawn, and how many.
+"""The batches of one trial and the examples of an epoch: how many are drawn, and their files.
 
-An epoch's examples are files: an array that can be mapped into memory for each graph input, from a
-stream of their own. A data set larger than ``MOST_BYTES`` is stored in part, and its epoch meets
-the stored examples again and again.
+Batches are an .npz ``[pool, batch, ...]``. An epoch's examples are an array that can be mapped into
+memory for each graph input, from a stream of their own. A data set larger than ``MOST_BYTES`` is
+stored in part, and its epoch meets the stored examples again and again.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from epochcost.autodiff import TrainingStep
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.specs.model import Input, Model, Training
 from epochcost.specs.training import LossTerm
-from epochcost.train.examples import Batch, Field, Kind, Target
+from epochcost.train.examples import Batch, InputField, Kind, TargetField
 from epochcost.train.teacher import Teacher
 from epochcost.units import memory
 
@@ -37,7 +40,7 @@ HELD_OUT_EXAMPLES = 1024
 HELD_OUT_FLOPS = 10**11
 
 
-def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[Field, ...]:
+def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[InputField, ...]:
     """The data inputs of a bound graph with the ranges of the model's spec, in graph order.
 
     Inputs that are carried from step to step are not data. Raises ModelError where spec and graph
@@ -59,7 +62,7 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
 
 def step_targets(
     step: TrainingStep, graph: onnx.ModelProto, model: Model, training: Training, batch_size: int
-) -> tuple[Target, ...]:
+) -> tuple[TargetField, ...]:
     """What a step's loss terms compare with, as its spec declares them, in the order of the terms.
 
     ``graph`` is the bound graph that the step was made of. Raises ModelError where the declared
@@ -81,11 +84,11 @@ def training_batches(
     Raises MemoryError before any is made where ``room_bytes`` do not hold three batches: the two
     of the smallest pool, and what making one takes. None: whatever the system grants.
     """
-    batch_bytes = batch_size * _example_bytes([*teacher.fields, *teacher.targets])
+    batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
         held = memory(_HELD_BATCHES * batch_bytes)
         raise MemoryError(f"{_HELD_BATCHES} batches of {batch_size} take {held}")
-    for index in range(pool_size([*teacher.fields, *teacher.targets], batch_size)):
+    for index in range(pool_size(batch_bytes)):
         yield teacher.draw(TRAINING_STREAM, index, batch_size)
 
 
@@ -99,17 +102,12 @@ def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) ->
         yield teacher.draw(HELD_OUT_STREAM, index, batch_size)
 
 
-def pool_size(arrays: Sequence[Field | Target], batch_size: int) -> int:
+def pool_size(batch_bytes: int) -> int:
     """How many different batches fit in ``POOL_BYTES``: at least 2, at most ``POOL_BATCHES``."""
-    batch_bytes = batch_size * _example_bytes(arrays)
     return min(POOL_BATCHES, max(2, POOL_BYTES // max(1, batch_bytes)))
 
 
-def _example_bytes(arrays: Sequence[Field | Target]) -> int:
-    return sum(array.example_bytes for array in arrays)
-
-
-def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> Field:
+def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> InputField:
     shape = tuple(size for size in data.shape if isinstance(size, int))
     if len(shape) != len(data.shape) or shape[:1] != (batch_size,):
         raise ModelError(
@@ -117,7 +115,7 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> F
             f"the batch and whose others are fixed; got {list(data.shape)} for batch {batch_size}"
         )
     low, high = declared.range
-    return Field(
+    return InputField(
         name=data.name,
         shape=shape[1:],
         dtype=onnx.helper.tensor_dtype_to_np_dtype(data.elem_type),
@@ -127,7 +125,7 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> F
     )
 
 
-def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[Field]) -> None:
+def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]) -> None:
     """Raise ModelError where a declared input is an index, and its range leaves what it indexes.
 
     ONNX counts negative indices from the end in silence; PyTorch takes none for labels and tokens.
@@ -173,7 +171,7 @@ def _shapes(values: Sequence[onnx.ValueInfoProto]) -> Mapping[str, tuple[int, ..
 
 def _target(
     model: Model, term: LossTerm, name: str, shapes: Mapping[str, tuple[int, ...]], batch_size: int
-) -> Target:
+) -> TargetField:
     declared, shape, scores = term.target, shapes[name], shapes[term.output]
     assert declared is not None, "the schema demands a target of every loss that compares"
     where = f"model {model.id}: {term.loss} of output {term.output!r}"
@@ -189,7 +187,7 @@ def _target(
             f"{scores[-1]} of shape {list(scores)}; got {declared.classes}"
         )
     whole = shape[0] == batch_size
-    return Target(
+    return TargetField(
         name=name,
         shape=shape[1:] if whole else (shape[0] // batch_size, *shape[1:]),
         dtype=np.dtype(np.float32 if binary or declared.classes is None else np.int64),
@@ -226,15 +224,15 @@ _CHUNK_BYTES = 16 * 2**20
 
 def examples_on_disk(teacher: Teacher, examples: int, most_bytes: int = MOST_BYTES) -> int:
     """How many of an epoch's examples are stored: all of them, or what ``most_bytes`` hold."""
-    return max(1, min(examples, most_bytes // max(1, _bytes_of_example(teacher))))
+    return max(1, min(examples, most_bytes // max(1, teacher.example_bytes)))
 
 
 def write_epoch(teacher: Teacher, count: int, folder: Path) -> Mapping[str, Path]:
     """Write ``count`` examples into ``folder``: by graph input the .npy ``[count, ...]``."""
-    arrays: tuple[Field | Target, ...] = (*teacher.fields, *teacher.targets)
+    arrays: tuple[InputField | TargetField, ...] = (*teacher.fields, *teacher.targets)
     paths = {array.name: folder / f"epoch-{number}.npy" for number, array in enumerate(arrays)}
     files = {array.name: _empty(paths[array.name], array, count) for array in arrays}
-    size = max(1, min(count, _CHUNK_BYTES // max(1, _bytes_of_example(teacher))))
+    size = max(1, min(count, _CHUNK_BYTES // max(1, teacher.example_bytes)))
     for index, begin in enumerate(range(0, count, size)):
         end = min(begin + size, count)
         batch = teacher.draw(EPOCH_STREAM, index, end - begin)
@@ -245,10 +243,28 @@ def write_epoch(teacher: Teacher, count: int, folder: Path) -> Mapping[str, Path
     return paths
 
 
-def _bytes_of_example(teacher: Teacher) -> int:
-    arrays: tuple[Field | Target, ...] = (*teacher.fields, *teacher.targets)
-    return sum(array.example_bytes for array in arrays)
-
-
-def _empty(path: Path, array: Field | Target, count: int) -> np.memmap:
+def _empty(path: Path, array: InputField | TargetField, count: int) -> np.memmap:
     return np.lib.format.open_memmap(path, "w+", array.dtype, (count, *array.shape))
+
+
+def save_batches(batches: Iterable[Batch], path: Path) -> Path:
+    """An array ``[pool, batch, ...]`` for each input and each target."""
+    drawn = [{**batch.inputs, **batch.targets} for batch in batches]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in drawn[0]:
+            _write_stacked(archive, name, [batch[name] for batch in drawn])
+    return path
+
+
+def _write_stacked(archive: zipfile.ZipFile, name: str, batches: Sequence[NDArray[Any]]) -> None:
+    """An array of all batches, written one after the other: a large batch has no room for two."""
+    first = np.asarray(batches[0])
+    header = {
+        "descr": np.lib.format.dtype_to_descr(first.dtype),
+        "fortran_order": False,
+        "shape": (len(batches), *first.shape),
+    }
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        for batch in batches:
+            member.write(np.ascontiguousarray(batch).data)

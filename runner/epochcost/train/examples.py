@@ -18,7 +18,7 @@ Kind = Literal["numbers", "tokens", "constant"]
 
 
 @dataclass(frozen=True)
-class Field:
+class InputField:
     """A graph input: the shape of one example, and its half-open range ``[low, high)``.
 
     ``tokens`` are indices of a vocabulary, whose neighbours have nothing in common; a ``constant``
@@ -39,7 +39,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetField:
     """A graph input that a loss compares an output with; ``shape`` is that of one example.
 
     ``classes`` are indices in an integer array, 0 or 1 in an array of floats; without them the

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.train.examples import Arrays, Batch, Field, Target
+from epochcost.train.examples import Arrays, Batch, InputField, TargetField
 
 Floats = NDArray[np.float32]
 # Spread of the squashed inputs: most of the range is used, little of it is saturated.
@@ -40,7 +40,7 @@ def _squash(activations: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-_GAIN * activations)), dtype=np.float32)
 
 
-def _draw_numbers(field: Field, activations: Floats, rng: np.random.Generator) -> NDArray[Any]:
+def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Noisy activations [examples, features] squashed into the field's range."""
     noise = rng.standard_normal(activations.shape, dtype=np.float32)
     share = _squash(activations + np.float32(_NOISE / _GAIN) * noise)
@@ -50,7 +50,7 @@ def _draw_numbers(field: Field, activations: Floats, rng: np.random.Generator) -
     return np.ascontiguousarray(values, dtype=field.dtype)
 
 
-def _draw_tokens(field: Field, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
+def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """A text of so many topics: most of its tokens tell the sign of one latent factor each.
 
     A vocabulary is dealt out to the two signs of every factor, frequent tokens first; the other
@@ -78,7 +78,7 @@ def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> N
     return np.asarray(np.minimum(drawn, count - 1), dtype=np.int64)
 
 
-def _draw_constant(field: Field, examples: int) -> NDArray[Any]:
+def _draw_constant(field: InputField, examples: int) -> NDArray[Any]:
     """The same value everywhere."""
     return np.full((examples, *field.shape), field.low, dtype=field.dtype)
 
@@ -100,7 +100,7 @@ _LOGISTIC_TO_NORMAL = 1.702
 _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 
 
-def _from_latent(target: Target, latent: Floats, seed: int) -> NDArray[Any]:
+def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
     """Values [examples, ...] that follow from the latent factors [examples, directions].
 
     A class for each example is the largest of a random readout; several values have a random
@@ -116,7 +116,7 @@ def _from_latent(target: Target, latent: Floats, seed: int) -> NDArray[Any]:
 
 
 def _from_positions(
-    target: Target, field: Field, held: NDArray[Any], seed: int, rng: np.random.Generator
+    target: TargetField, field: InputField, held: NDArray[Any], seed: int, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Classes [examples, ...] that follow from what the ``field`` holds at the same positions.
 
@@ -138,7 +138,9 @@ def _from_positions(
     return np.asarray(classes.reshape(-1, *target.shape), dtype=target.dtype)
 
 
-def _ignore_some(target: Target, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+def _ignore_some(
+    target: TargetField, values: NDArray[Any], rng: np.random.Generator
+) -> NDArray[Any]:
     """The values with the ignored share of the positions taken out; at least one stays."""
     if not target.ignored_share:
         return values
@@ -147,7 +149,7 @@ def _ignore_some(target: Target, values: NDArray[Any], rng: np.random.Generator)
     return np.where(ignored, np.array(IGNORED, values.dtype), values)
 
 
-def _source_field(target: Target, fields: Sequence[Field]) -> Field | None:
+def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input that the target's classes follow from; None where it is the latent factors.
 
     It is one whose leading axes are the target's positions: tokens before numbers, large
@@ -173,7 +175,7 @@ def readout(directions: int, classes: int, seed: int) -> Floats:
     return np.asarray(weights / np.linalg.norm(weights, axis=0), dtype=np.float32)
 
 
-def _fits(target: Target, field: Field) -> bool:
+def _fits(target: TargetField, field: InputField) -> bool:
     if target.positions == 1:
         return field.kind == "tokens" and field.shape != () and (target.classes or 0) > _MOST_TOPICS
     sizes = {math.prod(field.shape[:axes]) for axes in range(1, len(field.shape) + 1)}
@@ -187,14 +189,14 @@ def _largest(latent: Floats, weights: Floats) -> NDArray[np.int64]:
     return np.concatenate([np.argmax(part, axis=1) for part in parts])
 
 
-def _scaled(target: Target, activations: Floats) -> NDArray[Any]:
+def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
     if target.classes is None:
         return target.low + (target.high - target.low) * _squash(activations)
     share = 1 / (1 + np.exp(-_LOGISTIC_TO_NORMAL * activations))
     return np.asarray(np.minimum(share * target.classes, target.classes - 1), dtype=np.int64)
 
 
-def _loudest(field: Field, held: NDArray[Any], count: int, seed: int) -> NDArray[np.int64]:
+def _loudest(field: InputField, held: NDArray[Any], count: int, seed: int) -> NDArray[np.int64]:
     rng = np.random.default_rng([seed, _MAP_KEY, count])
     middle = (field.low + field.high) / 2
     weights = rng.standard_normal((held.shape[2], count), dtype=np.float32)
@@ -215,9 +217,14 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws examples; the classes of one for each example are equally likely up to 64 classes."""
 
-    fields: Sequence[Field]
-    targets: Sequence[Target]
+    fields: Sequence[InputField]
+    targets: Sequence[TargetField]
     seed: int
+
+    @property
+    def example_bytes(self) -> int:
+        """What one example takes, with its targets."""
+        return sum(array.example_bytes for array in (*self.fields, *self.targets))
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
         """``size`` examples: batch ``index`` of an endless ``stream``, the same at each call."""
@@ -233,7 +240,7 @@ class Teacher:
         return Batch(inputs, targets)
 
     def _input(
-        self, position: int, field: Field, latent: Floats, rng: np.random.Generator
+        self, position: int, field: InputField, latent: Floats, rng: np.random.Generator
     ) -> NDArray[Any]:
         if field.kind == "constant":
             return _draw_constant(field, len(latent))
@@ -242,7 +249,7 @@ class Teacher:
         return _draw_numbers(field, latent @ self._layers[position], rng)
 
     def _target(
-        self, target: Target, inputs: Arrays, latent: Floats, rng: np.random.Generator
+        self, target: TargetField, inputs: Arrays, latent: Floats, rng: np.random.Generator
     ) -> NDArray[Any]:
         field = _source_field(target, self.fields)
         if field is None:
