@@ -224,7 +224,8 @@ class Teacher:
     @property
     def example_bytes(self) -> int:
         """What one example takes, with its targets."""
-        return sum(array.example_bytes for array in (*self.fields, *self.targets))
+        inputs = sum(field.example_bytes for field in self.fields)
+        return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
         """``size`` examples: batch ``index`` of an endless ``stream``, the same at each call."""
