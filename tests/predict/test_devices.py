@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from epochcost.predict.rates import read_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Accelerator
@@ -74,7 +74,7 @@ def test_machines_say_of_a_gpu_what_its_device_says(
 def test_every_published_accelerator_is_a_device_or_none(named: dict[str, list[Device]]) -> None:
     """The accelerators of all tables lead to a device, except those that can lead to none."""
     published = set()
-    for path in (ROOT / "specs" / "observations").glob("*.csv"):
-        with path.open(encoding="utf-8", newline="") as file:
-            published |= {row["accelerator"] for row in csv.DictReader(file)}
+    for table in load_catalogue(ROOT).observations.values():
+        path = ROOT / "specs" / "observations" / table.table
+        published |= {rate.accelerator for rate in read_rates(path)}
     assert {name for name in published if name.casefold() not in named} == WITHOUT_DEVICE

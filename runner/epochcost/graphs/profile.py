@@ -7,25 +7,27 @@ about the same time on one machine. Which time that is stands in no graph; ``pre
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 
+from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.counting import Shapes, node_flops, one_hot_kernels, static_shapes
+from epochcost.graphs.counting import node_flops, one_hot_kernels, static_shapes
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.nodes import VIEWS
-from epochcost.graphs.parameters import data_inputs, parameter_count
+from epochcost.graphs.parameters import data_inputs, parameters
 
 _GROUPED = frozenset({"Conv", "ConvTranspose"})
-_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+_MATRICES = frozenset({"MatMul", "Gemm", "FusedMatMul", "TransposeMatMul"})
+_OF_SHAPES = frozenset({"Shape", "Size"})
 # What moves no numbers of its own: runtimes compute it where the value before it is written.
 _FREE = VIEWS | frozenset(
     {
-        "BatchNormalization", "Cast", "Clip", "Constant", "ConstantOfShape", "Dropout", "Elu",
-        "Erf", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Shape", "Sigmoid",
-        "Size", "Sqrt", "Tanh",
+        "BatchNormalization", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Gelu",
+        "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Sigmoid", "Sqrt", "Tanh",
     }
 )  # fmt: skip
 
@@ -34,57 +36,64 @@ _FREE = VIEWS | frozenset(
 class Profile:
     """Of one example's forward pass.
 
-    ``flops`` counts two operations for each multiply and add in products, ``grouped_flops`` and
-    ``recurrent_flops`` the part of them in grouped convolutions and recurrences; ``moved`` the
-    numbers that nodes read (parameters aside) and write; ``kernels`` the nodes that do so.
+    ``flops`` counts two operations for each multiply and add in ``products`` (the nodes that
+    compute them), ``matrix_flops`` the part in plain products of matrices. ``moved`` are the
+    numbers that products read (parameters aside) and write, ``moved_by_grouped`` the part of
+    grouped convolutions, ``moved_by_others`` what other nodes read and write.
     """
 
     flops: float
-    grouped_flops: float
-    recurrent_flops: float
+    matrix_flops: float
     moved: float
+    moved_by_grouped: float
+    moved_by_others: float
     parameters: int
-    kernels: int
+    products: int
 
 
-def profile_of(path: Path, dimensions: dict[str, int]) -> Profile:
+def profile_of(path: Path, dimensions: Mapping[str, int]) -> Profile:
     """The profile of the model in a file; ``dimensions`` sizes all but the batch.
 
-    Raises ModelError where the graph cannot be loaded, bound or counted.
+    Raises ModelError where the graph cannot be loaded, bound or counted, or computes no product.
     """
     graph = load_model(path)
-    bound = bind_dimensions(graph, dict.fromkeys(symbolic_dimensions(graph), 1) | dimensions)
+    bound = bind_dimensions(graph, {**dict.fromkeys(symbolic_dimensions(graph), 1), **dimensions})
     examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
-    return _profile(bound, int(examples) or 1, parameter_count(graph))
+    return _profile(bound, int(examples) or 1)
 
 
-def _profile(bound: onnx.ModelProto, examples: int, parameters: int) -> Profile:
+def _profile(bound: onnx.ModelProto, examples: int) -> Profile:
     shapes, moving = static_shapes(bound), one_hot_kernels(bound)
-    stored = {tensor.name for tensor in bound.graph.initializer}
-    total = grouped = recurrent = moved = 0
-    kernels = 0
+    trained = parameters(bound)
+    live = {data.name for data in data_inputs(bound)}
+    flops = matrices = moved = grouped = others = products = 0
     for node in bound.graph.node:
-        flops = node_flops(node, shapes, moving)
-        total += flops
-        grouped += flops if node.op_type in _GROUPED and _groups(node) > 1 else 0
-        recurrent += flops if node.op_type in _RECURRENT else 0
-        if node.op_type not in _FREE:
-            values = [name for name in node.input if name not in stored] + list(node.output)
-            moved += sum(_size(shapes, name) for name in values)
-            kernels += 1
+        if live.isdisjoint(node.input) or node.op_type in _OF_SHAPES:
+            continue
+        live.update(node.output)
+        of_node = node_flops(node, shapes, moving)
+        values = [name for name in node.input if name in live] + list(node.output)
+        size = sum(math.prod(shapes.get(name, (0,))) for name in values)
+        if of_node:
+            products += 1
+            flops += of_node
+            moved += size
+            matrices += of_node if node.op_type in _MATRICES else 0
+            grouped += size if node.op_type in _GROUPED and _groups(node) > 1 else 0
+        elif node.op_type not in _FREE:
+            others += size
+    if not products:
+        raise ModelError("demanded a model with products of matrices or convolutions; got none")
     return Profile(
-        total / examples,
-        grouped / examples,
-        recurrent / examples,
-        moved / examples,
-        parameters,
-        kernels,
+        flops=flops / examples,
+        matrix_flops=matrices / examples,
+        moved=moved / examples,
+        moved_by_grouped=grouped / examples,
+        moved_by_others=others / examples,
+        parameters=sum(math.prod(one.shape) for one in trained),
+        products=products,
     )
 
 
 def _groups(node: onnx.NodeProto) -> int:
     return next((int(entry.i) for entry in node.attribute if entry.name == "group"), 1)
-
-
-def _size(shapes: Shapes, name: str) -> int:
-    return math.prod(shapes[name]) if name in shapes else 0

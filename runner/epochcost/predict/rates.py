@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from epochcost.errors import InputError
+from epochcost.graphs.profile import Profile
 
 COLUMNS = (
     "source", "date", "model", "task", "mode", "precision", "batch", "sequence_or_image",
@@ -29,6 +31,7 @@ MODES = {
 }
 # Seconds in a unit of time; all other units are rates.
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "s/epoch": 1.0}
+_VERSION = re.compile(r" v?\d+(\.\d+)*$")
 _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 
 
@@ -68,6 +71,16 @@ class Rate:
     def setting(self) -> tuple[str, ...]:
         """The model and the software that ran it."""
         return (self.source, self.model, self.mode, self.precision, self.software)
+
+    @property
+    def family(self) -> str:
+        """The source without its version: MLPerf Inference, of whatever round."""
+        return _VERSION.sub("", self.source)
+
+    @property
+    def is_of_examples(self) -> bool:
+        """Whether it says how fast examples are worked off, not how long a run or epoch took."""
+        return self.unit not in _OF_AN_EPOCH_OR_RUN
 
     @property
     def where(self) -> str:
@@ -125,13 +138,38 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
 
 
 def _positive(where: str, name: str, text: str) -> float:
+    value = _number(where, name, text)
+    if value <= 0:
+        raise InputError(f"{where}: {name}: demanded a number above 0; got {text!r}")
+    return value
+
+
+def _number(where: str, name: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value < math.inf:
-        raise InputError(f"{where}: {name}: demanded a number above 0; got {text!r}")
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {name}: demanded a number; got {text!r}")
     return value
+
+
+def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
+    """What graphs ask for, by model and size.
+
+    Raises InputError with file and line for what is no number or lacks a column.
+    """
+    with path.open(encoding="utf-8", newline="") as file:
+        return dict(_profile(path, line, row) for line, row in enumerate(csv.DictReader(file), 2))
+
+
+def _profile(path: Path, line: int, row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
+    counts = {}
+    for field in fields(Profile):
+        if field.name not in row:
+            raise InputError(f"{path}:1: demanded a column {field.name}; got {', '.join(row)}")
+        counts[field.name] = int(_number(f"{path}:{line}", field.name, row[field.name]))
+    return (row["model"], row["size"]), Profile(**counts)
 
 
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:

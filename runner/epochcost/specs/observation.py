@@ -24,6 +24,14 @@ class ObservationTable(NamedSpec):
     table: TableName = Field(
         description="The file with the rows, beside this one.", examples=["timm.csv"]
     )
+    profiles: TableName | None = Field(
+        None,
+        description=(
+            "The file with what the graphs of its models ask for, by model and size, beside this "
+            "one."
+        ),
+        examples=["timm-profiles.csv"],
+    )
     licence: Text = Field(
         description="Under which the rows are published, as an SPDX identifier.",
         examples=["Apache-2.0"],

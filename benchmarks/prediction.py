@@ -1,0 +1,93 @@
+"""How far predictions of rates are off on machines and models that were left out, and how sure.
+
+    python benchmarks/prediction.py --leave-out accelerator --anchors 0 1 3
+    python benchmarks/prediction.py --observations my.csv --hardware mine.toml --json
+
+Reads tables of the form of specs/observations, and the devices of specs/devices; ``--hardware``
+adds those that hardware specs name and describe. Left out is every row of an accelerator (one chip
+and memory size under every spelling, form and count), of a generation, or of a model. A row's
+error is max(p/t, t/p) - 1 of time, averaged over 20 seeded choices of anchors: rows of other models
+on the machine, or of the model on another machine where models are left out; a refusal counts as an
+error. Beside it the roofline: rate as √(peak · bandwidth) with a constant a model of the same rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from epochcost.errors import EpochcostError
+from epochcost.predict.design import Devices, Placed
+from epochcost.predict.rates import read_profiles, read_rates, without_repeats
+from epochcost.predict.tables import described, placed
+from epochcost.predict.trust import LEFT, Score, score
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[1]
+
+
+def tables(
+    catalogue: Catalogue, files: list[Path], task: str, devices: Devices
+) -> list[list[Placed]]:
+    """The rows of each file, or of each table of the project, that name a device that is known."""
+    folder = ROOT / "specs" / "observations"
+    profiles = {one.table: one.profiles for one in catalogue.observations.values()}
+    found = []
+    for file in files or [folder / one.table for one in catalogue.observations.values()]:
+        counted = profiles.get(file.name)
+        rates = [one for one in read_rates(file) if task in ("", one.task)]
+        known = read_profiles(folder / counted) if counted else {}
+        rows, unknown = placed(without_repeats(rates), devices, known)
+        names = ", ".join(sorted(unknown)[:5])
+        if unknown:
+            print(f"{file.name}: no device is called {names}", file=sys.stderr)
+        if rows:
+            found.append(rows)
+    return found
+
+
+def line(name: str, left: str, anchors: int, found: Score) -> str:
+    """One line for people."""
+    generations = ", ".join(f"{k} {v:.2f}" for k, v in found.coverage_by_generation.items())
+    return (
+        f"{name:28} {left:12} {anchors} anchors: {found.rows:5} rows, {found.refused} refused, "
+        f"error {found.median_percent:.1f} / {found.p90_percent:.1f} %, roofline "
+        f"{found.roofline_median_percent:.1f} / {found.roofline_p90_percent:.1f} %, coverage "
+        f"{found.coverage:.3f} ({generations}), half-width x{found.half_width:.2f}"
+    )
+
+
+def main() -> None:
+    """Score every table, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--observations", nargs="+", type=Path, default=[])
+    parser.add_argument("--hardware", nargs="+", type=Path, default=[])
+    parser.add_argument("--leave-out", nargs="?", choices=LEFT, default=LEFT[0], const=LEFT[0])
+    parser.add_argument("--anchors", nargs="+", type=int, default=[0])
+    parser.add_argument("--task", default="", help="only rows of this task, such as Offline")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    try:
+        catalogue = load_catalogue(ROOT)
+        devices = Devices([*catalogue.devices.values(), *described(asked.hardware)])
+        scored = []
+        for rows in tables(catalogue, asked.observations, asked.task, devices):
+            for anchors in asked.anchors:
+                found = score(rows, devices, asked.leave_out, anchors)
+                name = Path(rows[0].rate.path).name
+                if not asked.json:
+                    print(line(name, asked.leave_out, anchors, found), flush=True)
+                entry = {"table": name, "left_out": asked.leave_out, "anchors": anchors}
+                scored.append(entry | asdict(found))
+        if asked.json:
+            print(json.dumps(scored, indent=1))
+    except EpochcostError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

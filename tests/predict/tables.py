@@ -1,0 +1,84 @@
+"""Devices and tables of rates that follow a known law, for the tests of predictions."""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+from decimal import Decimal
+from pathlib import Path
+
+from epochcost.predict.rates import COLUMNS
+from epochcost.specs.device import Device
+
+# Peak in TFLOP/s and bandwidth in GB/s of each, by generation: two chips in each of four.
+FACTS = {
+    "A1": ("Alpha", 10, 300), "A2": ("Alpha", 18, 700),
+    "B1": ("Beta", 15, 400), "B2": ("Beta", 30, 900),
+    "C1": ("Gamma", 30, 600), "C2": ("Gamma", 60, 2000),
+    "D1": ("Delta", 40, 800), "D2": ("Delta", 80, 3000),
+}  # fmt: skip
+# How far each model is bound by arithmetic: 1 entirely, 0 by bandwidth.
+MODELS = {"dense": 0.9, "mixed": 0.6, "light": 0.4, "sparse": 0.2, "thin": 0.5, "wide": 0.7}
+
+
+def devices() -> tuple[Device, ...]:
+    """The eight of ``FACTS``."""
+    return tuple(
+        Device(
+            id=chip.lower(),
+            name=chip,
+            chip=chip,
+            generation=generation,
+            spellings=(f"Maker {chip}",),
+            memory_gib=Decimal(16),
+            memory_gb_per_second=Decimal(bandwidth),
+            peak_fp32_tflops=Decimal(peak),
+            source="made up",
+        )
+        for chip, (generation, peak, bandwidth) in FACTS.items()
+    )
+
+
+def true_rate(model: str, chip: str) -> float:
+    """Examples a second, without noise: a geometric mean of what peak and bandwidth allow."""
+    _, peak, bandwidth = FACTS[chip]
+    share = MODELS[model]
+    level = 10 * (1 + sorted(MODELS).index(model))
+    return level * peak**share * (bandwidth / 30) ** (1 - share)
+
+
+def rows(noise: float = 0.03, seed: int = 0) -> list[dict[str, str]]:
+    """Every model on every device, as a table has them."""
+    drawn = random.Random(seed)
+    return [
+        row(model, f"Maker {chip}", true_rate(model, chip) * math.exp(drawn.gauss(0, noise)))
+        for model in MODELS
+        for chip in FACTS
+    ]
+
+
+def row(model: str, accelerator: str, value: float, **others: str) -> dict[str, str]:
+    """One row; a column that is not given is empty."""
+    given = {
+        "source": "made up",
+        "model": model,
+        "mode": "infer",
+        "precision": "fp32",
+        "software": "plain",
+        "accelerator": accelerator,
+        "count": "1",
+        "value": repr(value),
+        "unit": "samples/s",
+        "licence": "CC0-1.0",
+    }
+    return dict.fromkeys(COLUMNS, "") | given | others
+
+
+def write(path: Path, table: list[dict[str, str]]) -> Path:
+    """The table as a file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+    return path

@@ -1,0 +1,72 @@
+"""The process: what is left out in closed form is what a process without those rows predicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epochcost.predict.design import Devices, designed
+from epochcost.predict.process import (
+    PROFILES,
+    Design,
+    Scales,
+    covariance,
+    held_out,
+    likelihood,
+    roofline,
+)
+from epochcost.predict.rates import read_rates
+from epochcost.predict.tables import placed
+from predict.tables import FACTS, devices, rows, write
+
+
+@pytest.fixture
+def design(tmp_path: Path) -> Design:
+    """The made-up table as arrays."""
+    known = Devices(devices())
+    found, unknown = placed(read_rates(write(tmp_path / "t.csv", rows())), known, {})
+    assert not unknown
+    return designed(found, known)
+
+
+def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design: Design):
+    """Mean and covariance equal the textbook's posterior given the other rows."""
+    scales = Scales()
+    held = held_out(design, scales, design.group, (3,))[0]
+    inside = design.group == 3
+    matrix = covariance(design, scales) + scales.noise**2 * np.eye(len(inside))
+    truth = design.rate - roofline(design)
+    truth = truth - truth.mean()
+    gain = np.linalg.solve(matrix[np.ix_(~inside, ~inside)], matrix[np.ix_(~inside, inside)]).T
+    mean = gain @ truth[~inside]
+    left = matrix[np.ix_(inside, inside)] - gain @ matrix[np.ix_(~inside, inside)]
+    np.testing.assert_allclose(held.departure, truth[inside] - mean, atol=1e-8)
+    np.testing.assert_allclose(held.covariance, left, atol=1e-8)
+
+
+@pytest.mark.parametrize("scales", PROFILES)
+def test_the_covariance_is_one(design: Design, scales: Scales):
+    """It is symmetric and has no negative eigenvalue, with and without known graphs."""
+    graphs = np.random.default_rng(0).normal(size=design.work_features.shape)
+    graphs[::3] = np.nan
+    for one in (design, replace(design, work_features=graphs)):
+        matrix = covariance(one, scales)
+        np.testing.assert_allclose(matrix, matrix.T)
+        assert np.linalg.eigvalsh(matrix).min() > -1e-9
+
+
+def test_the_law_that_made_the_rows_is_found(design: Design):
+    """A device whose facts lie among the others' is predicted within some percent."""
+    held = held_out(design, PROFILES[0], design.group)
+    assert len(held) == len(FACTS)
+    assert np.median(np.abs(np.concatenate([one.departure for one in held]))) < 0.1
+
+
+def test_scales_far_from_the_truth_are_less_likely(design: Design):
+    """A noise of many times what there is makes the rows less likely."""
+    assert likelihood(design, PROFILES[0], design.group) > likelihood(
+        design, replace(PROFILES[0], noise=1.0), design.group
+    )

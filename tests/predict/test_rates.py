@@ -1,0 +1,68 @@
+"""Tables of rates: what a row says, where a fault is, and which rows are repeats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.predict.rates import read_profiles, read_rates, without_repeats
+from epochcost.specs.loader import load_catalogue
+from predict.tables import row, rows, write
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_committed_table_is_read():
+    """All tables of the project have the columns, numbers and modes that are demanded."""
+    catalogue = load_catalogue(ROOT)
+    for table in catalogue.observations.values():
+        folder = catalogue.files[f"observations/{table.id}"].parent
+        assert read_rates(folder / table.table)
+        if table.profiles:
+            assert all(one.flops > 0 for one in read_profiles(folder / table.profiles).values())
+
+
+def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
+    """A latency in ms becomes examples a second; a rate stays what it is."""
+    table = [
+        row("dense", "Maker A1", 250.0, unit="ms", batch="8"),
+        row("dense", "Maker A1", 250.0, unit="samples/s", batch="8"),
+        row("dense", "Maker A1", 20.0, unit="s/epoch", batch="8"),
+    ]
+    found = read_rates(write(tmp_path / "t.csv", table))
+    assert [one.per_second for one in found] == [32, 250, 0.05]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"value": "fast"}, "t.csv:3: value: demanded a number; got 'fast'"),
+        ({"value": "-1"}, "t.csv:3: value: demanded a number above 0; got '-1'"),
+        ({"batch": "128 and 256"}, "t.csv:3: batch: demanded a number; got '128 and 256'"),
+        ({"mode": "serve"}, "t.csv:3: mode: demanded infer or train; got 'serve'"),
+    ],
+)
+def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], said: str):
+    """What is no number or no mode is said with file and line."""
+    table = [row("dense", "Maker A1", 1.0), row("dense", "Maker A1", 1.0) | change]
+    with pytest.raises(InputError, match=said):
+        read_rates(write(tmp_path / "t.csv", table))
+
+
+def test_a_missing_column_is_named(tmp_path: Path):
+    """A table without a column says which."""
+    path = tmp_path / "t.csv"
+    path.write_text("source,model\na,b\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"precision, batch.* are missing"):
+        read_rates(path)
+
+
+def test_repeats_are_one_row_at_their_median(tmp_path: Path):
+    """Rows that differ in their value only count once; another count is another row."""
+    table = [row("dense", "Maker A1", value) for value in (1.0, 9.0, 2.0)]
+    table.append(row("dense", "Maker A1", 5.0, count="2"))
+    found = without_repeats(read_rates(write(tmp_path / "t.csv", table)))
+    assert [one.per_second for one in found] == [2.0, 5.0]
+    assert len(without_repeats(read_rates(write(tmp_path / "t.csv", rows())))) == len(rows())
