@@ -177,16 +177,6 @@ def test_what_cannot_be_recomputed_says_why() -> None:
     assert silent.ours is None
 
 
-def test_a_reason_goes_with_a_difference_only() -> None:
-    """A difference without a reason is unexplained, and so is a reason without a difference."""
-    cases = [("4.3", None), ("4.3", "because"), ("9", "because"), ("9", None)]
-    explained = [
-        checked(row(claims=[claim(printed, "US cents", BILL, differs=why)])).explained
-        for printed, why in cases
-    ]
-    assert explained == [True, False, True, False]
-
-
 @given(st.decimals("0.01", 1000, places=2), st.decimals("-0.0049", "0.0049", places=4))
 def test_the_true_time_is_never_called_different(hours: Decimal, hidden: Decimal) -> None:
     """A source that bills its exact time and prints it rounded is equal or within rounding."""

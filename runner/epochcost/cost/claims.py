@@ -198,11 +198,6 @@ class ClaimCheck:
         near = self.figure.low - half <= self.claim.value <= self.figure.high + half
         return "within rounding" if near else "differs"
 
-    @property
-    def explained(self) -> bool:
-        """Whether a reason is given if and only if the figures are not equal."""
-        return self.equal == (self.claim.differs is None)
-
 
 @dataclass(frozen=True, slots=True)
 class RowChecks:
