@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.measure.power import (
-    CountingMeter,
     Meter,
+    counted,
     gpu_meter,
     rapl_meters,
     total_energy,
@@ -78,7 +79,7 @@ def test_any_number_of_wraps_is_followed(steps: list[int], start: int) -> None:
     for step in steps:
         counts.append(counts[-1] + step)
     shown = iter([count % 1000 for count in counts])
-    counter = CountingMeter("test", "cpu", lambda: next(shown), 1.0, wraps_at=1000)
+    counter = Meter("test", "cpu", lambda: next(shown), partial(counted, wraps_at=1000))
     for moment, _ in enumerate(counts):
         counter.read(float(moment))
     told = counter.energy()

@@ -8,9 +8,10 @@ machine computes, is unknown with the reason, never zero. When to read is left t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from epochcost.measure.gpus import Handle, Library, ask
 from epochcost.measure.kernel_files import read_number, read_text, why_unreadable
@@ -26,113 +27,64 @@ _JOULES_PER_MILLIJOULE = 1e-3
 _WATTS_PER_MILLIWATT = 1e-3
 
 
-class Meter(Protocol):
-    """Something that counts energy from its first reading on."""
-
-    name: str
-
-    def read(self, now_seconds: float) -> None:
-        """Take a reading at a moment of any clock, the same for all readings."""
-        ...
-
-    def energy(self) -> MeteredEnergy | str:
-        """What was counted between the first and the last reading; or why nothing is known."""
-        ...
-
-
 @dataclass
-class ReadingSpan:
-    """The first and the last moment of readings, and how many failed."""
+class Meter:
+    """Counts energy from its first reading on.
 
-    first: float | None = None
-    last: float = 0.0
-    failed: int = 0
-
-    def extend(self, now_seconds: float) -> None:
-        """Take in a moment."""
-        self.first = now_seconds if self.first is None else self.first
-        self.last = now_seconds
-
-    @property
-    def seconds(self) -> float:
-        """The time covered; zero before the second reading."""
-        return 0.0 if self.first is None else self.last - self.first
-
-
-@dataclass
-class CountingMeter:
-    """A meter that counts up and starts again at ``wraps_at`` (counts); None: it never does.
-
-    It must be read more often than it wraps around.
+    ``sense`` reads a counter or a power; None fails the meter, for the reason of
+    ``why_unreadable``. ``counts_between`` says what an earlier reading, a later one and the seconds
+    between them add, in units of ``joules_per_count``.
     """
 
     name: str
     of: PowerDomain
-    count: Callable[[], int | None]
-    joules_per_count: float
-    wraps_at: int | None = None
+    sense: Callable[[], float | None]
+    counts_between: Callable[[float, float, float], float]
+    joules_per_count: float = 1.0
     why_unreadable: Callable[[], str] = lambda: "not readable"
-    _span: ReadingSpan = field(default_factory=ReadingSpan)
-    _before: int | None = None
-    _counted: int = 0
+    _first: float | None = None
+    _last: float = 0.0
+    _before: float = 0.0
+    _counts: float = 0
+    _failed: bool = False
 
     def read(self, now_seconds: float) -> None:
-        """Add what was counted since the last reading."""
-        present = self.count()
+        """Take a reading at a moment of any clock, the same for all readings."""
+        present = self.sense()
         if present is None:
-            self._span.failed += 1
+            self._failed = True
             return
-        if self._before is not None:
-            self._counted += self._since(present, self._before)
-        self._before = present
-        self._span.extend(now_seconds)
-
-    def _since(self, present: int, before: int) -> int:
-        # Without a known range a step back is a reset: what came before it is lost.
-        return present - before + (self.wraps_at or before) * (present < before)
+        if self._first is None:
+            self._first = now_seconds
+        else:
+            self._counts += self.counts_between(self._before, present, now_seconds - self._last)
+        self._before, self._last = present, now_seconds
 
     def energy(self) -> MeteredEnergy | str:
-        """The counts in joules."""
-        if self._span.failed:
+        """What was counted between the first and the last reading; or why nothing is known."""
+        if self._failed:
             return self.why_unreadable()
-        return _metered(self.name, self.of, self._counted * self.joules_per_count, self._span)
+        seconds = 0.0 if self._first is None else self._last - self._first
+        if seconds <= 0:
+            return "read less than twice"
+        if self._counts <= 0:
+            return f"stood still for {seconds:.3g} s"
+        joules = self._counts * self.joules_per_count
+        return MeteredEnergy(meter=self.name, of=self.of, joules=joules, seconds=seconds)
 
 
-@dataclass
-class IntegratingMeter:
-    """A meter that shows power only: the trapezoids between its readings."""
+def counted(before: float, present: float, _seconds: float, wraps_at: int | None = None) -> float:
+    """What a counter that starts again at ``wraps_at`` has counted; None: it never does.
 
-    name: str
-    of: PowerDomain
-    watts: Callable[[], float | None]
-    _span: ReadingSpan = field(default_factory=ReadingSpan)
-    _before: float | None = None
-    _joules: float = 0.0
-
-    def read(self, now_seconds: float) -> None:
-        """Add the power since the last reading times its time."""
-        present = self.watts()
-        if present is None:
-            self._span.failed += 1
-            return
-        if self._before is not None:
-            self._joules += (self._before + present) / 2 * (now_seconds - self._span.last)
-        self._before = present
-        self._span.extend(now_seconds)
-
-    def energy(self) -> MeteredEnergy | str:
-        """The integral in joules."""
-        if self._span.failed:
-            return "NVML tells neither energy nor power of this device"
-        return _metered(self.name, self.of, self._joules, self._span)
+    It must be read more often than it wraps around. Without a known range a step back is a reset:
+    what came before it is lost.
+    """
+    return present - before + (wraps_at or before) * (present < before)
 
 
-def _metered(name: str, of: PowerDomain, joules: float, span: ReadingSpan) -> MeteredEnergy | str:
-    if span.seconds <= 0:
-        return "read less than twice"
-    if joules <= 0:
-        return f"stood still for {span.seconds:.3g} s"
-    return MeteredEnergy(meter=name, of=of, joules=joules, seconds=span.seconds)
+def _trapezoid(before: float, present: float, seconds: float) -> float:
+    """The energy in joules of a power in watts."""
+    return (before + present) / 2 * seconds
 
 
 def rapl_meters(powercap: Path = POWERCAP) -> tuple[Meter, ...]:
@@ -157,35 +109,40 @@ def why_no_rapl(powercap: Path = POWERCAP) -> str:
     return f"{powercap}: has no package of RAPL"
 
 
-def _rapl_meter(zone: Path, name: str, of: PowerDomain) -> CountingMeter:
+def _rapl_meter(zone: Path, name: str, of: PowerDomain) -> Meter:
     """``energy_uj`` counts microjoules up to ``max_energy_range_uj`` and starts again."""
     file = zone / "energy_uj"
     highest = read_number(zone / "max_energy_range_uj")
-    return CountingMeter(
+    return Meter(
         name=name,
         of=of,
-        count=lambda: read_number(file),
+        sense=lambda: read_number(file),
+        counts_between=partial(counted, wraps_at=None if highest is None else highest + 1),
         joules_per_count=_JOULES_PER_MICROJOULE,
-        wraps_at=None if highest is None else highest + 1,
         why_unreadable=lambda: why_unreadable(file),
     )
 
 
 def gpu_meter(library: Library, handle: Handle, number: int) -> Meter:
     """The device's energy counter (Volta and later), or else its power integrated."""
-    if ask(library, library.nvmlDeviceGetTotalEnergyConsumption, handle) is not None:
-        return CountingMeter(
+    count, power = library.nvmlDeviceGetTotalEnergyConsumption, library.nvmlDeviceGetPowerUsage
+    silent = "NVML tells neither energy nor power of this device"
+    if ask(library, count, handle) is not None:
+        return Meter(
             name=f"NVML energy counter of GPU {number}",
             of="gpu",
-            count=lambda: ask(library, library.nvmlDeviceGetTotalEnergyConsumption, handle),
+            sense=lambda: ask(library, count, handle),
+            counts_between=counted,
             joules_per_count=_JOULES_PER_MILLIJOULE,
         )
-
-    def watts() -> float | None:
-        milliwatts = ask(library, library.nvmlDeviceGetPowerUsage, handle)
-        return None if milliwatts is None else milliwatts * _WATTS_PER_MILLIWATT
-
-    return IntegratingMeter(name=f"NVML power of GPU {number}, integrated", of="gpu", watts=watts)
+    return Meter(
+        name=f"NVML power of GPU {number}, integrated",
+        of="gpu",
+        sense=lambda: ask(library, power, handle),
+        counts_between=_trapezoid,
+        joules_per_count=_WATTS_PER_MILLIWATT,
+        why_unreadable=lambda: silent,
+    )
 
 
 def total_energy(meters: tuple[Meter, ...], unknown: dict[str, str]) -> Energy:

@@ -1,6 +1,6 @@
 """What an example consists of: the arrays that go in, and those that a loss compares with.
 
-Pure descriptions; how their values are drawn stands in ``inputs`` and ``targets``.
+Pure descriptions; how their values are drawn is left to ``teacher``.
 """
 
 from __future__ import annotations
