@@ -35,7 +35,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """The values that an ordinary file holds; None for a weightless one: the worker draws them."""
+    """Write the parameters that a graph stores; None for a weightless one, whose worker draws."""
     held = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in held if tensor.initial is None}
     if not stored:
@@ -45,7 +45,7 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
-    """An .npz; ``numpy.savez`` trips over a member called ``file``."""
+    """Write an .npz and return where; ``numpy.savez`` trips over a member called ``file``."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -43,7 +43,7 @@ _SIZES = TypeAdapter(ModelSize)
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """What a size is asked of: a model, its ONNX file, batch sizes by mode and a provider."""
+    """What a size is counted of: a model, its ONNX file, batch sizes by mode and a provider."""
 
     model: Model
     graph: Path
@@ -87,7 +87,7 @@ def read_cached(query: SizeQuery) -> ModelSize | None:
 
 
 def write_cached(query: SizeQuery, size: ModelSize) -> None:
-    """Keep a size for the next time, where that can be done."""
+    """Cache a size, where that can be done."""
     path = _path(query)
     if path is None:
         return

@@ -73,7 +73,7 @@ def run_sizes(
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
-    """What a trial may take now: of this host, or of its GPU; None where that is not known."""
+    """The memory that a trial may take now, of this host or of its GPU; None: not known."""
     if trial.provider == "cpu":
         return available_memory_bytes()
     gpus = shown_gpus()
@@ -83,7 +83,7 @@ def trial_room_bytes(trial: Trial) -> int | None:
 
 
 def known_failures(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[int, str]:
-    """The sizes that need not be tried again, with their words: there is no more room than then."""
+    """The sizes that failed for memory, with their words; none where there is more room now."""
     if limit is None or limit.available_bytes is None or room_bytes is None:
         return {}
     if room_bytes > _MORE_ROOM * limit.available_bytes:
@@ -92,7 +92,7 @@ def known_failures(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[
 
 
 def fits_memory(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> Fits:
-    """Whether a size of the ladder seems to fit, by an estimate; what cannot be counted seems to.
+    """A test whether memory suffices for a size, by an estimate; it passes what cannot be counted.
 
     How far the estimate is from what a trial holds is shown in docs/performance.md.
     """

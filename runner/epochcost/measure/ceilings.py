@@ -94,7 +94,7 @@ def _thread_counts(environment: Environment) -> tuple[int, ...]:
 def measure_apart(
     copied_bytes: int, threads: Sequence[int], side: int = MATRIX_SIDE
 ) -> tuple[Ceiling, ...]:
-    """The ceilings by a process of its own; raises CapabilityError with its last words."""
+    """Measure the ceilings in a process of its own; raises CapabilityError with its last words."""
     command = module_command(_MODULE, str(copied_bytes), str(side), *map(str, threads))
     try:
         done = subprocess.run(
@@ -116,7 +116,7 @@ def measure_apart(
 
 
 def measure_ceiling(threads: int, side: int, copied_bytes: int) -> Ceiling:
-    """Time both works, each after one pass that does not count."""
+    """Time the product and the copy, each after one pass that does not count."""
     return Ceiling(
         threads=threads,
         matrix_side=side,

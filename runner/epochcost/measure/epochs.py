@@ -105,7 +105,7 @@ class _EpochRun:
         self.sampled_seconds: list[float] = []
 
     def epoch(self, reader: _SequentialReader, between: int) -> Epoch:
-        """All steps of the reader, timed without the pauses."""
+        """Take all steps of the reader, timed without the pauses."""
         parts, begun = [], self._clock()
         with reader:
             for steps, samples in zip(_cut(reader.steps), _cut(between), strict=True):

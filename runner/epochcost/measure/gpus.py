@@ -45,7 +45,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """What the library says, None where it cannot."""
+    """Ask NVIDIA's library one question; None where it has no answer."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -53,7 +53,7 @@ def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> Answe
 
 
 def decode(value: str | bytes | None) -> str | None:
-    """Older versions of the bindings give bytes."""
+    """The text of an answer, which older versions of the bindings give as bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
@@ -90,7 +90,7 @@ def present_devices(library: Library, list_gpus: Sequence[VisibleGpu]) -> tuple[
 def devices_in_use(
     library: Library, devices: Sequence[TrialDevice], processes: frozenset[int]
 ) -> tuple[TrialDevice, ...]:
-    """Those on which one of the processes runs.
+    """The devices on which one of the processes runs.
 
     In a container the driver shows other process ids than the system; there, those whose memory
     has grown since.
@@ -111,7 +111,7 @@ class DeviceWatch:
         self._memory: dict[str, int] = {}
 
     def read(self) -> None:
-        """Take a reading."""
+        """Read memory, clocks and the reasons to lower them."""
         self._read_memory()
         library = self._library
         for device in self._devices:

@@ -138,7 +138,7 @@ def _stopped(text: str) -> float | None:
 
 
 def host_change(before: HostCounters, after: HostCounters) -> HostChange:
-    """What happened between two readings, the first one earlier."""
+    """The difference between an earlier and a later reading."""
     seconds = after.at - before.at
     working, waiting = after.working - before.working, after.waiting - before.waiting
     own, counted = _difference(before.own, after.own), working + waiting > 0

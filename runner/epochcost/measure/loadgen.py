@@ -109,7 +109,7 @@ def run_loadgen(asked: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog
 
 
 def complete_samples(samples: Sequence[Sample]) -> None:
-    """Tell LoadGen that these are answered, now."""
+    """Tell LoadGen that these samples are answered now."""
     loadgen = _loadgen()
     loadgen.QuerySamplesComplete(
         [loadgen.QuerySampleResponse(sample.id, 0, 0) for sample in samples]
@@ -169,7 +169,10 @@ _SAMPLE = re.compile(rb'"query_seq":(\d+),.*?"complete_ns":(\d+)')
 
 @dataclass(frozen=True)
 class LoadGenLog:
-    """One run's words; ``latencies`` are of queries in multi-stream, else of samples, or none."""
+    """What LoadGen logged of one run.
+
+    ``latencies`` are of queries in multi-stream, else of samples; without a trace there are none.
+    """
 
     values: dict[str, Any]
     summary: str

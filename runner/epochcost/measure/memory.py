@@ -37,7 +37,7 @@ def peak_memory_bytes() -> int | None:
 
 
 def memory_limit_bytes() -> int:
-    """What this process may hold: the machine's memory, or less where its control group says so.
+    """The most that this process may hold: the machine's memory, or what its control group allows.
 
     A container's limit is one of a control group; every group above it limits as well.
     """
@@ -45,7 +45,7 @@ def memory_limit_bytes() -> int:
 
 
 def available_memory_bytes() -> int:
-    """What a new process could take now and leave the others theirs.
+    """The memory that a new process could take now and leave the others theirs.
 
     The least of what the machine has available, what each control group has left below its limit
     (its page cache counts as free: the kernel drops it), and the caller's own ``ulimit``. A
@@ -141,7 +141,7 @@ def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) ->
 
 
 def was_oom_killed(before: int | None, after: int | None) -> bool | None:
-    """What two of these counts say of a kill between them; None: nothing."""
+    """Whether the kernel ended a process for memory between two counts; None: not told."""
     return None if before is None or after is None else after > before
 
 

@@ -154,7 +154,7 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """The names of the nodes that a graph has read numbers of a half type, casts apart.
+    """The names of the nodes whose inputs a graph declares to be of a half type, casts apart.
 
     Empty in other precisions. The graph declares the types of what lies between its nodes.
     """

@@ -103,7 +103,7 @@ def rapl_meters(powercap: Path = POWERCAP) -> tuple[Meter, ...]:
 
 
 def why_no_rapl(powercap: Path = POWERCAP) -> str:
-    """The reason where there is no meter."""
+    """Why there is no meter of RAPL."""
     if not powercap.is_dir():
         return f"{powercap}: absent, as in most virtual machines and containers"
     return f"{powercap}: has no package of RAPL"

@@ -95,7 +95,7 @@ _FATAL_ONLY = 4
 
 
 def runtime_support() -> RuntimeSupport:
-    """Ask the runtime of this process."""
+    """Which graphs the runtime of this process reads, found by opening some."""
     return RuntimeSupport(
         software=software(ort),
         opset=next(n for n in itertools.count(_OLD_OPSET) if not _opens(n + 1, _OLD_IR_VERSION)),

@@ -64,7 +64,7 @@ class QuantizationRequest(BaseModel):
 
 
 def suggested_quantization(graph: onnx.ModelProto) -> Quantization:
-    """Static where half of the products or more are convolutions and no layer is recurrent.
+    """How int8 is made: static where half of the products are convolutions and none is recurrent.
 
     Dynamic elsewhere. Activations of image models differ little from batch to batch; those of
     transformers and recurrent models do, and their kernels find scales quickly as they run.

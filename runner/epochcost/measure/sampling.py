@@ -29,7 +29,7 @@ _REPORT_SECONDS = 0.25
 
 
 def no_preparation() -> None:
-    """What a step needs before its clock starts, where it needs nothing."""
+    """The preparation of a step that needs none before its clock starts."""
 
 
 @dataclass(frozen=True)

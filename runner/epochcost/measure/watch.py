@@ -57,7 +57,7 @@ NO_DEVICE = "NVML shows no device in use by the worker"
 
 
 class PhaseWatch:
-    """Watched from ``start`` to ``stop``; ``own`` are the processes of the trial.
+    """Watches the machine from ``start`` to ``stop``; ``own`` are the processes of the trial.
 
     ``devices`` is None where no GPU is in use; ``silent`` says by a meter's name why it is not
     among ``meters``; ``cpus`` are those on which others would disturb the trial, None for all.
@@ -209,7 +209,7 @@ class Watch:
         self._opened.close()
 
     def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """The same listener, while this one listens too."""
+        """A listener that passes progress on to ``on_progress`` and lets this one learn from it."""
 
         def both(progress: Progress) -> None:
             self._heed(progress)

@@ -24,7 +24,7 @@ _WIDEST = Decimal("0.5")
 
 @dataclass(frozen=True)
 class Visit:
-    """The ``number``th of ``rounds`` turns of a trial, counted from 1."""
+    """One round of a trial: the ``number``th of ``rounds``, counted from 1."""
 
     trial: Trial
     number: int = 1
@@ -42,12 +42,12 @@ class Visit:
 
     @property
     def minimum_samples(self) -> int:
-        """Its part of the trial's minimum, at least ten."""
+        """Its part of the trial's minimum of samples, at least ten."""
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / self.rounds))
 
     @property
     def relative_half_width(self) -> Decimal:
-        """How narrow its own interval must be for that of all rounds to be as the trial demands.
+        """How narrow this round's interval must be for that of all to be as the trial demands.
 
         The half width of the mean of n equal rounds is that of one over √n, if they agree.
         """

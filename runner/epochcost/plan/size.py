@@ -48,13 +48,13 @@ class Footprint:
 
     @property
     def device_bytes(self) -> int:
-        """Where the graph runs."""
+        """What is held where the graph runs."""
         held = self.fixed_bytes + self.carried_bytes + self.second_set_bytes + self.folded_bytes
         return held + self.activation_bytes + self.exchanged_bytes
 
     @property
     def host_bytes(self) -> int:
-        """Beside the device's: the weights' first values, the waiting batches, the process."""
+        """What the host holds beside: the weights' first values, waiting batches, the process."""
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
     def memory_bytes(self, provider: Provider) -> int:

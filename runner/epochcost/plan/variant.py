@@ -102,7 +102,7 @@ def session_settings(study: Study, variant: Variant, provider: Provider) -> Sess
 def unmet_reason(
     study: Study, provider: Provider, load: Load | None, gpus: int | None
 ) -> str | None:
-    """Why this is not done; None where it is. ``gpus``: how many CUDA shows, None: not known."""
+    """Why a provider does not do this; None where it does. ``gpus`` are those shown."""
     if load is not None and study.input_copy == "excluded":
         return "under LoadGen the copy of a request is part of its latency: it cannot be excluded"
     if provider != "cuda":
@@ -130,7 +130,7 @@ _KERNELS: tuple[tuple[_Number, tuple[tuple[str, str | None], ...]], ...] = (
 
 
 def missing_kernels(runtime: str, capability: str | None) -> str | None:
-    """Why a package cannot compute on a GPU of this capability; None where it can, or who knows."""
+    """Why a package cannot compute on a GPU of this capability; None: it can, or nobody knows."""
     served = _served(runtime)
     if served is None or capability is None or _serves(served, capability):
         return None

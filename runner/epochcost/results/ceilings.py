@@ -76,12 +76,12 @@ class Ceilings(Sidecar):
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """The highest of any number of threads."""
+        """FLOP/s with the number of threads that does most."""
         return _highest(self.ceilings, lambda one: one.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """The highest of any number of threads."""
+        """Bytes a second with the number of threads that does most."""
         return _highest(self.ceilings, lambda one: one.copy_bytes)
 
     @model_validator(mode="after")
@@ -102,19 +102,19 @@ def ceilings_path(folder: Path, ceilings: Ceilings) -> Path:
 
 
 def write_ceilings(folder: Path, ceilings: Ceilings) -> Path:
-    """Keep them and return their file; raises CapabilityError where the disk refuses."""
+    """Store them and return their file; raises CapabilityError where the disk refuses."""
     return write_sidecar(ceilings_path(folder, ceilings), ceilings)
 
 
 def load_ceilings(folder: Path) -> LoadedSidecars[Ceilings]:
-    """Those of every host under ``folder``, ordered by file name; a missing folder is empty."""
+    """The ceilings of every host under ``folder``, by file name; a missing folder is empty."""
     return load_sidecars(folder, FOLDER, Ceilings, "the ceilings of a machine")
 
 
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
-    """The stored ones of this host under this runtime; None where there are none, or damaged."""
+    """Those stored of this host under this runtime; None where there are none, or damaged."""
     wanted = (hardware, provider, environment.fingerprint, environment.runtime)
     return next(
         (

@@ -58,7 +58,7 @@ class BatchLimit(Sidecar):
 
     @property
     def largest_that_ran(self) -> int | None:
-        """None where no size ran."""
+        """The largest size that ran; None where none did."""
         return self.sizes[-1] if self.sizes else None
 
     @model_validator(mode="after")
@@ -83,7 +83,7 @@ def limit_path(folder: Path, limit: BatchLimit) -> Path:
 
 
 def write_limit(folder: Path, limit: BatchLimit) -> Path:
-    """Keep a limit and return its file; raises CapabilityError where the disk refuses."""
+    """Store a limit and return its file; raises CapabilityError where the disk refuses."""
     return write_sidecar(limit_path(folder, limit), limit)
 
 

@@ -67,7 +67,7 @@ FlopsByModel = dict[str, float | None]
 
 
 def implausible_rate(catalogue: Catalogue, result: Result, counted: FlopsByModel) -> Iterator[str]:
-    """What is wrong with the rate; nothing where the work is not known.
+    """Say where a result did more arithmetic a second than its machine can; else nothing.
 
     ``counted`` is filled, so that each model is counted once.
     """
@@ -80,7 +80,7 @@ def implausible_rate(catalogue: Catalogue, result: Result, counted: FlopsByModel
 
 
 def peak_flops(catalogue: Catalogue, result: Result) -> float:
-    """FLOP/s that no run of a trial on this machine exceeds."""
+    """The most FLOP/s that a trial can reach on this machine."""
     hardware, trial = catalogue.hardware[result.hardware], result.trial
     if trial.provider == "cuda":
         return _of_gpu(catalogue, hardware, result)
@@ -90,7 +90,7 @@ def peak_flops(catalogue: Catalogue, result: Result) -> float:
 
 
 def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
-    """Fp32 operations a second that no so many CPUs of this machine exceed together."""
+    """The most fp32 operations a second that so many CPUs of this machine do together."""
     found = min(
         one.flops_a_cycle * one.highest_hertz for one in _processors_of(hardware, environment)
     )
@@ -100,7 +100,7 @@ def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
 
 
 def cpu_cycles(hardware: Hardware, environment: Environment, cpus: int) -> float:
-    """Cycles a second that no CPUs of this number exceed together."""
+    """The most cycles a second that so many CPUs of this machine have together."""
     clock = min(one.highest_hertz for one in _processors_of(hardware, environment))
     return clock * _cpus_at_most(hardware, environment, cpus)
 

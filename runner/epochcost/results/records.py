@@ -93,7 +93,7 @@ class MeteredEnergy(Record):
 
     @property
     def watts(self) -> float:
-        """The mean power."""
+        """The mean power in watts."""
         return self.joules / self.seconds
 
 
@@ -105,7 +105,7 @@ class Energy(Record):
 
     @property
     def watts(self) -> float | None:
-        """The mean power that all meters read together; None where none could."""
+        """The mean power in watts that all meters read together; None where none could."""
         return sum(one.watts for one in self.readings) if self.readings else None
 
     @property
@@ -224,7 +224,7 @@ class WholeEpochs(Record):
 
     @property
     def mean_seconds(self) -> float:
-        """Of an epoch; there must be one."""
+        """The mean time of an epoch; there must be one."""
         return fmean(epoch.seconds for epoch in self.epochs)
 
     @property

@@ -60,7 +60,7 @@ class ResultStore:
         return self.folder / hardware / file_name(trial, trial.id, fingerprint)
 
     def write(self, result: Result) -> Path:
-        """Keep a result and return its file; raises CapabilityError where the disk refuses."""
+        """Store a result and return its file; raises CapabilityError where the disk refuses."""
         path = self.path_of(result.trial, result.hardware, result.environment.fingerprint)
         write_atomically(path, serialise_result(result))
         return path
@@ -82,7 +82,7 @@ class ResultStore:
 
 
 def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
-    """What the result of a trial on a host is kept as, given the trial's id."""
+    """The name of the file of a trial's result on a host, given the trial's id."""
     work = f"{trial.model}-{trial.mode}-{trial.provider}-b{trial.batch_size}"
     return f"{work}-{trial_id[:_TRIAL_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
 

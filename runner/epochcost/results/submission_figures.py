@@ -43,7 +43,7 @@ _FEWEST_TO_DIFFER = 5
 
 
 def implausible_figures(result: Result, now: dt.datetime) -> Iterator[str]:
-    """What cannot be true of a result, each as a sentence in the words of a fault."""
+    """What cannot be true of a result, a sentence for each in the words of a fault."""
     yield from _clock(result.measurement, now)
     yield from _times(result.measurement)
     yield from _phases(result)

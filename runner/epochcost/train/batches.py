@@ -248,7 +248,7 @@ def _empty(path: Path, array: InputField | TargetField, count: int) -> np.memmap
 
 
 def save_batches(batches: Iterable[Batch], path: Path) -> Path:
-    """An array ``[pool, batch, ...]`` for each input and each target."""
+    """Write an .npz: ``[pool, batch, ...]`` for each input and target; returns where."""
     drawn = [{**batch.inputs, **batch.targets} for batch in batches]
     with zipfile.ZipFile(path, "w") as archive:
         for name in drawn[0]:

@@ -37,7 +37,7 @@ def learning_rates(
 
 
 def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """What the optimizer's rate is multiplied by at each of some steps."""
+    """The factor on the optimizer's rate at each of some steps."""
     match schedule:
         case spec.Constant() | spec.Steps() | spec.Exponential():
             return _warmed(steps, schedule.warm_up_steps) * _stairs(schedule, steps, horizon)
@@ -129,7 +129,7 @@ def _inverse_square_root(steps: NDArray[np.int64], warm_up_steps: int) -> Factor
 
 @dataclass(frozen=True)
 class Plateau:
-    """Where a rate that waits for plateaus stands.
+    """The state of a learning rate that falls when training stops improving.
 
     ``factor`` is on the optimizer's rate, ``best`` the measure of the last epoch that was better
     by more than the threshold (None: no epoch yet).
