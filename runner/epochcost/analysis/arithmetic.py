@@ -32,6 +32,10 @@ from epochcost.specs.model import Model, Training
 from epochcost.specs.training import Optimizer
 from epochcost.statistics import Bounded, ratio
 
+BYTES_PER_NUMBER = 4
+# The optimizers' states, of the parameter's size each (docs/method/models.md names their formulas).
+_STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adamw": 2}
+
 
 @dataclass(frozen=True)
 class Arithmetic:
@@ -135,11 +139,6 @@ def _count(path: Path, dimensions: dict[str, int]) -> Arithmetic | None:
         return Arithmetic(parameter_count(graph), flops(bound) / int(examples), _looked_up(graph))
     except ModelError:
         return None
-
-
-BYTES_PER_NUMBER = 4
-# The optimizers' states, of the parameter's size each (docs/method/models.md names their formulas).
-_STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adamw": 2}
 
 
 @dataclass(frozen=True)

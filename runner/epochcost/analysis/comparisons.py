@@ -23,6 +23,8 @@ from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
 
 PROPORTIONAL = "price taken in proportion to vCPUs"
+_ONE = Bounded(1, 1, 1)
+_Key = tuple[Machine, Mode, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +106,6 @@ def family_stem(hardware: Hardware) -> str | None:
     """
     stem = hardware.id.removesuffix(f"-{hardware.vcpus}")
     return None if hardware.accelerators or stem == hardware.id else stem
-
-
-_ONE = Bounded(1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +206,6 @@ def scalings(
 def only_vcpus(observed: Observation) -> bool:
     """Whether nothing but its vCPUs sets a trial apart from the plain one."""
     return observed.vcpus is not None and observed.variant == f"{observed.vcpus} vCPU"
-
-
-_Key = tuple[Machine, Mode, int]
 
 
 def _key(observed: Observation) -> _Key:

@@ -18,7 +18,7 @@ import tomli
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import epochcost
-from epochcost.analysis.collection import gc_paused
+from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.repository import PastResult
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
@@ -31,6 +31,14 @@ from epochcost.specs.catalogue import Catalogue
 Threads = Mapping[int, Decimal]
 # Up to how many times as large or as small a batch a comparison still speaks for.
 _NEAR = 2
+# The templates of a project that has none of its own.
+PACKAGED = Path(epochcost.__file__).parent / "site_templates"
+# The page of measured ratios to other frameworks, below the docs folder.
+RATIOS_FILE = "data/step-ratio.json"
+MANIFEST = "manifest.toml"
+RESULTS_URI = "data/results"
+ReadT = TypeVar("ReadT")
+HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings, PastResult)
 
 
 class _File(BaseModel):
@@ -113,12 +121,6 @@ def _worst(counts: Mapping[int, Mapping[str, Decimal]]) -> Threads:
     return {count: max(modes.values()) for count, modes in counts.items() if modes}
 
 
-# The templates of a project that has none of its own.
-PACKAGED = Path(epochcost.__file__).parent / "site_templates"
-# The page of measured ratios to other frameworks, below the docs folder.
-RATIOS_FILE = "data/step-ratio.json"
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """``project`` holds ``specs/``, ``models/`` and perhaps a CHANGELOG.md.
@@ -133,9 +135,6 @@ class Sources:
     templates: Path
     published: str
     cache: Path
-
-
-MANIFEST = "manifest.toml"
 
 
 class GraphFacts(BaseModel):
@@ -167,11 +166,6 @@ def read_graph_facts(folder: Path) -> Mapping[str, GraphFacts]:
             f"{path}: demanded a manifest as the exporters write it; got {error}"
         ) from None
     return {entry.file: entry for entry in entries.values()}
-
-
-RESULTS_URI = "data/results"
-ReadT = TypeVar("ReadT")
-HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings, PastResult)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,26 @@ from epochcost.analysis.rows import Answer, Row, answer, on_frontier
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Candidate, Estimate, cheapest, frontier
 
+# How a job is done: a training; inference for requests one by one, or of a bulk in full batches.
+Way = Literal["training", "requests", "bulk"]
+_TASKS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "image": re.compile(r"\b(image|vision|video|segmentation|cifar|imagenet)", re.IGNORECASE),
+        "language": re.compile(r"\b(language|translation|text generation)", re.IGNORECASE),
+    }
+)
+_IMAGE, _OTHER = "image", "other"
+_TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        _IMAGE: "Train an image model",
+        "language": "Train a language model",
+        _OTHER: "Train another model",
+    }
+)
+_SERVE = "Serve a model"
+_BULK = "Run a million inferences in bulk"
+_BULK_IMAGES = "Label a million images in bulk"
+
 
 @dataclass(frozen=True, slots=True)
 class ServingAnswer:
@@ -100,26 +120,6 @@ def _name(group: tuple[tuple[str, str], object]) -> tuple[str, str]:
     return group[0]
 
 
-# How a job is done: a training; inference for requests one by one, or of a bulk in full batches.
-Way = Literal["training", "requests", "bulk"]
-
-_TASKS: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        "image": re.compile(r"\b(image|vision|video|segmentation|cifar|imagenet)", re.IGNORECASE),
-        "language": re.compile(r"\b(language|translation|text generation)", re.IGNORECASE),
-    }
-)
-_IMAGE, _OTHER = "image", "other"
-_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        _IMAGE: "Train an image model",
-        "language": "Train a language model",
-        _OTHER: "Train another model",
-    }
-)
-_SERVE = "Serve a model"
-_BULK = "Run a million inferences in bulk"
-_BULK_IMAGES = "Label a million images in bulk"
 _ROWS: Mapping[Way, Callable[[Iterable[Row]], tuple[Row, ...]]] = MappingProxyType(
     {"requests": one_by_one, "bulk": in_bulk}
 )

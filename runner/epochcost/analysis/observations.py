@@ -28,6 +28,9 @@ from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, Outliers, Summary, outliers
 
 _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re.IGNORECASE)
+Kind = Literal["measured", "published"]
+Goal = Literal["epoch", "full", "million"]
+MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +101,6 @@ def cpu_name(environment: Environment) -> str:
 def _gpu_name(environment: Environment, number: int) -> str:
     known = environment.gpus[number].name if number < len(environment.gpus) else None
     return known or "unknown GPU"
-
-
-Kind = Literal["measured", "published"]
-Goal = Literal["epoch", "full", "million"]
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

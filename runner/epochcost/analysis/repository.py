@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 import epochcost.results
 import epochcost.statistics
-from epochcost.analysis.collection import gc_paused
+from epochcost.analysis.gc_pause import gc_paused
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
@@ -38,6 +38,10 @@ from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.results.store import MAX_FILE_BYTES
+
+# The newest of so many replaced files; a project that has more shows its latest years.
+MOST_REVISIONS = 2000
+_FILE = "past-results.json"
 
 
 def git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
@@ -98,11 +102,6 @@ def replaced_blobs(folder: Path) -> Iterator[str]:
             path = next(parts, "")
             if about and path.count("/") == 1 and path.endswith(".json"):
                 yield about.split()[2]
-
-
-# The newest of so many replaced files; a project that has more shows its latest years.
-MOST_REVISIONS = 2000
-_FILE = "past-results.json"
 
 
 class PastResult(Record):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, TypeVar
 
-from epochcost.analysis.collection import gc_paused
+from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.cost import (

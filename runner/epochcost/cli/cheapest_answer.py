@@ -22,6 +22,20 @@ Mode = Literal["training", "inference", "epoch"]
 MODES: Mapping[Mode, str] = MappingProxyType(
     {"training": "full training", "inference": "million inferences", "epoch": "epoch"}
 )
+_INPUTS = MappingProxyType(
+    {
+        "amount": "price per hour",
+        "commitment.utilisation": "use of its commitment",
+        "owned.purchase": "purchase",
+        "owned.utilisation": "utilisation",
+        "owned.electricity_per_kwh": "price of electricity",
+        "interruptions.rate_per_hour": "rate of interruptions per hour",
+        "interruptions": "interruptions",
+        "speed": "speed",
+        "time": "measured time",
+    }
+)
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +89,6 @@ class CheapestAnswer:
         """What else meets the demand, the next best first."""
         met = (one for one in self.ordered if self.demand.met_by(one))
         return tuple(one for one in met if one is not self.choice)
-
-
-_INPUTS = MappingProxyType(
-    {
-        "amount": "price per hour",
-        "commitment.utilisation": "use of its commitment",
-        "owned.purchase": "purchase",
-        "owned.utilisation": "utilisation",
-        "owned.electricity_per_kwh": "price of electricity",
-        "interruptions.rate_per_hour": "rate of interruptions per hour",
-        "interruptions": "interruptions",
-        "speed": "speed",
-        "time": "measured time",
-    }
-)
-_MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)

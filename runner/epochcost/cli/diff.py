@@ -32,6 +32,21 @@ from epochcost.cost import Cost
 from epochcost.cost.estimate import Unpriced
 
 Form = Literal["text", "markdown", "json"]
+ItemT = TypeVar("ItemT")
+MARKER = "<!-- epochcost diff -->"
+# GitHub refuses a comment of more than 65,536 characters; the rest is left to whoever adds to it.
+MOST_BYTES = 60_000
+# The rows that a reader sees before unfolding the others.
+_ROWS_ABOVE = 20
+_MARKUP = "\\`*_[]|~"
+# These marks, tags, and what GitHub finds when Markdown is done, so that entities do not hide it:
+# links by themselves, people, issues, pictures of words, formulas.
+_SPECIAL = re.compile(
+    r"[\\`*_\[\]|~<>&@#$]|:(?=//|[\w+-]+:)|(?<=www)(?=\.)|(?<=GH)-", re.IGNORECASE
+)
+_NO_WIDTH = "&#8203;"
+# What writes a section into so many bytes, and says how much it left out.
+_Section = Callable[[int], str]
 
 
 def diff(
@@ -196,21 +211,6 @@ def _choice(work: PricedWork | None) -> dict[str, Any] | None:
     }
 
 
-ItemT = TypeVar("ItemT")
-MARKER = "<!-- epochcost diff -->"
-# GitHub refuses a comment of more than 65,536 characters; the rest is left to whoever adds to it.
-MOST_BYTES = 60_000
-# The rows that a reader sees before unfolding the others.
-_ROWS_ABOVE = 20
-_MARKUP = "\\`*_[]|~"
-# These marks, tags, and what GitHub finds when Markdown is done, so that entities do not hide it:
-# links by themselves, people, issues, pictures of words, formulas.
-_SPECIAL = re.compile(
-    r"[\\`*_\[\]|~<>&@#$]|:(?=//|[\w+-]+:)|(?<=www)(?=\.)|(?<=GH)-", re.IGNORECASE
-)
-_NO_WIDTH = "&#8203;"
-
-
 def as_markdown(difference: Difference) -> str:
     """The comment, at most ``MOST_BYTES`` in UTF-8; empty where nothing changes."""
     if difference.is_empty:
@@ -234,10 +234,6 @@ def as_markdown(difference: Difference) -> str:
     ):
         text += section(MOST_BYTES - _size(text))
     return text
-
-
-# What writes a section into so many bytes, and says how much it left out.
-_Section = Callable[[int], str]
 
 
 def _markdown_table(costs: Sequence[ChangedCost]) -> _Section:

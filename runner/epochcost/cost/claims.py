@@ -44,6 +44,7 @@ _BASE_UNITS: Mapping[Unit, Decimal] = MappingProxyType(
         "million examples": Decimal(10**6),
     }
 )
+Agreement = Literal["equal", "within rounding", "differs", "not recomputed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +150,6 @@ def _rate_drop(formula: RateDrop, job: RowInputs) -> Decimal:
 def _product(formula: Product) -> Decimal:
     dividend = prod((factor.value for factor in formula.factors), start=Decimal(1))
     return dividend / prod((factor.value for factor in formula.divisors), start=Decimal(1))
-
-
-Agreement = Literal["equal", "within rounding", "differs", "not recomputed"]
 
 
 @dataclass(frozen=True, slots=True)

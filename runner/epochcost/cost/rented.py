@@ -23,6 +23,8 @@ from epochcost.units import SECONDS_PER_HOUR, plain
 
 # A year of 8760 hours has twelve such months; so EC2 and GCE count terms and disks.
 HOURS_PER_BILLED_MONTH = 730
+# Whole numbers, but as symbols.
+Count = Decimal | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,6 @@ def _premiums(
         hourly = sum((part.hourly for part in parts if part.name in names), Decimal(0))
         label = f"{component.label}, {plain(component.percent)} %"
         yield HourlyCharge(component.label, label, quantized(hourly * component.percent / 100))
-
-
-# Whole numbers, but as symbols.
-Count = Decimal | int
 
 
 def job_lines(

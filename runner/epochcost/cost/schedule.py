@@ -21,6 +21,9 @@ from epochcost.specs.terms import Billing
 from epochcost.units import MAX_DURATION_SECONDS
 
 _ZERO = Decimal(0)
+# From so many interruptions on, their sum is normal to all digits that anybody reads.
+_MANY = 400
+_BISECTIONS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +114,6 @@ def _further_starts(
     more = ceiling(further / room)
     last = lifetime + further - more * room
     return more, more * round_up(lifetime, rule) + round_up(last, rule)
-
-
-# From so many interruptions on, their sum is normal to all digits that anybody reads.
-_MANY = 400
-_BISECTIONS = 60
 
 
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:

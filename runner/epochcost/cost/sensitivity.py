@@ -20,6 +20,14 @@ from epochcost.specs.price_fields import value_at, with_value
 
 # The input that is no figure of a price: how many times as fast as it is.
 SPEED = "speed"
+TENTH = Decimal("0.1")
+# How far from its value an input is searched: a factor of a million either way.
+_DOUBLINGS = 20
+# Halvings of a bracket between two powers of two: 18 digits.
+_HALVINGS = 60
+# Where the search begins for an input that is zero.
+_FROM_ZERO = Decimal("0.001")
+TIME, INTERRUPTIONS = "time", "interruptions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +81,6 @@ class PricedJob:
         if self.interruptible:
             yield "interruptions.rate_per_hour"
         yield SPEED
-
-
-TENTH = Decimal("0.1")
-# How far from its value an input is searched: a factor of a million either way.
-_DOUBLINGS = 20
-# Halvings of a bracket between two powers of two: 18 digits.
-_HALVINGS = 60
-# Where the search begins for an input that is zero.
-_FROM_ZERO = Decimal("0.001")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +174,6 @@ def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
         return job.with_input(name, value).bill().total
     except InputError:
         return None
-
-
-TIME, INTERRUPTIONS = "time", "interruptions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ from epochcost.specs.price import Price
 from epochcost.specs.terms import Interruptions
 from epochcost.units import SECONDS_PER_HOUR
 
+_ZERO, _ONE = Decimal(0), Decimal(1)
+
 
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
     """The work between saves by the higher-order optimum, good where saves are long, too.
@@ -47,9 +49,6 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
         first = square_root(2 * save_seconds * seconds_between)
         higher = first * (1 + square_root(share) / 3 + share / 9) - save_seconds
         return where(2 * seconds_between <= save_seconds, seconds_between, higher)
-
-
-_ZERO, _ONE = Decimal(0), Decimal(1)
 
 
 @dataclass(frozen=True, slots=True)

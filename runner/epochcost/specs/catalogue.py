@@ -39,6 +39,7 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
 )
 # Folders whose meaning is settled and whose specs this version cannot read yet.
 RESERVED = ("targets",)
+SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
 def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
@@ -74,9 +75,6 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
         yield annotation
     for argument in get_args(annotation):
         yield from _tables_in(argument)
-
-
-SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,21 @@ from epochcost.errors import Fault, SpecError
 from epochcost.specs.findings import Finding
 from epochcost.specs.wording import KeyPath, describe, printable
 
+_KEYS = ("bare_key", "quoted_key", "dotted_key")
+_NOT_ITEMS = ("comment", "ERROR")
+_Placed = tuple[tree_sitter.Node, KeyPath]
+# A spec is a page of text; a file of a megabyte was put there by mistake.
+LARGEST_BYTES = 1_000_000
+_BYTE_ORDER_MARK = "\ufeff"
+_ID = re.compile(r"""^[ \t]*id[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
+_CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
+_REWORDED = {
+    "Cannot overwrite a value": "a key stands twice in its table",
+    "Illegal character '\\n'": "a text in quotes should end on its line",
+}
+# Python converts no decimal number of more digits.
+_HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
+
 
 class Position(NamedTuple):
     """Line and column of a character; both count from 1, columns in characters."""
@@ -37,8 +52,6 @@ class Position(NamedTuple):
 
 
 START = Position(1, 1)
-_KEYS = ("bare_key", "quoted_key", "dotted_key")
-_NOT_ITEMS = ("comment", "ERROR")
 
 
 def offset_position(text: str, offset: int) -> Position:
@@ -80,9 +93,6 @@ def key_parts(node: tree_sitter.Node) -> tuple[str, ...]:
 @cache
 def _parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
-
-
-_Placed = tuple[tree_sitter.Node, KeyPath]
 
 
 class _Scanner:
@@ -157,19 +167,6 @@ def _decoded(key: tree_sitter.Node) -> str:
         return next(iter(tomli.loads(f"{text} = 0")))
     except tomli.TOMLDecodeError:
         return text
-
-
-# A spec is a page of text; a file of a megabyte was put there by mistake.
-LARGEST_BYTES = 1_000_000
-_BYTE_ORDER_MARK = "\ufeff"
-_ID = re.compile(r"""^[ \t]*id[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
-_CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
-_REWORDED = {
-    "Cannot overwrite a value": "a key stands twice in its table",
-    "Illegal character '\\n'": "a text in quotes should end on its line",
-}
-# Python converts no decimal number of more digits.
-_HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,10 @@ from epochcost.specs.schema import SINGULAR, Schema, schema_of
 
 _HEADERS = ("table", "table_array_element")
 _Path = tuple[str, ...]
+# Where a project keeps the schemas that `epochcost schema` writes.
+SCHEMAS = Path("docs/schemas")
+# What every spec says in its own words, where an example would only be in the way.
+_NO_HINT = ("id", "history", "valid_until")
 
 
 @dataclass(eq=False)
@@ -224,12 +228,6 @@ def _over_lines(node: Node) -> str:
     if node.type != "array" or any(quotes in text for quotes in ('"""', "'''")):
         return text
     return "\n".join(line.rstrip() for line in text.split("\n"))
-
-
-# Where a project keeps the schemas that `epochcost schema` writes.
-SCHEMAS = Path("docs/schemas")
-# What every spec says in its own words, where an example would only be in the way.
-_NO_HINT = ("id", "history", "valid_until")
 
 
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:

@@ -36,6 +36,8 @@ from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
 _WITH_TABLES = frozenset({"prices", "observations"})
+_DEMAND = f"demanded .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
+_REMEDY = f"run this in the folder that holds {FOLDER}/ and models/"
 
 
 class SpecFile(NamedTuple):
@@ -134,10 +136,6 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
     if entry.name.endswith(".toml"):
         return "should stand in the folder of its kind: " + ", ".join(KINDS)
     return f"unknown folder or file {describe(entry.name)}{suggest_or_list(entry.name, KINDS)}"
-
-
-_DEMAND = f"demanded .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
-_REMEDY = f"run this in the folder that holds {FOLDER}/ and models/"
 
 
 @dataclass(frozen=True)

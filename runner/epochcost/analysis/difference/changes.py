@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.analysis.collection import gc_paused
 from epochcost.analysis.difference.figures import ChangedFigure, Pair, changed_figures
 from epochcost.analysis.difference.results import ResultChanges, changed_keys, result_changes
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side, both_sides
+from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.observations import Goal, in_floats
 from epochcost.analysis.priced_jobs import JobKey, PricedWork, work_of
 from epochcost.analysis.rows import answer

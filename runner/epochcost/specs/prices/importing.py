@@ -43,6 +43,7 @@ from epochcost.units import plain
 _OF_THE_OLD = ("valid_until",)
 # Two decimals at least, as price lists print them.
 _PLACES = 2
+_DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 
 
 def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
@@ -85,9 +86,6 @@ def _confirm(document: tomlkit.TOMLDocument, changed: Mapping[str, object]) -> N
         document.pop("unconfirmed")
     elif len(kept) < len(listed):
         document["unconfirmed"] = kept
-
-
-_DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 
 
 class Key(NamedTuple):

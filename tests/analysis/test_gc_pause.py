@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from epochcost.analysis.collection import gc_paused
+from epochcost.analysis.gc_pause import gc_paused
 
 
 def test_an_inner_block_changes_nothing() -> None:
