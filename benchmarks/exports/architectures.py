@@ -27,9 +27,9 @@ class Architecture:
     vocabulary: int | None = None
 
     def inputs(self, generator: torch.Generator) -> Tensor:
-        """A random batch; never token 0, whose embedding PyTorch may leave out as padding."""
+        """A random batch; never tokens 0 to 2, whose embedding PyTorch may leave out as padding."""
         if self.vocabulary is not None:
-            return torch.randint(1, self.vocabulary, self.shape, generator=generator)
+            return torch.randint(3, self.vocabulary, self.shape, generator=generator)
         return torch.randn(self.shape, generator=generator)
 
 

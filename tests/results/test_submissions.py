@@ -101,6 +101,26 @@ def test_a_sound_result(project: Path) -> None:
     assert "the first result of local" in one.remarks
 
 
+def test_the_statistics_of_a_folder_are_asked_for(project: Path) -> None:
+    """All results of a project have them where they are shown, as in JSON, and not else."""
+    stored(project, sound(project))
+    catalogue, root = load_catalogue(project), Path("docs/data/results")
+    (one,) = check_results(catalogue, root, (), NOW).submissions
+    (asked,) = check_results(catalogue, root, (), NOW, summarised=True).submissions
+    assert one.summary is None
+    assert asked.summary is not None
+    assert one.remarks == asked.remarks
+
+
+def test_a_file_beside_the_results(project: Path) -> None:
+    """Two names below the folder are no place in it where one of them leads out again."""
+    path = stored(project, sound(project))
+    outside = project / "docs/data/x.json"
+    outside.write_bytes(path.read_bytes())
+    message = the_fault(project, Path("docs/data/results/../x.json"))
+    assert message == "demanded a file below docs/data/results; got one outside"
+
+
 def test_a_host_that_nobody_knows(project: Path) -> None:
     """Beside results of the same machine, that of another host is for a person to look at."""
     stored(project, sound(project))

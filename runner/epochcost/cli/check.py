@@ -81,9 +81,12 @@ def _graph_fault(path: Path) -> str | None:
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
+    from epochcost.analysis.collection import gc_paused  # noqa: PLC0415
     from epochcost.results.submissions import check_results, files_by_remark  # noqa: PLC0415
 
-    checked = check_results(load_catalogue(Path.cwd()), root, paths, summarised=as_json)
+    catalogue = load_catalogue(Path.cwd())
+    with gc_paused():
+        checked = check_results(catalogue, root, paths, summarised=as_json)
     if as_json:
         print_json(_results_as_json(checked), indent=1)
     else:

@@ -297,7 +297,7 @@ def review_remarks(result: Result) -> Iterator[str]:
     if environment.modified:
         yield "measured by a checkout with changes that no commit has"
     samples = measurement.samples_seconds
-    if len(samples) >= _FEWEST_TO_DIFFER and len(set(samples)) == 1:
+    if len(samples) >= _FEWEST_TO_DIFFER and samples.count(samples[0]) == len(samples):
         yield f"all {len(samples)} samples are the same: {seconds(samples[0])}"
     if samples and measurement.stop_reason == "precise":
         demanded = float(result.trial.relative_half_width)
