@@ -81,7 +81,7 @@ def _graph_fault(path: Path) -> str | None:
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
-    from epochcost.analysis.collection import gc_paused  # noqa: PLC0415
+    from epochcost.analysis.gc_pause import gc_paused  # noqa: PLC0415
     from epochcost.results.submissions import check_results, files_by_remark  # noqa: PLC0415
 
     catalogue = load_catalogue(Path.cwd())
