@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.measure import ceilings
 from epochcost.measure.ceilings import TIMES, measure_apart, measure_ceiling, one_node
 from epochcost.measure.session import open_session
 
@@ -39,6 +38,6 @@ def test_a_process_of_its_own_measures() -> None:
 def test_the_last_words_of_a_process_that_fails_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that is not there ends the process, and no run."""
     command = [sys.executable, "-c", "raise SystemExit('no memory')"]
-    monkeypatch.setattr(ceilings, "module_command", lambda *_: command)
+    monkeypatch.setattr("epochcost.measure.start.module_command", lambda *_: command)
     with pytest.raises(CapabilityError, match="got status 1: no memory"):
         measure_apart(2**16, [1])

@@ -15,7 +15,7 @@ import pytest
 from epochcost.errors import CapabilityError
 from epochcost.measure.probe import runtime_support
 from epochcost.measure.runtime import RuntimeSupport, require_runtime, runtime_name, software
-from epochcost.measure.trial import module_command_in
+from epochcost.measure.start import module_command
 
 
 def module(file: str, version: str) -> ModuleType:
@@ -61,7 +61,7 @@ def test_a_runtime_tells_what_it_reads() -> None:
 def test_an_interpreter_without_the_package_runs_its_modules(tmp_path: Path) -> None:
     """Found by its place, whatever folder one stands in and whatever PYTHONPATH names."""
     (tmp_path / "onnxruntime.py").write_text("raise SystemExit('the wrong one')")
-    command = module_command_in(Path(sys.executable), "epochcost.measure.probe", "support")
+    command = module_command(Path(sys.executable), "epochcost.measure.probe", "support")
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=tmp_path,
         env={"PYTHONPATH": str(tmp_path)},

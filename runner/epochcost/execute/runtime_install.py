@@ -33,7 +33,7 @@ from epochcost.execute.runtimes import (
     write_description,
 )
 from epochcost.measure.runtime import RUNTIMES, RuntimeSupport, require_runtime
-from epochcost.measure.trial import module_command_in
+from epochcost.measure.start import run_module
 
 Say = Callable[[str], None]
 
@@ -136,7 +136,7 @@ def _constraints() -> Iterator[str]:
 
 def _ask(environment: Path, runtime: str) -> RuntimeSupport:
     """What the new environment really runs; raises CapabilityError where it is not the runtime."""
-    done = _run(module_command_in(python_of(environment), "epochcost.measure.probe", "support"))
+    done = run_module(python_of(environment), "epochcost.measure.probe", "support")
     try:
         support = RuntimeSupport.model_validate_json(done.stdout)
     except ValidationError:

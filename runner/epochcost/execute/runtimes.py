@@ -65,7 +65,7 @@ class RuntimeEnvironment:
 
 def python_of(folder: Path) -> Path:
     """The interpreter of a virtual environment."""
-    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    return folder / "bin/python"
 
 
 def requirements(runtime: str) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.session import open_session
+from epochcost.measure.start import last_words, run_module
 from epochcost.measure.stepping import Array
-from epochcost.measure.trial import module_command
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import (
     CEILINGS_VERSION,
@@ -95,23 +95,14 @@ def measure_apart(
     copied_bytes: int, threads: Sequence[int], side: int = MATRIX_SIDE
 ) -> tuple[Ceiling, ...]:
     """Measure the ceilings in a process of its own; raises CapabilityError with its last words."""
-    command = module_command(_MODULE, str(copied_bytes), str(side), *map(str, threads))
+    arguments = map(str, (copied_bytes, side, *threads))
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_LONGEST_SECONDS,
-            check=False,
-        )
+        done = run_module(None, _MODULE, *arguments, timeout_seconds=_LONGEST_SECONDS)
         return _Ceilings.validate_json(done.stdout.strip())
     except subprocess.TimeoutExpired:
         said = f"none within {_LONGEST_SECONDS} s"
     except ValidationError:
-        words = done.stderr.strip().splitlines() or ["no last words"]
-        said = f"status {done.returncode}: {words[-1]:.300}"
+        said = f"status {done.returncode}: {last_words(done):.300}"
     raise CapabilityError(f"demanded the ceilings of this machine; got {said}")
 
 

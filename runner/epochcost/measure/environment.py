@@ -126,5 +126,5 @@ _virtualisation = functools.cache(virtualisation)
 def _load_average() -> float | None:
     try:
         return os.getloadavg()[0]
-    except (OSError, AttributeError):
+    except OSError:
         return None

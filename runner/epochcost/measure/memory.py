@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
 
 _STATUS = Path("/proc/self/status")
 _SPARED_PART = 16
+_LIMITED = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 # By version of the control groups: the file's name, its controller, the file's name.
 _LIMIT = ("memory.max", "memory", "memory.limit_in_bytes")
 _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
@@ -26,13 +28,8 @@ def peak_memory_bytes() -> int | None:
 
     Not ``ru_maxrss`` on Linux: there a process inherits the peak of the one that started it.
     """
-    system = platform.system()
-    if system == "Linux":
+    if platform.system() == "Linux":
         return _status_bytes("VmHWM") or None
-    if system == "Windows":
-        return getattr(psutil.Process().memory_info(), "peak_wset", None)
-    import resource  # noqa: PLC0415 - exists on POSIX only
-
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -157,26 +154,16 @@ def limit_memory(limit_bytes: int) -> None:
     Linux bounds private writable memory, elsewhere it is the whole address space. What libraries
     reserved so far and never touched is not counted against the limit.
     """
-    import resource  # noqa: PLC0415 - exists on POSIX only
-
-    _, hard = resource.getrlimit(_limited())
+    _, hard = resource.getrlimit(_LIMITED)
     wanted = _status_bytes("VmData") + max(0, limit_bytes - _status_bytes("VmRSS"))
     bound = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(_limited(), (bound, hard))
+    resource.setrlimit(_LIMITED, (bound, hard))
 
 
 def ulimit_bytes() -> int | None:
     """What the caller's ``ulimit`` leaves this process; None where it sets no limit."""
-    import resource  # noqa: PLC0415 - exists on POSIX only
-
-    soft, _ = resource.getrlimit(_limited())
+    soft, _ = resource.getrlimit(_LIMITED)
     return None if soft == resource.RLIM_INFINITY else soft
-
-
-def _limited() -> int:
-    import resource  # noqa: PLC0415 - exists on POSIX only
-
-    return resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 
 
 def _status_bytes(name: str) -> int:

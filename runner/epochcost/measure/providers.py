@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.trial import module_command, module_command_in
+from epochcost.measure.start import last_words, run_module
 from epochcost.specs.study import Provider
 
 _PROBE = ("epochcost.measure.probe", "cuda")
@@ -49,19 +49,11 @@ def _missing(provider: Provider, python: Path | None) -> tuple[str, ...]:
 
 def _probe_cuda(python: Path | None) -> tuple[str, ...]:
     try:
-        probe = subprocess.run(
-            module_command(*_PROBE) if python is None else module_command_in(python, *_PROBE),
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_PROBE_SECONDS,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        probe = run_module(python, *_PROBE, timeout_seconds=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:
         return (f"a CUDA driver that answers within {_PROBE_SECONDS} s",)
     try:
         return tuple(json.loads(probe.stdout.splitlines()[-1]))
     except (IndexError, json.JSONDecodeError):
-        words = probe.stderr.strip().splitlines() or ["no last words"]
-        return (f"a CUDA driver that does not crash (status {probe.returncode}: {words[-1]})",)
+        words = last_words(probe)
+        return (f"a CUDA driver that does not crash (status {probe.returncode}: {words})",)

@@ -9,7 +9,6 @@ in fp32. Its memory is not the trial's, and what it prints goes to a log.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
@@ -33,6 +32,7 @@ from epochcost.errors import CapabilityError, EpochcostError, ModelError
 from epochcost.graphs.loading import MAX_MODEL_BYTES, load_model
 from epochcost.graphs.parameters import materialise
 from epochcost.measure.job import TrialFailed, TrialRefused
+from epochcost.measure.start import last_words, run_module
 from epochcost.measure.stepping import load_arrays
 from epochcost.specs.study import Quantization
 
@@ -84,12 +84,10 @@ def quantise_apart(request: QuantizationRequest) -> Path:
     """
     file = request.target.with_suffix(".json")
     file.write_text(request.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-P", "-m", __name__, str(file)]
-    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    done = run_module(None, __name__, str(file))
     if done.returncode:
-        words = done.stderr.decode(errors="replace").strip().splitlines() or ["no last words"]
         refused = done.returncode == TrialRefused.exit_code
-        raise (TrialRefused if refused else TrialFailed)(f"int8: {words[-1]}")
+        raise (TrialRefused if refused else TrialFailed)(f"int8: {last_words(done)}")
     return request.target
 
 

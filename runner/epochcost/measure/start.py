@@ -1,6 +1,7 @@
-"""Starts a module of this package under an interpreter in which the package is not installed.
+"""Starting modules of this package in processes of their own, here or in another environment.
 
-``python -I start.py MODULE ARGUMENT…``. The package is found by where this file stands, and nothing
+As a script, ``python -I start.py MODULE ARGUMENT…``, it starts a module under an interpreter in
+which the package is not installed. The package is found by where this file stands, and nothing
 beside it: in a site-packages folder that would be the very runtime that is not wanted. Standard
 library only, and no import of the package before it is found.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -27,6 +29,42 @@ def start(module: str, *arguments: str) -> None:
     spec.loader.exec_module(package)
     sys.argv[1:] = arguments
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def module_command(python: Path | None, module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this package; ``python`` None: under this interpreter.
+
+    Another interpreter's environment has everything but this package.
+    """
+    if python is None:
+        # -P: the folder in which the user stands is none of the module's business.
+        return [sys.executable, "-P", "-m", module, *arguments]
+    # -I: as -P, and what PYTHONPATH names would stand before the environment's own packages.
+    return [str(python), "-I", __file__, module, *arguments]
+
+
+def run_module(
+    python: Path | None, module: str, *arguments: str, timeout_seconds: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a module to its end, whatever its status, and take what it prints.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    return subprocess.run(
+        module_command(python, module, *arguments),
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=timeout_seconds,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a process wrote to standard error."""
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else "no last words"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 from epochcost.measure.job import Job, Message, OutOfMemory, Progress, TrialFailed, TrialRefused
 from epochcost.measure.memory import oom_kill_count, tells_out_of_memory, was_oom_killed
 from epochcost.measure.pinning import pin_children
+from epochcost.measure.start import module_command
 from epochcost.results.records import Measurement, Pinning
 
 OnProgress = Callable[[Progress], None]
@@ -43,7 +43,6 @@ _KILLERS = {
     None: "by someone or by the system because memory ran out",
 }
 _WORKER = "epochcost.measure.worker"
-_START = Path(__file__).with_name("start.py")
 _JOB, _MEASUREMENT, _LOG = "job.json", "measurement.json", "worker.log"
 
 
@@ -94,8 +93,7 @@ def start_worker(
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()
-    module = (_WORKER, str(folder / _JOB), str(folder / _MEASUREMENT))
-    command = module_command(*module) if python is None else module_command_in(python, *module)
+    command = module_command(python, _WORKER, str(folder / _JOB), str(folder / _MEASUREMENT))
     # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
     with (folder / _LOG).open("wb") as errors, _spawn(command, errors, pinning) as process:
         try:
@@ -110,18 +108,6 @@ def _release(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(BrokenPipeError):
         # Not through the text layer, which would try again what it could not write when it closes.
         os.write(process.stdin.fileno(), b"\n")
-
-
-def module_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this package under this interpreter."""
-    # -P: the folder in which the user stands is none of the worker's business.
-    return [sys.executable, "-P", "-m", module, *arguments]
-
-
-def module_command_in(python: Path, module: str, *arguments: str) -> list[str]:
-    """The same under the interpreter of an environment that has everything but this package."""
-    # -I: as -P, and what PYTHONPATH names would stand before the environment's own packages.
-    return [str(python), "-I", str(_START), module, *arguments]
 
 
 def _failure(status: int, failure: str | None, words: str, for_memory: bool | None) -> TrialFailed:
