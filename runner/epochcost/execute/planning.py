@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from epochcost import __version__
-from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelError
+from epochcost.errors import CapabilityError, InputError, ModelError
 from epochcost.execute.runtimes import find_environment, missing_runtimes
-from epochcost.execute.sizes import SizeQuery, cached_size
+from epochcost.execute.sizes import footprints
 from epochcost.graphs.loading import external_files
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
@@ -157,17 +157,13 @@ def _work(trial: Trial) -> tuple[str, Mode, Provider]:
 def _memory_bytes(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, trials: Sequence[Trial]
 ) -> dict[str, int]:
-    model = catalogue.model(name)
-    wanted = {mode: {trial.batch_size for trial in trials}}
-    try:
-        size = cached_size(SizeQuery(model, catalogue.graph_path(model), wanted, provider))
-    except EpochcostError:
-        return {}
-    found = {trial: size.footprint(mode, trial.batch_size) for trial in trials}
+    found = footprints(catalogue, name, mode, provider, {trial.batch_size for trial in trials})
     return {
-        trial.id: math.ceil(footprint.memory_bytes(provider) * _TIMES_FP32[trial.precision])
-        for trial, footprint in found.items()
-        if footprint is not None
+        trial.id: math.ceil(
+            found[trial.batch_size].memory_bytes(provider) * _TIMES_FP32[trial.precision]
+        )
+        for trial in trials
+        if trial.batch_size in found
     }
 
 

@@ -30,7 +30,7 @@ from epochcost.execute.folders import cache_folder
 from epochcost.execute.sizing import declared_batch_sizes, size_of
 from epochcost.graphs.loading import load_model
 from epochcost.plan.digests import work_sha256
-from epochcost.plan.size import ModelSize
+from epochcost.plan.size import Footprint, ModelSize
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
@@ -49,6 +49,20 @@ class SizeQuery:
     graph: Path
     wanted: Mapping[Mode, Collection[int]]
     provider: Provider = "cpu"
+
+
+def footprints(
+    catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
+) -> dict[int, Footprint]:
+    """By batch size what a model needs; those that cannot be counted are left out."""
+    model = catalogue.model(name)
+    query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
+    try:
+        size = cached_size(query)
+    except EpochcostError:
+        return {}
+    found = {batch_size: size.footprint(mode, batch_size) for batch_size in batch_sizes}
+    return {batch_size: one for batch_size, one in found.items() if one is not None}
 
 
 def cached_size(query: SizeQuery) -> ModelSize:

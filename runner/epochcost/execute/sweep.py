@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.sizes import SizeQuery, cached_size
+from epochcost.execute.sizes import footprints
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import OutOfMemory
@@ -103,15 +103,10 @@ def fits_memory(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> F
 
 def _sizes_that_fit(catalogue: Catalogue, sweep: Sweep, room_bytes: int) -> Sequence[int]:
     trial, wanted = sweep.trial, tuple(ladder(sweep))
-    model = catalogue.model(trial.model)
-    query = SizeQuery(model, catalogue.graph_path(model), {trial.mode: wanted}, trial.provider)
-    try:
-        size = cached_size(query)
-    except EpochcostError:
-        return wanted
-    needs = ((one, size.footprint(trial.mode, one)) for one in wanted)
-    known = [(one, need.memory_bytes(trial.provider)) for one, need in needs if need is not None]
-    return [one for one, _ in takewhile(lambda pair: pair[1] <= room_bytes, known)] or wanted[:1]
+    found = footprints(catalogue, trial.model, trial.mode, trial.provider, wanted)
+    needed = ((size, one.memory_bytes(trial.provider)) for size, one in found.items())
+    fitting = [size for size, _ in takewhile(lambda pair: pair[1] <= room_bytes, needed)]
+    return fitting or (wanted[:1] if found else wanted)
 
 
 def _ran(result: Result) -> MeasuredSize:
