@@ -57,7 +57,7 @@ def run(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
 def script(project: Path, text: str) -> subprocess.CompletedProcess[str]:
     """Run a shell script in a mount namespace of its own; ``$0`` is the program."""
     if shutil.which("unshare") is None or _no_namespace():
-        pytest.skip("no mount namespaces here; tests/results/test_atomic.py covers the write")
+        pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
     return subprocess.run(
         ["unshare", "-rm", "bash", "-c", text, PROGRAM],
         cwd=project,

@@ -213,7 +213,7 @@ def _skip_without_private_mounts() -> None:
     """A small disk is a tmpfs in a mount namespace, which some containers forbid."""
     probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     if shutil.which("unshare") is None or _fails(probe):
-        pytest.skip("no mount namespaces here; tests/results/test_atomic.py covers the write")
+        pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
 
 
 def _fails(arguments: list[str]) -> bool:

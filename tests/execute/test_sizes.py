@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from epochcost.errors import CapabilityError, ModelError
 from epochcost.execute import sizes
-from epochcost.execute.sizes import SizeOrError, SizeProgress, model_sizes
+from epochcost.execute.sizes import (
+    SizeOrError,
+    SizeProgress,
+    SizeQuery,
+    cached_size,
+    model_sizes,
+    read_cached,
+    write_cached,
+)
 from epochcost.plan.size import ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -77,3 +86,106 @@ def test_a_process_that_is_killed_costs_its_models_only() -> None:
     answer = sizes._result(future)
     assert isinstance(answer, CapabilityError)
     assert "ended before its time" in str(answer)
+
+
+@pytest.fixture(name="folder", autouse=True)
+def folder_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "epochcost" / "sizes"
+
+
+@pytest.fixture(name="query")
+def query_fixture(tmp_path: Path) -> SizeQuery:
+    """The tiny project's model at two batch sizes."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
+    model = catalogue.model("tiny")
+    return SizeQuery(model, catalogue.graph_path(model), {"training": (2, 4), "inference": (1,)})
+
+
+def test_a_size_is_counted_once(
+    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second answer is equal to the first, and nothing is counted for it."""
+    first = cached_size(query)
+    assert len(list(folder.iterdir())) == 1
+
+    def refuse(*_: object) -> ModelSize:
+        raise AssertionError("counted again")
+
+    monkeypatch.setattr(sizes, "count_size", refuse)
+    assert cached_size(query) == first
+
+
+def test_another_question_is_counted_anew(query: SizeQuery) -> None:
+    """Other batch sizes, another provider, another spec or graph: nothing is mistaken for them."""
+    cached_size(query)
+    training = query.model.training
+    assert training is not None
+    frozen = training.model_copy(update={"freeze": ("w",)})
+    others = [
+        replace(query, wanted={"training": (2,)}),
+        replace(query, provider="cuda"),
+        replace(query, model=query.model.model_copy(update={"training": frozen})),
+    ]
+    assert [read_cached(other) for other in others] == [None] * len(others)
+    query.graph.write_bytes(query.graph.read_bytes() + b"\x00")
+    assert read_cached(query) is None
+
+
+def test_a_damaged_file_is_counted_again(query: SizeQuery, folder: Path) -> None:
+    """And put right."""
+    first = cached_size(query)
+    (kept,) = folder.iterdir()
+    kept.write_bytes(kept.read_bytes()[:-7])
+    assert read_cached(query) is None
+    assert cached_size(query) == first == read_cached(query)
+
+
+def test_a_folder_that_cannot_be_is_no_fault(
+    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file stands where the folder should: sizes are counted as if there were no cache."""
+    folder.parent.parent.mkdir()
+    folder.parent.write_text("in the way")
+    assert cached_size(query) == cached_size(query)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr(Path, "home", _homeless)
+    assert cached_size(query).parameters == 51
+
+
+def _homeless() -> Path:
+    raise RuntimeError("no home")
+
+
+def test_a_graph_that_cannot_be_read_says_so(query: SizeQuery, folder: Path) -> None:
+    """Its fault is told each time, and not kept."""
+    query.graph.unlink()
+    with pytest.raises(ModelError, match="there is no such file"):
+        cached_size(query)
+    assert not folder.exists()
+
+
+def test_memory_that_does_not_suffice_is_said(
+    query: SizeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of this machine, and in words."""
+
+    def exhaust(*_: object) -> ModelSize:
+        raise MemoryError
+
+    monkeypatch.setattr(sizes, "size_of", exhaust)
+    with pytest.raises(CapabilityError, match="takes more than this machine has"):
+        cached_size(query)
+
+
+def test_the_oldest_are_forgotten(
+    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder does not grow without end."""
+    monkeypatch.setattr(sizes, "_MOST_CACHED", 4)
+    size = cached_size(query)
+    for batch in range(3, 20):
+        write_cached(replace(query, wanted={"training": (batch,)}), size)
+    assert len(list(folder.iterdir())) <= 5
+    assert read_cached(replace(query, wanted={"training": (19,)})) == size

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
 
-from epochcost.measure.agreement import agreement
-from epochcost.measure.job import Job, JobError, Reference
+from epochcost.measure.agreement import agreement, held_out_loss, require_finite
+from epochcost.measure.job import CarriedValue, Evaluation, Job, JobError, Reference
 
 X = np.array([[[1, 2, 3, 4], [-4, 3, -2, 1]]], "f4")
+
+
 W = np.array([[3, 0, 1], [0, 3, 1], [1, 0, 1], [0, 1, 1]], "f4")
+
+
 EXACT = np.maximum(X[0] @ W, 0)
 
 
@@ -73,3 +78,65 @@ def test_a_job_without_reference_is_not_compared(
     """The plain trial is fp32 itself."""
     job = job_of(product, {"x": X}, {"w": W}, mode="inference", outputs=("y",))
     assert agreement(job, {}) is None
+
+
+def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:
+    """Two batches that sum to 0 and 8, beside w that sums to 4, average to 8."""
+    assert counting.evaluation is not None
+    held_out = np.stack([np.zeros(4, "f4"), np.full(4, 2, "f4")])
+    np.savez(counting.evaluation.batches, g=held_out)
+    assert held_out_loss(counting, {"w": np.ones(4, "f4")}) == pytest.approx(8.0)
+
+
+def test_a_job_without_evaluation_has_no_loss(counting: Job) -> None:
+    """Inference has nothing to compare."""
+    assert held_out_loss(counting.model_copy(update={"evaluation": None}), {}) is None
+
+
+def test_a_missing_parameter_is_named(counting: Job) -> None:
+    """An evaluation graph must be fed completely."""
+    with pytest.raises(JobError, match=r"evaluation\.onnx: input 'w' has no value"):
+        held_out_loss(counting, {})
+
+
+def test_a_diverged_training_is_an_error(counting: Job) -> None:
+    """A loss that is not finite means that the times are those of no training."""
+    with pytest.raises(JobError, match="demanded finite numbers; got nan: training diverged"):
+        held_out_loss(counting, {"w": np.full(4, np.nan, "f4")})
+
+
+def test_a_loss_that_overflowed_in_the_last_step_is_an_error(counting: Job) -> None:
+    """Even without held-out data, training that diverged is not timed."""
+    require_finite(counting, lambda _: np.float32([4.0]))
+    with pytest.raises(JobError, match=r"output 'loss' of the last step: .* got inf"):
+        require_finite(counting, lambda _: np.float32([np.inf]))
+
+
+def test_what_a_model_serves_may_be_infinite(counting: Job) -> None:
+    """A served score of minus infinity is a mask, and no one's learning rate."""
+    served = counting.model_copy(update={"mode": "inference"})
+    require_finite(served, lambda _: np.float32([-np.inf]))
+
+
+def test_carried_state_starts_at_zero_and_goes_on(
+    counting: Job, counter: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """Whatever training left in a state, evaluation begins anew and hands it from batch to batch.
+
+    With w carried and a rate of -1, w is the sum of the batches so far: 4, then 12 in all.
+    """
+    onnx.save(counter, tmp_path / "stateful.onnx")
+    held_out = np.stack([np.full(4, 1, "f4"), np.full(4, 2, "f4")])
+    np.savez(tmp_path / "held-out.npz", g=held_out)
+    evaluation = Evaluation(
+        graph=tmp_path / "stateful.onnx",
+        batches=tmp_path / "held-out.npz",
+        loss="loss",
+        carried=(
+            CarriedValue(input="w", output="w_next"),
+            CarriedValue(input="v", output="v_next"),
+        ),
+    )
+    job = counting.model_copy(update={"evaluation": evaluation})
+    trained = {"w": np.full(4, 7, "f4"), "lr": np.array(-1, "f4")}
+    assert held_out_loss(job, trained) == pytest.approx((4 + 12) / 2)

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import shutil
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.ceilings import TIMES, measure_apart, measure_ceiling, one_node
+from epochcost.measure.ceilings import (
+    TIMES,
+    ceilings_here,
+    measure_apart,
+    measure_ceiling,
+    one_node,
+)
 from epochcost.measure.session import open_session
+from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
+from epochcost.results.environment import Processor
+from epochcost.results.files import exclusive_lock
+from epochcost.results.submissions import ceiling_faults, check_results
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from kept_ceilings import ceiling, make_ceilings, with_own_fingerprint
+from report_project import REPOSITORY, make_result
+from revisions import SPECS, write_spec
 
 
 def test_both_works_are_timed_to_the_bytes_asked_for() -> None:
@@ -41,3 +60,125 @@ def test_the_last_words_of_a_process_that_fails_are_told(monkeypatch: pytest.Mon
     monkeypatch.setattr("epochcost.measure.start.module_command", lambda *_: command)
     with pytest.raises(CapabilityError, match="got status 1: no memory"):
         measure_apart(2**16, [1])
+
+
+NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
+
+
+HOST = with_own_fingerprint(make_result().environment)
+
+
+@pytest.fixture(name="catalogue")
+def catalogue_fixture(tmp_path: Path) -> Catalogue:
+    """Specs with the machine that is detected."""
+    for name, text in SPECS.items():
+        write_spec(tmp_path, name, text)
+    (tmp_path / "models").mkdir()
+    shutil.copyfile(REPOSITORY / "models/mnist_mlp.onnx", tmp_path / "models/mnist_mlp.onnx")
+    return load_catalogue(tmp_path)
+
+
+@pytest.fixture(name="asked")
+def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """For which numbers of threads ceilings were really asked; the times are made up."""
+    asked: list[tuple[int, ...]] = []
+
+    def measured(copied_bytes: int, threads: tuple[int, ...]) -> tuple[Ceiling, ...]:
+        assert 0 < copied_bytes <= 2**29
+        asked.append(threads)
+        return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
+
+    monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
+    return asked
+
+
+def test_a_host_is_measured_once(
+    catalogue: Catalogue, tmp_path: Path, asked: list[tuple[int, ...]]
+) -> None:
+    """What is kept of it is taken, by a resumed run too, unless it is asked for again."""
+    local = catalogue.hardware["local"]
+    first, new = ceilings_here(local, tmp_path / "results", again=False)
+    assert new
+    assert asked[0][0] == 1
+    assert asked[0][-1] == first.environment.logical_cpus
+    assert ceilings_here(local, tmp_path / "results", again=False) == (first, False)
+    assert len(asked) == 1
+    assert ceilings_here(local, tmp_path / "results", again=True)[1]
+    assert len(load_ceilings(tmp_path / "results").records) == 1
+
+
+@pytest.mark.usefixtures("asked")
+def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -> None:
+    """Each would spoil the other's times."""
+    (tmp_path / "results/local").mkdir(parents=True)
+    with (
+        exclusive_lock(tmp_path / "results/local"),
+        pytest.raises(CapabilityError, match="another one in progress"),
+    ):
+        ceilings_here(catalogue.hardware["local"], tmp_path / "results", again=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ceilings": (ceiling(1, 2e12, 1e10),)}, "product_seconds: demanded at most 4.16e11"),
+        ({"ceilings": (ceiling(1, 1e11, 1e13),)}, "copy_seconds: demanded at most"),
+        ({"ceilings": (ceiling(64, 1e11, 1e10),)}, "threads: demanded at most the 2 CPUs"),
+        ({"measured_at": dt.datetime(2031, 1, 1, tzinfo=dt.UTC)}, "in the past"),
+        ({"measured_at": dt.datetime(1970, 1, 1, tzinfo=dt.UTC)}, "from 2026-11-01 on"),
+        (
+            {"environment": HOST.model_copy(update={"fingerprint": "0" * 16})},
+            "fingerprint: demanded",
+        ),
+        (
+            {
+                "environment": HOST.model_copy(
+                    update={"processor": Processor(highest_frequency_hertz=10**15)}
+                ),
+                "ceilings": (ceiling(1, 2e12, 1e10),),
+            },
+            "product_seconds: demanded at most 4.16e11",
+        ),
+        ({"provider": "cuda"}, "provider: demanded cpu, of which ceilings are measured"),
+        ({"hardware": "nowhere"}, "demanded a machine with a spec; got 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_true_is_a_fault(
+    catalogue: Catalogue, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    """By the file, in one line; a ceiling that is too high would belittle every figure below."""
+    path = write_ceilings(tmp_path / "results", make_ceilings(**({"environment": HOST} | change)))
+    (fault,) = ceiling_faults(catalogue, tmp_path / "results", NOW)
+    assert fault.path == path
+    assert said in fault.message
+
+
+def test_another_machines_ceilings_are_refused_unless_they_say_so(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    """As of results: a contradiction to the declared machine stands in the file or is a fault."""
+    box = catalogue.hardware["local"].model_copy(
+        update={"id": "box", "detected": False, "vcpus": 8}
+    )
+    hardware = dict(catalogue.hardware) | {"box": box}
+    known = Catalogue(**{**vars(catalogue), "hardware": hardware})
+    write_ceilings(tmp_path / "results", make_ceilings(HOST, hardware="box"))
+    (fault,) = ceiling_faults(known, tmp_path / "results", NOW)
+    assert "2 logical CPUs, not 8" in fault.message
+    said = ("2 logical CPUs, not 8",)
+    write_ceilings(tmp_path / "results", make_ceilings(HOST, hardware="box", contradictions=said))
+    assert list(ceiling_faults(known, tmp_path / "results", NOW)) == []
+
+
+def test_the_check_of_results_looks_at_ceilings(
+    catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are no result files, and their faults are counted all the same."""
+    monkeypatch.chdir(tmp_path)
+    root = Path("results")
+    write_ceilings(root, make_ceilings(HOST))
+    assert check_results(catalogue, root, (), NOW).faults == ()
+    write_ceilings(root, make_ceilings(HOST, ceilings=(ceiling(1, 2e12, 1e10),)))
+    checked = check_results(catalogue, root, (), NOW)
+    assert checked.files == 0
+    assert len(checked.faults) == 1

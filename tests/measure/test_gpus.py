@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.measure.gpus import list_gpus, shown_gpus
+from epochcost.measure.gpus import (
+    DeviceWatch,
+    VisibleGpu,
+    devices_in_use,
+    list_gpus,
+    present_devices,
+    shown_gpus,
+    visible_gpus,
+)
 from epochcost.results.environment import Gpu
-from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, memory, place
+from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, memory, place, process
 
 
 def test_every_field_is_read() -> None:
@@ -74,3 +82,169 @@ def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert len(shown_gpus(library)) == 3
     assert shown_gpus(FakeNvml(fault=NVMLError("mismatch"))) == ()
+
+
+MIB = 2**20
+
+
+def boards(*devices: Device) -> tuple[VisibleGpu, ...]:
+    """All of these, as CUDA shows them without a variable."""
+    return visible_gpus(FakeNvml(*devices), devices, None)
+
+
+def test_the_device_of_the_worker_is_found_by_its_process() -> None:
+    """Another program's device is not ours, however much it grows."""
+    theirs = Device(
+        {
+            "nvmlDeviceGetMemoryInfo": [memory(0), memory(900 * MIB)],
+            "nvmlDeviceGetComputeRunningProcesses": [[process(7, 900 * MIB)]],
+        }
+    )
+    ours = Device(
+        {
+            "nvmlDeviceGetMemoryInfo": [memory(0), memory(500 * MIB)],
+            "nvmlDeviceGetComputeRunningProcesses": [[process(42, 490 * MIB)]],
+        }
+    )
+    library = FakeNvml(theirs, ours)
+    devices = present_devices(library, boards(theirs, ours))
+    used = devices_in_use(library, devices, frozenset({42}))
+    assert [one.gpu.number for one in used] == [1]
+    watch = DeviceWatch(library, used, frozenset({42}))
+    watch.read()
+    assert watch.memory == ("NVML, of the worker", 490 * MIB)
+
+
+def test_in_a_container_the_growth_of_the_device_tells() -> None:
+    """There the driver lists ids that nobody here knows, or none."""
+    idle = Device({"nvmlDeviceGetMemoryInfo": memory(3 * MIB)})
+    grown = Device(
+        {"nvmlDeviceGetMemoryInfo": [memory(100 * MIB), memory(400 * MIB), memory(700 * MIB)]}
+    )
+    library = FakeNvml(idle, grown)
+    used = devices_in_use(library, present_devices(library, boards(idle, grown)), frozenset({42}))
+    assert [one.gpu.number for one in used] == [1]
+    watch = DeviceWatch(library, used, frozenset({42}))
+    watch.read()
+    assert watch.memory == ("NVML, growth of the whole device", 600 * MIB)
+
+
+def test_the_most_of_all_readings_counts() -> None:
+    """Memory may be given back before the end."""
+    device = Device(
+        {
+            "nvmlDeviceGetComputeRunningProcesses": [
+                [process(42, 100)],
+                [process(42, 900)],
+                [process(42, 200)],
+            ]
+        }
+    )
+    library = FakeNvml(device)
+    watch = DeviceWatch(library, present_devices(library, boards(device)), frozenset({42}))
+    for _ in range(3):
+        watch.read()
+    assert watch.memory == ("NVML, of the worker", 900)
+
+
+def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
+    """Two reasons of heat are one; idle and user-set clocks are no throttling."""
+    device = Device(
+        {
+            "nvmlDeviceGetCurrentClocksThrottleReasons": [0x1, 0x2 | 0x4, 0x20 | 0x40, 0x0],
+            "nvmlDeviceGetClockInfo": [1000, 1500, 2000, 1500],
+        }
+    )
+    library = FakeNvml(device)
+    watch = DeviceWatch(library, present_devices(library, boards(device)), frozenset())
+    assert watch.throttles is None
+    for _ in range(4):
+        watch.read()
+    assert watch.throttles == ("gpu-power-cap", "gpu-heat")
+    assert watch.clock_hertz == 1_500_000_000
+
+
+def test_a_silent_driver_leaves_everything_unknown() -> None:
+    """No zero bytes, no zero hertz, no "was not throttled"."""
+    device = Device({"nvmlDeviceGetName": "GRID"})
+    library = FakeNvml(device)
+    watch = DeviceWatch(library, present_devices(library, boards(device)), frozenset({42}))
+    watch.read()
+    assert (watch.memory, watch.clock_hertz, watch.throttles) == (None, None, None)
+
+
+def test_devices_are_named_by_their_addresses() -> None:
+    """All or none: half a list would name too few."""
+    told, silent = Device({"nvmlDeviceGetPciInfo": place("00000000:17:00.0")}), Device()
+    library = FakeNvml(told, silent)
+    one = present_devices(library, boards(told))
+    both = present_devices(library, boards(told, silent))
+    assert DeviceWatch(library, one, frozenset()).addresses == ("00000000:17:00.0",)
+    assert DeviceWatch(library, both, frozenset()).addresses is None
+
+
+def test_a_part_of_a_board_has_its_own_memory_and_the_boards_clocks() -> None:
+    """MIG: NVML answers each question at one of the two only."""
+    part = Device({"nvmlDeviceGetComputeRunningProcesses": [[process(42, 10 * MIB)]]})
+    board = Device({"nvmlDeviceGetClockInfo": 1410})
+    library = FakeNvml(board)
+    devices = present_devices(library, (VisibleGpu(0, part, board),))
+    watch = DeviceWatch(library, devices, frozenset({42}))
+    watch.read()
+    assert watch.memory == ("NVML, of the worker", 10 * MIB)
+    assert watch.clock_hertz == 1_410_000_000
+
+
+PART = Device({"nvmlDeviceGetUUID": "MIG-aaaa"})
+
+
+def board(uuid: str, *parts: Device) -> Device:
+    """A GPU with a UUID and perhaps parts."""
+    made = Device({"nvmlDeviceGetUUID": uuid, "parts": parts})
+    for part in parts:
+        part.answers["nvmlDeviceGetDeviceHandleFromMigDeviceHandle"] = made
+    return made
+
+
+BOARDS = (board("GPU-11ab"), board("GPU-11cd", PART), board("GPU-22ef"))
+
+
+@pytest.mark.parametrize(
+    ("shown", "numbers"),
+    [
+        (None, [0, 1, 2]),
+        ("", []),
+        ("2,0", [2, 0]),
+        (" 1 , 2", [1, 2]),
+        ("1,7,2", [1]),
+        ("0,-1,2", [0]),
+        ("2,2", []),
+        ("GPU-22", [2]),
+        ("GPU-11", []),
+        ("GPU-11cd,0", [1, 0]),
+        ("0,GPU-11ab", []),
+        ("MIG-aaaa", [1]),
+        ("MIG-bbbb", []),
+        ("NoDevFiles", []),
+    ],
+)
+def test_the_variable_chooses_and_orders(shown: str | None, numbers: list[int]) -> None:
+    """Numbers, begins of UUIDs and parts; what is invalid hides the rest, what is double all."""
+    gpus = visible_gpus(FakeNvml(*BOARDS), BOARDS, shown)
+    assert [gpu.number for gpu in gpus] == numbers
+    assert [gpu.board for gpu in gpus] == [BOARDS[number] for number in numbers]
+
+
+def test_a_part_is_told_from_its_board() -> None:
+    """Its handle is of the part: memory and processes; power and clocks are of the board."""
+    ((gpu,), (whole,)) = (visible_gpus(FakeNvml(*BOARDS), BOARDS, one) for one in ("MIG-aaaa", "1"))
+    assert gpu.handle is PART
+    assert gpu.board is BOARDS[1]
+    assert (gpu.partial, whole.partial) == (True, False)
+
+
+def test_a_driver_that_tells_no_uuid_matches_none() -> None:
+    """An unknown UUID begins with nothing."""
+    silent = (Device({"nvmlDeviceGetName": "T4"}),)
+    assert visible_gpus(FakeNvml(*silent), silent, "GPU-11") == ()
+    assert len(visible_gpus(FakeNvml(*silent), silent, "0")) == 1

@@ -13,10 +13,13 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import Progress, SamplingRule, TrialFailed
 from epochcost.measure.loadgen import LoadGenRequest, missing_loadgen, run_loadgen
+from epochcost.measure.scenario import MOST_TRIES, PRECISION, highest_rate
 from epochcost.measure.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Load
@@ -25,13 +28,19 @@ from epochcost.results.served import LoadGenRun, latency_percentile
 from serving_jobs import MakeServingJob
 
 pytest.importorskip("mlperf_loadgen", reason="LoadGen is not built for this machine")
+
+
 SERVER = Load(
     scenario="server",
     server_latency_ms=Decimal(100),
     latency_percentile=Decimal("0.99"),
     maximum_delay_ms=Decimal("0.1"),
 )
+
+
 HOPELESS = SERVER.model_copy(update={"server_latency_ms": Decimal("0.000001")})
+
+
 # How LoadGen heads the percentiles in its summary.
 PERCENTILES = {"50.00": 0.5, "90.00": 0.9, "95.00": 0.95, "97.00": 0.97, "99.00": 0.99}
 
@@ -205,3 +214,35 @@ def test_without_loadgen_the_package_to_install_is_named(
     asked = LoadGenRequest("offline", 0.1, 1, 10, 1)
     with pytest.raises(CapabilityError, match="mlcommons-loadgen is not installed"):
         run_loadgen(asked, lambda _: None, tmp_path)
+
+
+@given(limit=st.floats(2, 1000), start=st.floats(1, 2000))
+def test_the_limit_is_found_to_five_percent(limit: float, start: float) -> None:
+    """From above and from below, in a bounded number of tries; the answer was seen to keep."""
+    tried: list[float] = []
+
+    def keeps(rate: float) -> bool:
+        tried.append(rate)
+        return rate <= limit
+
+    found = highest_rate(keeps, start, floor=1)
+    assert found in tried
+    assert found is not None
+    assert found <= limit
+    assert len(tried) <= MOST_TRIES
+    if len(tried) < MOST_TRIES:
+        assert limit <= found * (1 + PRECISION)
+
+
+def test_a_bound_that_nothing_keeps_has_no_rate() -> None:
+    """The lowest rate is tried once, and then there is no answer instead of a wrong one."""
+    tried: list[float] = []
+    assert highest_rate(lambda rate: bool(tried.append(rate)), start=100, floor=30) is None
+    assert tried == [100, 50, 30]
+
+
+def test_a_start_below_the_floor_is_the_floor() -> None:
+    """A hopeless bound costs one try."""
+    tried: list[float] = []
+    assert highest_rate(lambda rate: bool(tried.append(rate)), start=1, floor=10) is None
+    assert tried == [10]
