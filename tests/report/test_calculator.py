@@ -7,14 +7,14 @@ from decimal import Decimal
 
 from bill_programs import run
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.pages.calculator import calculator, script
+from epochcost.report.pages.calculator import calculator_data, script
 from epochcost.report.pages.page import Report
 
 
 def test_every_priced_row_is_offered_with_its_plan(inputs: Inputs) -> None:
     """A current row with a cost is in the data once; one without is not."""
     rows = Report(inputs).rows
-    data = calculator(rows)
+    data = calculator_data(rows)
     goals = {"training": "epoch", "inference": "million"}
     meant = [
         row
@@ -34,7 +34,7 @@ def test_every_priced_row_is_offered_with_its_plan(inputs: Inputs) -> None:
 def test_the_data_alone_give_the_pages_costs(inputs: Inputs) -> None:
     """The full training of each row costs the same by the published program."""
     rows = [row for row in Report(inputs).rows if row.current and row.estimate("full")]
-    plans = calculator(rows)["plans"]
+    plans = calculator_data(rows)["plans"]
     assert rows
     for row in rows:
         cost, time = row.estimate("full"), row.time("full")
@@ -56,4 +56,4 @@ def test_the_script_is_data_and_hands_nothing_to_html(inputs: Inputs) -> None:
 
 def test_nothing_is_offered_where_nothing_is_measured() -> None:
     """Without rows the page has no work to offer and nothing to start with."""
-    assert calculator(()) == {"start": "", "works": [], "plans": {}}
+    assert calculator_data(()) == {"start": "", "works": [], "plans": {}}

@@ -21,7 +21,7 @@ from epochcost.report.charts import axes, palette
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.theme import WIDTH
-from epochcost.report.injection import insert_charts
+from epochcost.report.page_html import insert_charts
 from report_charts import CHARTS, HOSTILE
 
 

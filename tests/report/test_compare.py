@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from epochcost.report.pages.compare import comparison, pairs, script
+from epochcost.report.pages.compare import comparison_data, pairs, script
 from epochcost.report.pages.page import Report
 
 
@@ -12,7 +12,7 @@ def test_a_cost_holds_until_its_plan_has_a_newer_price(report: Report) -> None:
     """The price of 2016 ends where that of 2026 begins, so that any two days can be compared."""
     offers = [
         (offer["from"], offer["until"])
-        for work in comparison(report)["works"]
+        for work in comparison_data(report)["works"]
         if work["model"] == "net" and work["kind"] == "published" and work["goal"] == "epoch"
         for offer in work["offers"]
     ]
@@ -28,7 +28,7 @@ def test_the_current_offer_is_the_sites_own_cost(report: Report) -> None:
     }
     today = {
         offer["cost"]
-        for work in comparison(report)["works"]
+        for work in comparison_data(report)["works"]
         for offer in work["offers"]
         if work["goal"] == "epoch" and offer["until"] is None
     }

@@ -24,7 +24,7 @@ from epochcost.report.cards import (
 )
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.palette import standalone_svg
-from epochcost.report.injection import drawing_files, drawing_uris
+from epochcost.report.page_html import drawing_files, drawing_uris
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from report_project import HOSTILE

@@ -5,8 +5,8 @@
 - `dataset`: every figure as one table, its dictionary and its files.
 - `tables`, `wording`, `escape`: tables, phrases and harmless text, which the others share.
 - `cards`: badges and social cards. `site` gathers all of this as values; nothing is drawn yet.
-- `plugin`: MkDocs' events, with what they call: `injection` of charts into pages, `security` of
-  what is published, and `unchanged`, by which a build is skipped.
+- `plugin`: MkDocs' events, with what they call: `page_html` puts charts into finished pages,
+  `security` says what is published, and by `unchanged` a build is skipped.
 
 Needs neither onnxruntime nor a GPU; all but the result files is computed again at every build.
 """

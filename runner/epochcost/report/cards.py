@@ -53,12 +53,12 @@ def headline(answers: Mapping[Goal, Answer]) -> Headline | None:
 
 def _where(choice: Choice) -> str:
     row = choice.row
-    said = [f"on {shorten(one_line(row.observed.machine.name), _LONGEST_NAME, placeholder='…')}"]
+    words = [f"on {shorten(one_line(row.observed.machine.name), _LONGEST_NAME, placeholder='…')}"]
     if row.price is not None:
-        said.append(f"{'assumed price' if row.assumed else 'price'} of {row.price.as_of:%Y-%m}")
+        words.append(f"{'assumed price' if row.assumed else 'price'} of {row.price.as_of:%Y-%m}")
     if row.observed.kind == "published":
-        said.append("time published by others")
-    return ", ".join(said)
+        words.append("time published by others")
+    return ", ".join(words)
 
 
 # Mean advance of a character of a common sans serif over the size of the type; digits and lower
@@ -106,7 +106,7 @@ class Card:
         return f"assets/cards/{self.name}.png"
 
     @property
-    def spoken(self) -> str:
+    def alt_text(self) -> str:
         """All of it in one line, for who cannot see it."""
         return f"{self.title} {self.figure}: {self.words}"
 
@@ -239,4 +239,4 @@ class Badge:
 def badges_of(report: Report) -> list[Badge]:
     """A badge for each workload with a cost, in the order of their pages."""
     found = ((one, headline(report.answers_of(one))) for one in report.subjects)
-    return [Badge(subject, said) for subject, said in found if said is not None]
+    return [Badge(subject, line) for subject, line in found if line is not None]

@@ -29,7 +29,7 @@ from epochcost.analysis.inputs import PACKAGED, Inputs, Sources, read_inputs
 from epochcost.analysis.repository import earlier_revision
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.injection import drawing_files, drawing_uris, insert_charts, resolve_links
+from epochcost.report.page_html import drawing_files, drawing_uris, insert_charts, resolve_links
 from epochcost.report.security import (
     POLICY_DRAFT,
     DocsFiles,
@@ -92,8 +92,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         logging.getLogger("mkdocs").addHandler(self._warnings)
         self._options = configuration(config) if self._skips else None
         if self._options is not None:
-            self._digest = self._now(config, self._options)
-            if self._stamp(config).says(self._digest):
+            self._digest = self._current_digest(config, self._options)
+            if self._stamp(config).matches(self._digest):
                 log.info(f"{config.site_dir} stands as it was built: nothing has changed since")
                 raise SystemExit(0)
         self._refuse_links(config)
@@ -122,17 +122,17 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         for problem in inputs.problems:
             log.warning(problem)
         self._drawer.begin(self._site.figures.values(), self._site.cards.values())
-        self._remove_foreign(files, inputs, config)
+        self._remove_unpublished(files, inputs, config)
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
             config.nav = navigation(self._site, written)
-        for file in self._added(config):
+        for file in self._generated(config):
             if file.src_uri in files.src_uris:
                 files.remove(files.src_uris[file.src_uri])
             files.append(file)
         return files
 
-    def _remove_foreign(self, files: Files, inputs: Inputs, config: MkDocsConfig) -> None:
+    def _remove_unpublished(self, files: Files, inputs: Inputs, config: MkDocsConfig) -> None:
         docs = Path(config.docs_dir).resolve()
         uris = (*config.extra_css, *map(str, config.extra_javascript))
         pictures = (config.theme.get(name) for name in ("logo", "favicon"))
@@ -149,7 +149,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
                 if path not in self._links and not _excluded(file):
                     log.warning(f"{path}: {refusal} (left out of the site)")
 
-    def _added(self, config: MkDocsConfig) -> Iterator[File]:
+    def _generated(self, config: MkDocsConfig) -> Iterator[File]:
         site = self._site
         for uri, content in (*site.pages.items(), *site.files.items()):
             yield File.generated(config, uri, content=content)
@@ -209,10 +209,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         if self._options is None or self._warnings.counts:
             return
         # What was edited since it was read stands in none of the pages.
-        if self._now(config, self._options) == self._digest:
+        if self._current_digest(config, self._options) == self._digest:
             self._stamp(config).write(self._digest)
 
-    def _now(self, config: MkDocsConfig, options: str) -> str:
+    def _current_digest(self, config: MkDocsConfig, options: str) -> str:
         return inputs_digest(self._sources(config), config.theme.dirs, options)
 
     def _stamp(self, config: MkDocsConfig) -> BuildStamp:

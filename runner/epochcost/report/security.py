@@ -44,11 +44,11 @@ def script_hashes(page: str) -> set[str]:
 
 def write_policy(folder: Path, hashes: Iterable[str]) -> None:
     """Put the hashes of all inline scripts into the policy of every page under a folder."""
-    said = " ".join(sorted(hashes)).encode()
+    sources = " ".join(sorted(hashes)).encode()
     for path in folder.rglob("*.html"):
         page = path.read_bytes()
         if _PLACE.encode() in page:
-            path.write_bytes(page.replace(_PLACE.encode(), said, 1))
+            path.write_bytes(page.replace(_PLACE.encode(), sources, 1))
 
 
 # Pages, data, and pictures that cannot hold a script.

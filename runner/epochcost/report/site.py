@@ -102,7 +102,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         },
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
-            **{kept.uri: kept.path for kept in inputs.ceilings},
+            **{stored.uri: stored.path for stored in inputs.ceilings},
         },
         figures=figures,
         sections=tuple(
@@ -117,11 +117,11 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
 def _with_cards(
     report: Report, section: str, group: tuple[Page, ...], cards: dict[str, Card]
 ) -> Iterator[Page]:
-    """The pages of a section, each with its card, which is kept by name."""
+    """The pages of a section, each with its card, which joins ``cards`` by its name."""
     for page in group:
         card = card_of(report, section, page, group[0])
         cards[card.name] = card
-        yield replace(page, card=card.uri, card_words=card.spoken)
+        yield replace(page, card=card.uri, card_words=card.alt_text)
 
 
 def _embedded(made: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:

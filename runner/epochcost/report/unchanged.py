@@ -26,7 +26,7 @@ from epochcost.analysis.inputs import Sources
 from epochcost.analysis.repository import git, replaced_blobs
 from epochcost.errors import EpochcostError
 
-# Plugins and extensions that read nothing but what is said here. With any other nothing is skipped.
+# Plugins and extensions that read nothing but what is digested here; with others none is skipped.
 _PLUGINS = frozenset({"search", "material/search", "epochcost"})
 _EXTENSIONS = frozenset(
     [
@@ -51,19 +51,19 @@ class BuildStamp:
         """The stamp of one site's folder."""
         return cls(cache / f"site-{_digest(str(site))[:16]}.json", site)
 
-    def says(self, digest: str) -> bool:
+    def matches(self, digest: str) -> bool:
         """Whether the site is what a build of the same digest left."""
         try:
-            said = json.loads(self.path.read_text(encoding="utf-8"))
+            stamped = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        return bool(said == [digest, _state(self.site)])
+        return bool(stamped == [digest, _file_states(self.site)])
 
     def write(self, digest: str) -> None:
-        """Stamp the site that was built; where that cannot be kept, the next build builds."""
+        """Stamp the site that was built; where that cannot be written, the next build builds."""
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps([digest, _state(self.site)]), encoding="utf-8")
+            self.path.write_text(json.dumps([digest, _file_states(self.site)]), encoding="utf-8")
 
 
 def configuration(config: MkDocsConfig) -> str | None:
@@ -92,7 +92,7 @@ def inputs_digest(sources: Sources, themes: Iterable[str], options: str) -> str:
     """
     project = sources.project
     read = [project / "specs", project / "models", sources.docs, sources.templates]
-    read += [*sources.results, *_own(themes)]
+    read += [*sources.results, *_outside_packages(themes)]
     if sources.published:
         read.append(project / "docs/data/results")
     return _digest(
@@ -103,7 +103,7 @@ def inputs_digest(sources: Sources, themes: Iterable[str], options: str) -> str:
         [str(folder) for folder in sources.results],
         [[str(folder), _tree(folder)] for folder in _outermost(read)],
         _file(project / "CHANGELOG.md"),
-        [_revisions(project, sources.published), *map(_replaced, sources.results)],
+        [_revisions(project, sources.published), *map(_replaced_results, sources.results)],
     )
 
 
@@ -111,7 +111,7 @@ def _digest(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _state(folder: Path) -> str:
+def _file_states(folder: Path) -> str:
     """Names, sizes and times of all files: who changes or removes one changes this."""
     states = []
     for path in _paths(folder, ()):
@@ -126,7 +126,7 @@ def _outermost(folders: Sequence[Path]) -> list[Path]:
     return [one for one in each if not any(other in one.parents for other in each)]
 
 
-def _own(themes: Iterable[str]) -> list[Path]:
+def _outside_packages(themes: Iterable[str]) -> list[Path]:
     """The folders that belong to no package, whose version would say what is in them."""
     packages = tuple(Path(entry).resolve() for entry in sys.path if entry.endswith("-packages"))
     folders = (Path(folder) for folder in themes)
@@ -177,18 +177,19 @@ def _file(path: Path) -> str:
 
 def _revisions(project: Path, published: str) -> list[str]:
     """What git says of the project as it stands, and of the revision that was published."""
-    said = [_said(project, "rev-parse", "HEAD^{commit}"), _said(project, "rev-parse", "--git-dir")]
+    head, folder = "HEAD^{commit}", "--git-dir"
+    answers = [_ask_git(project, "rev-parse", asked) for asked in (head, folder)]
     if published:
         present = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
-        said += [
-            _said(project, "rev-parse", "--show-prefix"),
-            _said(project, "rev-parse", "--end-of-options", f"{published}^{{commit}}"),
-            _said(project, *present, *_READ_BY_COMPARISONS),
+        answers += [
+            _ask_git(project, "rev-parse", "--show-prefix"),
+            _ask_git(project, "rev-parse", "--end-of-options", f"{published}^{{commit}}"),
+            _ask_git(project, *present, *_READ_BY_COMPARISONS),
         ]
-    return said
+    return answers
 
 
-def _replaced(folder: Path) -> list[str]:
+def _replaced_results(folder: Path) -> list[str]:
     """What git says of the results that were replaced in a folder, and which of them it has."""
     if not folder.is_dir():
         return []
@@ -199,12 +200,12 @@ def _replaced(folder: Path) -> list[str]:
     asked = "".join(f"{blob}\n" for blob in blobs).encode()
     return [
         *blobs,
-        _said(folder, "rev-parse", "--is-shallow-repository"),
-        _said(folder, "cat-file", "--batch-check", given=asked) if blobs else "",
+        _ask_git(folder, "rev-parse", "--is-shallow-repository"),
+        _ask_git(folder, "cat-file", "--batch-check", given=asked) if blobs else "",
     ]
 
 
-def _said(folder: Path, *arguments: str, given: bytes | None = None) -> str:
+def _ask_git(folder: Path, *arguments: str, given: bytes | None = None) -> str:
     try:
         return git(folder, *arguments, given=given).decode(errors="replace")
     except EpochcostError as error:

@@ -1,4 +1,4 @@
-"""Figures become drawings, in processes beside this one, and are kept by what they are drawn from.
+"""Figures become drawings, in processes beside this one, and are cached by what they follow from.
 
 A drawing's file is named by a hash of all that shapes it: the chart, the code here, and the
 versions of the packages that draw. So are the pictures of cards, and the chart library.
@@ -226,7 +226,7 @@ def _drawing_version() -> str:
 
 
 def _read(path: Path) -> Drawing | None:
-    """The drawing kept in a file; None where it is damaged."""
+    """The drawing of a file in the cache; None where it is damaged."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         return Drawing(fields["spec"], fields["svg"])

@@ -32,7 +32,7 @@ _SHORTEST = Decimal(10)
 _SAMPLES = 60
 # So many steps are drawn one by one; of longer jobs the line shows the dearest second of a step.
 _EDGES = 24
-_JUST = Decimal("0.001")
+_MILLISECOND = Decimal("0.001")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +285,12 @@ def _durations(rule: Rule) -> list[Decimal]:
     last = max(step * _EDGES, billing.minimum_seconds)
     edges = [step * at - start for at in range(1, _EDGES + 1)] if step else []
     edges = [edge for edge in edges if edge >= billing.minimum_seconds]
-    found = {_SHORTEST, billing.minimum_seconds, billing.minimum_seconds + _JUST}
-    found |= {second for edge in edges for second in (edge, edge + _JUST)}
+    found = {_SHORTEST, billing.minimum_seconds, billing.minimum_seconds + _MILLISECOND}
+    found |= {second for edge in edges for second in (edge, edge + _MILLISECOND)}
     for sample in _samples():
-        found.add(sample // step * step - start + _JUST if step and sample > last else sample)
+        found.add(
+            sample // step * step - start + _MILLISECOND if step and sample > last else sample
+        )
     return sorted(one for one in found if _SHORTEST <= one <= _DAY)
 
 

@@ -164,7 +164,7 @@ def _observed(one: Observation) -> Values:
         "software": one.software,
         "batch_size": one.batch_size,
         "epochs": one.epochs,
-        "epochs_known": _yes(one.epochs_known) if one.mode == "training" else None,
+        "epochs_known": _yes_no(one.epochs_known) if one.mode == "training" else None,
         "date": str(one.date),
         **_time("step", one.step),
         **_time("epoch_time", one.epoch),
@@ -191,13 +191,13 @@ def _price(price: Price | None, *, current: bool) -> Values:
         "plan": price.plan,
         "region": price.region,
         "price_as_of": str(price.as_of),
-        "price_current": _yes(current),
+        "price_current": _yes_no(current),
         "currency": price.currency,
     }
 
 
-def _yes(said: bool) -> str:
-    return "yes" if said else "no"
+def _yes_no(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _costs(costs: Mapping[Goal, Cost | None]) -> Values:

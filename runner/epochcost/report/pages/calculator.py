@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
@@ -27,11 +26,11 @@ URI = "data/calculator.js"
 
 def script(rows: Iterable[Row]) -> str:
     """The data as a script, for a page opened from the disk can load one and fetch nothing."""
-    data = json.dumps(calculator(rows), separators=(",", ":"), allow_nan=False)
+    data = json.dumps(calculator_data(rows), separators=(",", ":"), allow_nan=False)
     return f"window.epochcostCalculator={data};\n"
 
 
-def calculator(rows: Iterable[Row]) -> Json:
+def calculator_data(rows: Iterable[Row]) -> Json:
     """All work that may answer and has a price, by workload and mode, with its bill programs."""
     priced = [row for row in rows if row.answers and row.estimate(_goal(row)) is not None]
     plans = {row.price.id: row.price for row in priced if row.price is not None}
@@ -90,7 +89,7 @@ def _timing(row: Row) -> Json:
         "batch": observed.batch_size,
         "vcpus": observed.machine.vcpus or 1,
         "date": str(observed.date),
-        "seconds": [_number(end) for end in (time.low, time.mean, time.high)],
+        "seconds": [float(end) for end in (time.low, time.mean, time.high)],
         "plans": [],
     }
 
@@ -117,13 +116,9 @@ def _program(made: Callable[[Price], Program], price: Price) -> Json | None:
     return {key: program[key] for key in ("inputs", "values", "lines", "elapsed_seconds")}
 
 
-def _number(value: Decimal) -> float:
-    return float(value)
-
-
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
-    known = calculator(report.rows)
+    known = calculator_data(report.rows)
     yield Page(
         uri="calculator.md",
         title="Calculator",

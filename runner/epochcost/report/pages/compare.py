@@ -44,11 +44,11 @@ class Pair:
 
 def script(report: Report) -> str:
     """The data as a script, for a page opened from the disk can load one and fetch nothing."""
-    data = json.dumps(comparison(report), separators=(",", ":"), allow_nan=False)
+    data = json.dumps(comparison_data(report), separators=(",", ":"), allow_nan=False)
     return f"window.epochcostCompare={data};\n"
 
 
-def comparison(report: Report) -> Json:
+def comparison_data(report: Report) -> Json:
     """Machines, workloads, dates of prices, and all work with its costs."""
     rows = at_every_price(report.catalogue, report.observations)
     priced = [row for row in rows if any(row.estimate(goal) for goal in GOALS)]

@@ -14,7 +14,7 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 
-Priced = tuple[Hardware, Price]
+PricedMachine = tuple[Hardware, Price]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Provider:
 
     id: str
     name: str
-    current: tuple[Priced, ...]
-    earlier: tuple[Priced, ...]
+    current: tuple[PricedMachine, ...]
+    earlier: tuple[PricedMachine, ...]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -69,14 +69,14 @@ def _history(provider: Provider) -> Figure | None:
     return price_history(prices, identifier=f"prices-history-{provider.id}")
 
 
-def _named(priced: Sequence[Priced]) -> list[tuple[str, Price]]:
+def _named(priced: Sequence[PricedMachine]) -> list[tuple[str, Price]]:
     return [(hardware.name, price) for hardware, price in priced]
 
 
-def _providers(priced: Sequence[Priced]) -> list[Provider]:
+def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
     """The prices by provider, in the order of their names; names that differ in signs are one."""
     current = {price.id for price in current_prices(price for _, price in priced)}
-    found: dict[str, list[Priced]] = defaultdict(list)
+    found: dict[str, list[PricedMachine]] = defaultdict(list)
     for hardware, price in priced:
         found[re.sub(r"[^a-z0-9]+", "-", price.provider.lower()).strip("-") or "other"].append(
             (hardware, price)
