@@ -7,9 +7,7 @@ import pytest
 from epochcost.measure.gpus import (
     DeviceWatch,
     VisibleGpu,
-    devices_in_use,
     list_gpus,
-    present_devices,
     shown_gpus,
     visible_gpus,
 )
@@ -92,39 +90,31 @@ def boards(*devices: Device) -> tuple[VisibleGpu, ...]:
     return visible_gpus(FakeNvml(*devices), devices, None)
 
 
-def test_the_device_of_the_worker_is_found_by_its_process() -> None:
-    """Another program's device is not ours, however much it grows."""
-    theirs = Device(
-        {
-            "nvmlDeviceGetMemoryInfo": [memory(0), memory(900 * MIB)],
-            "nvmlDeviceGetComputeRunningProcesses": [[process(7, 900 * MIB)]],
-        }
-    )
-    ours = Device(
-        {
-            "nvmlDeviceGetMemoryInfo": [memory(0), memory(500 * MIB)],
-            "nvmlDeviceGetComputeRunningProcesses": [[process(42, 490 * MIB)]],
-        }
-    )
-    library = FakeNvml(theirs, ours)
-    devices = present_devices(library, boards(theirs, ours))
-    used = devices_in_use(library, devices, frozenset({42}))
-    assert [one.gpu.number for one in used] == [1]
-    watch = DeviceWatch(library, used, frozenset({42}))
+def watch_of(device: Device, *processes: int) -> DeviceWatch:
+    """A watch of the only GPU, made before these processes of a trial began."""
+    library = FakeNvml(device)
+    watch = DeviceWatch(library, boards(device)[0])
+    watch.processes = frozenset(processes)
+    return watch
+
+
+@pytest.mark.parametrize(("owner", "ours"), [(7, False), (42, True)])
+def test_a_device_is_in_use_where_a_process_of_the_trial_runs_on_it(owner: int, ours: bool) -> None:
+    """What another program holds is not ours."""
+    running = [process(owner, 490 * MIB)]
+    device = Device({"nvmlDeviceGetComputeRunningProcesses": [running, running]})
+    watch = watch_of(device, 42)
+    assert watch.in_use == ours
     watch.read()
-    assert watch.memory == ("NVML, of the worker", 490 * MIB)
+    assert watch.memory == (("NVML, of the worker", 490 * MIB) if ours else None)
 
 
 def test_in_a_container_the_growth_of_the_device_tells() -> None:
     """There the driver lists ids that nobody here knows, or none."""
-    idle = Device({"nvmlDeviceGetMemoryInfo": memory(3 * MIB)})
-    grown = Device(
-        {"nvmlDeviceGetMemoryInfo": [memory(100 * MIB), memory(400 * MIB), memory(700 * MIB)]}
-    )
-    library = FakeNvml(idle, grown)
-    used = devices_in_use(library, present_devices(library, boards(idle, grown)), frozenset({42}))
-    assert [one.gpu.number for one in used] == [1]
-    watch = DeviceWatch(library, used, frozenset({42}))
+    assert not watch_of(Device({"nvmlDeviceGetMemoryInfo": memory(3 * MIB)}), 42).in_use
+    told = [memory(100 * MIB), memory(400 * MIB), memory(700 * MIB)]
+    watch = watch_of(Device({"nvmlDeviceGetMemoryInfo": told}), 42)
+    assert watch.in_use
     watch.read()
     assert watch.memory == ("NVML, growth of the whole device", 600 * MIB)
 
@@ -140,8 +130,7 @@ def test_the_most_of_all_readings_counts() -> None:
             ]
         }
     )
-    library = FakeNvml(device)
-    watch = DeviceWatch(library, present_devices(library, boards(device)), frozenset({42}))
+    watch = watch_of(device, 42)
     for _ in range(3):
         watch.read()
     assert watch.memory == ("NVML, of the worker", 900)
@@ -155,8 +144,7 @@ def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
             "nvmlDeviceGetClockInfo": [1000, 1500, 2000, 1500],
         }
     )
-    library = FakeNvml(device)
-    watch = DeviceWatch(library, present_devices(library, boards(device)), frozenset())
+    watch = watch_of(device)
     assert watch.throttles is None
     for _ in range(4):
         watch.read()
@@ -167,29 +155,24 @@ def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
 def test_a_silent_driver_leaves_everything_unknown() -> None:
     """No zero bytes, no zero hertz, no "was not throttled"."""
     device = Device({"nvmlDeviceGetName": "GRID"})
-    library = FakeNvml(device)
-    watch = DeviceWatch(library, present_devices(library, boards(device)), frozenset({42}))
+    watch = watch_of(device, 42)
     watch.read()
     assert (watch.memory, watch.clock_hertz, watch.throttles) == (None, None, None)
 
 
-def test_devices_are_named_by_their_addresses() -> None:
-    """All or none: half a list would name too few."""
-    told, silent = Device({"nvmlDeviceGetPciInfo": place("00000000:17:00.0")}), Device()
-    library = FakeNvml(told, silent)
-    one = present_devices(library, boards(told))
-    both = present_devices(library, boards(told, silent))
-    assert DeviceWatch(library, one, frozenset()).addresses == ("00000000:17:00.0",)
-    assert DeviceWatch(library, both, frozenset()).addresses is None
+def test_a_device_is_named_by_its_address() -> None:
+    """Nothing where the driver does not tell it."""
+    told = Device({"nvmlDeviceGetPciInfo": place("00000000:17:00.0")})
+    assert watch_of(told).addresses == ("00000000:17:00.0",)
+    assert watch_of(Device()).addresses is None
 
 
 def test_a_part_of_a_board_has_its_own_memory_and_the_boards_clocks() -> None:
     """MIG: NVML answers each question at one of the two only."""
     part = Device({"nvmlDeviceGetComputeRunningProcesses": [[process(42, 10 * MIB)]]})
     board = Device({"nvmlDeviceGetClockInfo": 1410})
-    library = FakeNvml(board)
-    devices = present_devices(library, (VisibleGpu(0, part, board),))
-    watch = DeviceWatch(library, devices, frozenset({42}))
+    watch = DeviceWatch(FakeNvml(board), VisibleGpu(0, part, board))
+    watch.processes = frozenset({42})
     watch.read()
     assert watch.memory == ("NVML, of the worker", 10 * MIB)
     assert watch.clock_hertz == 1_410_000_000

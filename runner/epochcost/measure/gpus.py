@@ -74,79 +74,55 @@ _BY_PROCESS = "NVML, of the worker"
 _BY_GROWTH = "NVML, growth of the whole device"
 
 
-@dataclass(frozen=True)
-class TrialDevice:
-    """A GPU with the memory that was in use before the trial."""
-
-    gpu: VisibleGpu
-    used_before: int | None
-
-
-def present_devices(library: Library, list_gpus: Sequence[VisibleGpu]) -> tuple[TrialDevice, ...]:
-    """These GPUs, as they are before the worker starts."""
-    return tuple(TrialDevice(gpu, _used(library, gpu)) for gpu in list_gpus)
-
-
-def devices_in_use(
-    library: Library, devices: Sequence[TrialDevice], processes: frozenset[int]
-) -> tuple[TrialDevice, ...]:
-    """The devices on which one of the processes runs.
-
-    In a container the driver shows other process ids than the system; there, those whose memory
-    has grown since.
-    """
-    listed = [one for one in devices if _held(library, one, processes)]
-    return tuple(listed or [one for one in devices if _growth(library, one) >= _CONTEXT_BYTES])
-
-
 class DeviceWatch:
-    """Follows the devices of a trial from reading to reading."""
+    """Follows the GPU of a trial from reading to reading; made before the worker starts.
 
-    def __init__(
-        self, library: Library, devices: Sequence[TrialDevice], processes: frozenset[int]
-    ) -> None:
-        self._library, self._devices, self._processes = library, devices, processes
+    ``processes`` are those of the trial, known once the worker has started.
+    """
+
+    def __init__(self, library: Library, gpu: VisibleGpu) -> None:
+        self.gpu, self._library = gpu, library
+        self.processes: frozenset[int] = frozenset()
+        self._used_before = _used(library, gpu)
         self._clocks: list[int] = []
         self._reasons: int | None = None
-        self._memory: dict[str, int] = {}
+        self._memory = {_BY_PROCESS: 0, _BY_GROWTH: 0}
+
+    @property
+    def in_use(self) -> bool:
+        """Whether one of the processes runs on it.
+
+        In a container the driver shows other process ids than the system; there, whether its
+        memory has grown since.
+        """
+        return self._held() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
         """Read memory, clocks and the reasons to lower them."""
-        self._read_memory()
-        library = self._library
-        for device in self._devices:
-            reasons = ask(
-                library, library.nvmlDeviceGetCurrentClocksThrottleReasons, device.gpu.board
-            )
-            if reasons is not None:
-                self._reasons = (self._reasons or 0) | reasons
-            kind = library.NVML_CLOCK_GRAPHICS
-            megahertz = ask(library, library.nvmlDeviceGetClockInfo, device.gpu.board, kind)
-            if megahertz:
-                self._clocks.append(megahertz)
-
-    def _read_memory(self) -> None:
-        held = sum(_held(self._library, one, self._processes) for one in self._devices)
-        grown = sum(_growth(self._library, one) for one in self._devices)
-        for meter, present in ((_BY_PROCESS, held), (_BY_GROWTH, grown)):
-            self._memory[meter] = max(present, self._memory.get(meter, 0))
+        library, board = self._library, self.gpu.board
+        for meter, present in ((_BY_PROCESS, self._held()), (_BY_GROWTH, self._growth())):
+            self._memory[meter] = max(present, self._memory[meter])
+        reasons = ask(library, library.nvmlDeviceGetCurrentClocksThrottleReasons, board)
+        if reasons is not None:
+            self._reasons = (self._reasons or 0) | reasons
+        megahertz = ask(library, library.nvmlDeviceGetClockInfo, board, library.NVML_CLOCK_GRAPHICS)
+        if megahertz:
+            self._clocks.append(megahertz)
 
     @property
     def memory(self) -> tuple[str, int] | None:
         """The meter and the most that was held; None where no meter could tell."""
-        told = ((meter, self._memory.get(meter, 0)) for meter in (_BY_PROCESS, _BY_GROWTH))
-        return next((one for one in told if one[1] > 0), None)
+        return next((told for told in self._memory.items() if told[1] > 0), None)
 
     @property
     def addresses(self) -> tuple[str, ...] | None:
-        """The devices' addresses on the PCI bus; None where one is not told."""
-        told = [pci_address(self._library, device.gpu) for device in self._devices]
-        known = tuple(address for address in told if address is not None)
-        return known if len(known) == len(told) else None
+        """Its address on the PCI bus, alone; None where the driver does not tell."""
+        address = pci_address(self._library, self.gpu)
+        return None if address is None else (address,)
 
     @property
     def clock_hertz(self) -> int | None:
-        """The mean of the graphics clock over devices and readings."""
+        """The mean of the graphics clock over the readings."""
         clocks = self._clocks
         return round(sum(clocks) / len(clocks) * _HERTZ_PER_MEGAHERTZ) if clocks else None
 
@@ -158,6 +134,17 @@ class DeviceWatch:
         seen = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
         return tuple(dict.fromkeys(seen))
 
+    def _growth(self) -> int:
+        """Bytes in use beyond those before the trial; 0 where the driver does not tell."""
+        used, before = _used(self._library, self.gpu), self._used_before
+        return 0 if used is None or before is None else max(0, used - before)
+
+    def _held(self) -> int:
+        """Bytes that the processes hold; 0 where none of them is listed."""
+        library = self._library
+        running = ask(library, library.nvmlDeviceGetComputeRunningProcesses, self.gpu.handle) or ()
+        return sum(one.usedGpuMemory or 0 for one in running if one.pid in self.processes)
+
 
 def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
     """Where the board sits, such as ``00000000:17:00.0``; None where the driver does not tell."""
@@ -168,18 +155,6 @@ def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
 def _used(library: Library, gpu: VisibleGpu) -> int | None:
     memory = ask(library, library.nvmlDeviceGetMemoryInfo, gpu.handle)
     return None if memory is None else int(memory.used)
-
-
-def _growth(library: Library, device: TrialDevice) -> int:
-    """Bytes in use beyond those before the trial; 0 where the driver does not tell."""
-    used, before = _used(library, device.gpu), device.used_before
-    return 0 if used is None or before is None else max(0, used - before)
-
-
-def _held(library: Library, device: TrialDevice, processes: frozenset[int]) -> int:
-    """Bytes that the processes hold; 0 where none of them is listed or the driver keeps silent."""
-    running = ask(library, library.nvmlDeviceGetComputeRunningProcesses, device.gpu.handle) or ()
-    return sum(one.usedGpuMemory or 0 for one in running if one.pid in processes)
 
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"

@@ -24,11 +24,7 @@ from epochcost.measure.gpus import (
     VISIBLE_DEVICES,
     DeviceWatch,
     Library,
-    TrialDevice,
-    VisibleGpu,
-    devices_in_use,
     open_nvml,
-    present_devices,
     visible_gpus,
 )
 from epochcost.measure.host import (
@@ -59,20 +55,20 @@ NO_DEVICE = "NVML shows no device in use by the worker"
 class PhaseWatch:
     """Watches the machine from ``start`` to ``stop``; ``own`` are the processes of the trial.
 
-    ``devices`` is None where no GPU is in use; ``silent`` says by a meter's name why it is not
+    ``device`` is None where no GPU is in use; ``silent`` says by a meter's name why it is not
     among ``meters``; ``cpus`` are those on which others would disturb the trial, None for all.
     """
 
     def __init__(
         self,
         own: tuple[psutil.Process, ...],
-        devices: DeviceWatch | None,
+        device: DeviceWatch | None,
         meters: tuple[Meter, ...],
         silent: dict[str, str],
         groups: ControlGroups | None = None,
         cpus: frozenset[int] | None = None,
     ) -> None:
-        self._own, self._devices, self._cpus = own, devices, cpus
+        self._own, self._device, self._cpus = own, device, cpus
         self._meters, self._silent = meters, silent
         self._groups = groups or ControlGroups()
         self._group_bytes: int | None = None
@@ -111,14 +107,14 @@ class PhaseWatch:
     def _read(self) -> None:
         for meter in self._meters:
             meter.read(time.monotonic())
-        if self._devices is not None:
-            self._devices.read()
+        if self._device is not None:
+            self._device.read()
         held = cgroup_memory_bytes(self._groups)
         if held is not None:
             self._group_bytes = max(held, self._group_bytes or 0)
 
     def _conditions(self, changed: HostChange) -> Conditions:
-        watch = self._devices
+        watch = self._device
         meter, memory = (watch.memory if watch else None) or (None, None)
         throttles = _throttles(changed.throttled, watch)
         return Conditions(
@@ -140,17 +136,17 @@ class PhaseWatch:
     ) -> Iterator[tuple[str, str]]:
         if throttles is None:
             yield "throttles", "neither the kernel nor a driver tells"
-        if memory is None and (self._devices is not None or "NVML" in self._silent):
+        if memory is None and (self._device is not None or "NVML" in self._silent):
             yield "device_memory_bytes", self._silent.get("NVML", NO_DEVICE)
         if self._group_bytes is None:
             yield "group_memory_bytes", "no control group counts memory"
 
 
 def _throttles(
-    cpu_throttled: bool | None, devices: DeviceWatch | None
+    cpu_throttled: bool | None, device: DeviceWatch | None
 ) -> tuple[Throttle, ...] | None:
-    """Of the CPU and of the GPUs; None where neither tells."""
-    gpu = devices.throttles if devices else None
+    """Of the CPU and of the GPU; None where neither tells."""
+    gpu = device.throttles if device else None
     if cpu_throttled is None:
         return gpu
     return (*(("cpu-heat",) if cpu_throttled else ()), *(gpu or ()))
@@ -183,7 +179,7 @@ class Watch:
         self._cpus = None if pinning is None else pinning.affected_cpus
         self._provider, self._library, self._powercap = provider, library, powercap
         self._opened = contextlib.ExitStack()
-        self._devices: tuple[TrialDevice, ...] = ()
+        self._device: DeviceWatch | None = None
         self._silent: dict[str, str] = {}
         self._phase: PhaseWatch | None = None
         self._seen: tuple[Conditions, Energy] | None = None
@@ -193,7 +189,8 @@ class Watch:
             try:
                 boards = self._opened.enter_context(open_nvml(self._library))
                 gpus = visible_gpus(self._library, boards, os.environ.get(VISIBLE_DEVICES))
-                self._devices = present_devices(self._library, self._chosen(gpus))
+                for gpu in gpus[self._number : self._number + 1]:
+                    self._device = DeviceWatch(self._library, gpu)
             except self._library.NVMLError as error:
                 self._silent["NVML"] = str(error)
         return self
@@ -231,32 +228,27 @@ class Watch:
         if self._phase is None or self._seen is not None:
             return
         if progress.phase == "sampling" and not self._phase.started:
-            self._phase.start(_GPU_PERIOD_SECONDS if self._devices else _HOST_PERIOD_SECONDS)
+            self._phase.start(_GPU_PERIOD_SECONDS if self._device else _HOST_PERIOD_SECONDS)
         elif progress.phase == "finishing" and self._phase.started:
             self._seen = self._phase.stop()
 
     def _prepared(self) -> PhaseWatch:
-        own = own_processes()
-        processes = frozenset(process.pid for process in own)
-        devices = self._used(processes)
-        meters, silent = self._meters(devices)
-        watch = DeviceWatch(self._library, devices, processes) if devices else None
-        return PhaseWatch(own, watch, meters, silent, cpus=self._cpus)
+        own, device = own_processes(), self._device
+        if device is not None:
+            device.processes = frozenset(process.pid for process in own)
+            device = device if device.in_use else None
+        meters, silent = self._meters(device)
+        return PhaseWatch(own, device, meters, silent, cpus=self._cpus)
 
-    def _chosen(self, gpus: tuple[VisibleGpu, ...]) -> tuple[VisibleGpu, ...]:
-        return gpus[self._number : self._number + 1]
-
-    def _used(self, processes: frozenset[int]) -> tuple[TrialDevice, ...]:
-        return devices_in_use(self._library, self._devices, processes) if self._devices else ()
-
-    def _meters(self, devices: tuple[TrialDevice, ...]) -> tuple[tuple[Meter, ...], dict[str, str]]:
-        cpu, silent = rapl_meters(self._powercap), dict(self._silent)
-        if not cpu:
+    def _meters(self, device: DeviceWatch | None) -> tuple[tuple[Meter, ...], dict[str, str]]:
+        meters, silent = rapl_meters(self._powercap), dict(self._silent)
+        if not meters:
             silent["RAPL"] = why_no_rapl(self._powercap)
-        if self._provider == "cuda" and not devices:
-            silent.setdefault("NVML", NO_DEVICE)
-        if any(one.gpu.partial for one in devices):
+        if device is None:
+            if self._provider == "cuda":
+                silent.setdefault("NVML", NO_DEVICE)
+        elif device.gpu.partial:
             silent["NVML"] = _PARTIAL
-        whole = (one.gpu for one in devices if not one.gpu.partial)
-        gpu = tuple(gpu_meter(self._library, one.board, one.number) for one in whole)
-        return (*cpu, *gpu), silent
+        else:
+            meters += (gpu_meter(self._library, device.gpu.board, device.gpu.number),)
+        return meters, silent
