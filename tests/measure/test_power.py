@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epochcost.measure.power import (
     Meter,
-    counted,
+    counter_difference,
     gpu_meter,
     rapl_meters,
     total_energy,
@@ -79,7 +79,7 @@ def test_any_number_of_wraps_is_followed(steps: list[int], start: int) -> None:
     for step in steps:
         counts.append(counts[-1] + step)
     shown = iter([count % 1000 for count in counts])
-    counter = Meter("test", "cpu", lambda: next(shown), partial(counted, wraps_at=1000))
+    counter = Meter("test", "cpu", lambda: next(shown), partial(counter_difference, wraps_at=1000))
     for moment, _ in enumerate(counts):
         counter.read(float(moment))
     told = counter.energy()

@@ -73,7 +73,9 @@ class Meter:
         return MeteredEnergy(meter=self.name, of=self.of, joules=joules, seconds=seconds)
 
 
-def counted(before: float, present: float, _seconds: float, wraps_at: int | None = None) -> float:
+def counter_difference(
+    before: float, present: float, _seconds: float, wraps_at: int | None = None
+) -> float:
     """What a counter that starts again at ``wraps_at`` has counted; None: it never does.
 
     It must be read more often than it wraps around. Without a known range a step back is a reset:
@@ -117,7 +119,9 @@ def _rapl_meter(zone: Path, name: str, of: PowerDomain) -> Meter:
         name=name,
         of=of,
         sense=lambda: read_number(file),
-        counts_between=partial(counted, wraps_at=None if highest is None else highest + 1),
+        counts_between=partial(
+            counter_difference, wraps_at=None if highest is None else highest + 1
+        ),
         joules_per_count=_JOULES_PER_MICROJOULE,
         why_unreadable=lambda: why_unreadable(file),
     )
@@ -132,7 +136,7 @@ def gpu_meter(library: Library, handle: Handle, number: int) -> Meter:
             name=f"NVML energy counter of GPU {number}",
             of="gpu",
             sense=lambda: ask(library, count, handle),
-            counts_between=counted,
+            counts_between=counter_difference,
             joules_per_count=_JOULES_PER_MILLIJOULE,
         )
     return Meter(
