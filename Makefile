@@ -11,7 +11,7 @@ export NO_MKDOCS_2_WARNING := 1
 WORKERS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help report measure site serve test test-all fuzz check check-code check-site format lock models operators schemas screenshots snapshots unchanged clean
+.PHONY: help report measure site serve test test-all fuzz check check-code check-site format lock models operators schemas screenshots unchanged clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -85,9 +85,6 @@ schemas: $(VENV)/dev.installed  ## write docs/schemas, docs/specs.md and docs/da
 screenshots: $(VENV)/dev.installed  ## renew docs/images from the results there are
 	$(BIN)/epochcost build --site-dir .cache/screenshots
 	$(BIN)/python tests/integration/screenshots.py .cache/screenshots docs/images
-
-snapshots: $(VENV)/dev.installed  ## renew the pictures that the tests hold key pages to
-	EPOCHCOST_RENEW_SNAPSHOTS=1 $(BIN)/pytest --quiet tests/integration/test_site_snapshots.py
 
 unchanged: $(VENV)/dev.installed  ## renew the digests that a redesign is held to
 	EPOCHCOST_RENEW_UNCHANGED=1 $(BIN)/pytest --quiet tests/integration/test_unchanged.py

@@ -12,6 +12,7 @@ from epochcost.report.charts.dots import Dots, EstimatedCost
 from epochcost.report.charts.figure import Chart
 from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.latency import LatencyChart, LoadedRun
+from epochcost.report.charts.prices import BilledJob, BillingSteps, DatedPrice, PriceHistory
 from epochcost.report.charts.relative import CpuRatio, RelativeChart
 from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
 from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
@@ -92,6 +93,24 @@ CHARTS: dict[str, Chart[Any]] = {
         ),
         bounds=(0.015,),
         colours=COLOURS,
+    ),
+    "price_history": PriceHistory(
+        ChartData(
+            tuple(
+                DatedPrice(name, "spot", None, f"{year}-01-01", Decimal(price), f"{name}, spot")
+                for name in (HOSTILE, "b")
+                for year, price in ((2020, "1"), (2024, "0.5"))
+            )
+        )
+    ),
+    "billing_steps": BillingSteps(
+        ChartData(
+            tuple(
+                BilledJob(HOSTILE, "x (1 price)", Decimal(seconds), Decimal(3600), 3600 / seconds)
+                for seconds in (60, 600, 3600)
+            )
+        ),
+        listed=ChartData((BilledJob(HOSTILE, "x (1 price)", _ONE, Decimal(3600), 3600.0),)),
     ),
     "relative": RelativeChart(
         ChartData(

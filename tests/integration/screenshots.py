@@ -8,7 +8,9 @@ brings, charts are the static ones, nothing moves, and the clock's zone and lang
 
 from __future__ import annotations
 
+import base64
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page
@@ -16,7 +18,6 @@ from playwright.sync_api import Browser, Page
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import accessibility
-import snapshots
 from browsed_site import LOOKS, PRINT, Look, chromium, put_on, served, wait_until
 
 # Picture name: page, and what is true of it as soon as it is whole.
@@ -31,6 +32,11 @@ PICTURES = {
 }
 _SCREEN, _PAPER = 900, 1131  # heights: a window, and A4 of the print's width
 _MOST_BYTES = 4_000_000
+_FONTS = {"normal": "lato-normal.woff2", "bold": "lato-bold.woff2"}
+# Charts become interactive when they come into view: here nothing ever does.
+_NOTHING_SEEN = """window.IntersectionObserver = class {
+  observe() {} unobserve() {} disconnect() {}
+};"""
 
 
 def opened(browser: Browser, address: str, name: str) -> Page:
@@ -44,12 +50,31 @@ def opened(browser: Browser, address: str, name: str) -> Page:
         reduced_motion="reduce",
     )
     page = context.new_page()
-    page.add_init_script(snapshots.SCRIPT)
+    page.add_init_script(_NOTHING_SEEN)
     page.goto(address + uri)
     accessibility.hold_still(page)
-    snapshots.in_one_font(page)
+    _in_one_font(page)
     wait_until(page, whole)
     return page
+
+
+def _in_one_font(page: Page) -> None:
+    """Draw all text of a page in the font of the pictures."""
+    faces = (
+        f"@font-face {{ font-family: Snapshot; font-weight: {weight}; "
+        f"src: url({_data('font/woff2', _font(name))}); }}"
+        for weight, name in _FONTS.items()
+    )
+    page.add_style_tag(content=" ".join([*faces, "* { font-family: Snapshot !important; }"]))
+    page.evaluate("document.fonts.ready.then(() => null)")
+
+
+def _font(name: str) -> bytes:
+    return files("mkdocs").joinpath("themes", "readthedocs", "css", "fonts", name).read_bytes()
+
+
+def _data(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def take(page: Page, look: Look, path: Path) -> int:

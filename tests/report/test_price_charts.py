@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from pathlib import Path
 
-import altair as alt
 import pytest
 
-from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.prices import billing_steps, hourly, owned_hour, price_history
 from epochcost.specs.price import Price
@@ -113,31 +110,6 @@ def test_every_line_shows_both_sides_of_a_step_and_never_less_than_use() -> None
 def test_an_owned_machine_alone_has_no_billing_to_show() -> None:
     """It has no steps."""
     assert billing_steps([], identifier="x") is None
-
-
-def test_specs_are_valid_as_a_whole() -> None:
-    """As those of all charts are; the configuration's colours are the style sheet's."""
-    prices = [_price(2020, "1"), _price(2024, "0.5", billing="whole-hour")]
-    for figure in (_history(*prices), billing_steps(prices, identifier="y")):
-        assert figure is not None
-        spec = figure.chart.spec()
-        del spec["config"]
-        alt.LayerChart.from_dict(spec, validate=True)
-
-
-def test_both_charts_draw_with_their_axes_labelled(tmp_path: Path) -> None:
-    """Units and scale stand at the axes, and no text is markup."""
-    prices = [_price(2020, "1"), _price(2024, "0.5", billing="whole-hour")]
-    drawer = Drawer(tmp_path)
-    for figure, label in (
-        (_history(*prices), "price of one hour (log scale)"),
-        (billing_steps(prices, identifier="y"), "duration of the job (log scale)"),
-    ):
-        assert figure is not None
-        svg = drawer.draw(figure).svg
-        assert label in svg
-        assert "<script" not in svg
-    drawer.close()
 
 
 def test_an_hour_beyond_all_money_is_unknown() -> None:

@@ -110,10 +110,10 @@ class AgainstBatchSize(Chart[Any]):
         dash = {"domain": works, "range": [_DASHES[work] for work in works]}
         x = self._batch_sizes(alt)
         y = axes.log_axis(alt.Y, self.data, self.quantity, self.title)
-        data = alt.Data(values=self.data.values)
-        base = alt.Chart(data).encode(
+        plain = self.marks(alt)
+        base = plain.encode(
             x=x,
-            color=theme.colour_by(alt, self.data, self.by, self.by, self.colours),
+            color=theme.colour_by(alt, self.data, self.by, self.colours),
             opacity=theme.fade_unpicked(alt, picked),
         )
         tooltip = self.data.tooltips(alt)
@@ -124,7 +124,7 @@ class AgainstBatchSize(Chart[Any]):
             .add_params(picked),
             *theme.error_bars(alt, base, "Y", self.quantity),
             base.mark_point(filled=True, size=55).encode(y=y, tooltip=tooltip),
-            *_ends_of_sweeps(alt, data, x, y, tooltip),
+            *_ends_of_sweeps(alt, plain, x, y, tooltip),
         ]
 
     def _batch_sizes(self, alt: Any) -> Any:
@@ -133,12 +133,12 @@ class AgainstBatchSize(Chart[Any]):
         return axes.log_scaled(alt.X, "batch_size", domain, title, sizes, separation=4)
 
 
-def _ends_of_sweeps(alt: Any, data: Any, x: Any, y: Any, tooltip: list[Any]) -> list[Any]:
+def _ends_of_sweeps(alt: Any, plain: Any, x: Any, y: Any, tooltip: list[Any]) -> list[Any]:
     """A ring around the last point of each sweep, with the reason beside it."""
     # A layer without data has no extent, of which Vega warns.
-    if not any("end" in row for row in data["values"]):
+    if not any("end" in row for row in plain.data["values"]):
         return []
-    base = alt.Chart(data).encode(x=x, y=y).transform_filter("isValid(datum.end)")
+    base = plain.encode(x=x, y=y).transform_filter("isValid(datum.end)")
     ring = base.mark_point(filled=False, size=190, strokeWidth=1.5, color=_INK)
     words = base.mark_text(align="right", dx=-9, dy=-11, color=_INK)
     return [ring.encode(tooltip=tooltip), words.encode(text=alt.Text("end:N"))]

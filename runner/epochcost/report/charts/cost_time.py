@@ -64,9 +64,9 @@ class CostTime(Chart[Point]):
         x = axes.log_axis(alt.X, self.data, "time", f"time of one {self.job}")
         y = axes.log_axis(alt.Y, self.data, "cost", f"cost of one {self.job}")
         picked = alt.selection_point(name="picked", fields=["machine"], bind="legend")
-        base = alt.Chart(alt.Data(values=self.data.values))
+        base = self.marks(alt)
         marks = base.encode(
-            color=theme.colour_by(alt, self.data, "machine", "machine", self.colours),
+            color=theme.colour_by(alt, self.data, "machine", self.colours),
             opacity=theme.fade_unpicked(alt, picked),
         )
         return [

@@ -79,9 +79,9 @@ class Dots(Chart[Any]):
     def layers(self, alt: Any) -> list[Any]:
         """Bars where an amount has an interval, and the dots."""
         order = list(dict.fromkeys(self.data.values_of(self.label)))
-        base = alt.Chart(alt.Data(values=self.data.values)).encode(
+        base = self.marks(alt).encode(
             y=alt.Y(f"{self.label}:N", sort=order, title=None, axis=alt.Axis(grid=True)),
-            color=theme.colour_by(alt, self.data, "machine", "machine", self.colours, legend=None),
+            color=theme.colour_by(alt, self.data, "machine", self.colours, legend=None),
         )
         dots = base.mark_point(size=110, strokeWidth=2).encode(
             x=axes.log_axis(alt.X, self.data, self.amount, self.title),

@@ -53,6 +53,10 @@ class Chart(ABC, Generic[RowT]):
     def layers(self, alt: Any) -> list[Any]:
         """The marks, made by the module Altair that is given."""
 
+    def marks(self, alt: Any) -> Any:
+        """Marks to be of the data, of no kind yet."""
+        return alt.Chart(alt.Data(values=self.data.values))
+
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec, whose parts Altair validates."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair

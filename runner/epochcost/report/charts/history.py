@@ -46,9 +46,9 @@ class HistoryChart(Chart[HistoryPoint]):
         )
         y = axes.log_axis(alt.Y, self.data, "over_first", "step time over the first", also=[1.0])
         picked = alt.selection_point(name="picked", fields=["work"], bind="legend")
-        data = alt.Chart(alt.Data(values=self.data.values)).encode(x=x)
+        data = self.marks(alt).encode(x=x)
         base = data.encode(
-            color=theme.colour_by(alt, self.data, "work", "work"),
+            color=theme.colour_by(alt, self.data, "work"),
             opacity=theme.fade_unpicked(alt, picked),
         )
         rings = data.transform_filter("datum.significant == 'yes'").mark_point(
@@ -62,7 +62,7 @@ class HistoryChart(Chart[HistoryPoint]):
             *theme.error_bars(alt, base, "Y", "over_first"),
             base.mark_point(filled=True, size=60).encode(
                 y=y,
-                shape=theme.shape_by(alt, self.data, "work", "work"),
+                shape=theme.shape_by(alt, self.data, "work"),
                 tooltip=self.data.tooltips(alt),
             ),
             # A layer without data has no extent, of which Vega warns.

@@ -58,7 +58,7 @@ class LatencyChart(Chart[LoadedRun]):
         base = alt.Chart(alt.Data(values=values)).encode(
             x=axes.log_axis(alt.X, self.data, "samples_per_second", "samples per second"),
             y=y,
-            color=theme.colour_by(alt, self.data, "machine", "machine", self.colours),
+            color=theme.colour_by(alt, self.data, "machine", self.colours),
         )
         dash, shape = {"domain": words, "range": dashes}, {"domain": words, "range": shapes}
         bounds = alt.Chart(alt.Data(values=[{"seconds": bound} for bound in self.bounds]))

@@ -73,12 +73,12 @@ class PriceHistory(Chart[DatedPrice]):
         dash = alt.StrokeDash(
             "plan:N", scale={"domain": plans, "range": dashes}, title="plan", legend=legend
         )
-        base = alt.Chart(alt.Data(values=self.data.values)).encode(
+        base = self.marks(alt).encode(
             x=alt.X(
                 "as_of:T", title="date of the price", axis=alt.Axis(format="%Y", tickCount="year")
             ),
             y=axes.log_axis(alt.Y, self.data, "hour", "price of one hour"),
-            color=theme.colour_by(alt, self.data, "plan", "plan", legend=legend),
+            color=theme.colour_by(alt, self.data, "plan", legend=legend),
             opacity=theme.fade_unpicked(alt, picked),
         )
         return [
@@ -191,12 +191,12 @@ class BillingSteps(Chart[BilledJob]):
         dash = {"domain": rules, "range": [_DASHES[at % len(_DASHES)] for at in range(len(rules))]}
         picked = alt.selection_point(name="picked", fields=["billing"], bind="legend")
         line = (
-            alt.Chart(alt.Data(values=self.data.values))
+            self.marks(alt)
             .mark_line(strokeWidth=2)
             .encode(
                 x=self._durations(alt),
                 y=self._factors(alt),
-                color=theme.colour_by(alt, self.data, "billing", "billing"),
+                color=theme.colour_by(alt, self.data, "billing"),
                 strokeDash=alt.StrokeDash("billing:N", scale=dash, title="billing"),
                 opacity=theme.fade_unpicked(alt, picked),
                 tooltip=self.data.tooltips(alt),

@@ -45,10 +45,10 @@ class RentOrBuy(Chart[MonthPoint]):
         """The lines, and the rings where there are any."""
         picked = alt.selection_point(name="picked", fields=["price_plan"], bind="legend")
         dash = {"domain": list(_DASHES), "range": list(_DASHES.values())}
-        base = alt.Chart(alt.Data(values=self.data.values)).encode(
+        base = self.marks(alt).encode(
             x=_hours(alt),
             y=_cost(alt, self.data.currency),
-            color=theme.colour_by(alt, self.data, "price_plan", "price plan"),
+            color=theme.colour_by(alt, self.data, "price_plan"),
             opacity=theme.fade_unpicked(alt, picked),
         )
         lines = (

@@ -82,12 +82,12 @@ class RooflineChart(Chart[RoofPoint]):
         title = "achieved operations per second"
         y = axes.log_axis(alt.Y, self.data, _HEIGHT, title, also=heights, label=_GFLOPS_LABEL)
         points = (
-            alt.Chart(alt.Data(values=self.data.values))
+            self.marks(alt)
             .mark_point(size=90, strokeWidth=2, filled=False)
             .encode(
                 x=x,
                 y=y,
-                color=theme.colour_by(alt, self.data, "work", "work", _WORKS),
+                color=theme.colour_by(alt, self.data, "work", _WORKS),
                 shape=theme.shape_by_kind(alt, self.data),
                 tooltip=self.data.tooltips(alt),
             )

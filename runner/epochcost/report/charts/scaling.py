@@ -48,8 +48,8 @@ class ScalingChart(Chart[ScalingPoint]):
             ticks=counts,
         )
         y = self._speedups(alt, counts[-1] / counts[0])
-        base = alt.Chart(alt.Data(values=self.data.values)).encode(
-            x=x(field="offset"), color=theme.colour_by(alt, self.data, "work", "work")
+        base = self.marks(alt).encode(
+            x=x(field="offset"), color=theme.colour_by(alt, self.data, "work")
         )
         return [
             *_ideal(alt, counts, x(field="vcpus"), y),
@@ -57,7 +57,7 @@ class ScalingChart(Chart[ScalingPoint]):
             *theme.error_bars(alt, base, "Y", "speedup"),
             base.mark_point(filled=True, size=60).encode(
                 y=y,
-                shape=theme.shape_by(alt, self.data, "work", "work"),
+                shape=theme.shape_by(alt, self.data, "work"),
                 tooltip=self.data.tooltips(alt),
             ),
         ]

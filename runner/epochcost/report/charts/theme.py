@@ -74,21 +74,21 @@ def colour_by(
     alt: Any,
     data: ChartData[Any],
     field: str,
-    title: str,
     colours: Iterable[tuple[str, int]] = (),
     **options: Any,
 ) -> Any:
     """A colour for each value of a field: of the whole site, or in the order of the rows."""
     present = dict.fromkeys(data.values_of(field))
     numbers = dict(colours) or {name: at for at, name in enumerate(present)}
-    return alt.Color(f"{field}:N", scale=series_scale(numbers, present), title=title, **options)
+    scale = series_scale(numbers, present)
+    return alt.Color(f"{field}:N", scale=scale, title=field.replace("_", " "), **options)
 
 
-def shape_by(alt: Any, data: ChartData[Any], field: str, title: str) -> Any:
+def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
     """A shape for each series, so that colour is never the only difference."""
     names = list(dict.fromkeys(data.values_of(field)))
     shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
-    return alt.Shape(f"{field}:N", scale={"domain": names, "range": shapes}, title=title)
+    return alt.Shape(f"{field}:N", scale={"domain": names, "range": shapes}, title=field)
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:

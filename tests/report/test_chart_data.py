@@ -1,0 +1,78 @@
+"""The rows of a chart: what their fields become in marks, tooltips, tables and files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+import altair as alt
+import pytest
+
+from epochcost.report.charts.data import ChartData, Ends, Shown
+from epochcost.report.tables import as_csv
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with a field of each kind."""
+
+    name: Annotated[str, Shown("Name")]
+    vcpus: Annotated[int, Shown("vCPUs", "number")]
+    time: Annotated[Ends, Shown("Time", "seconds")]
+    cost: Annotated[Decimal | None, Shown("Cost", "money")]
+    ratio: Annotated[Ends, Shown("Ratio", "number", bounds=False)]
+    best: Annotated[bool, Shown("Best")]
+    note: Annotated[str, Shown("Note", place="table")]
+    at: Annotated[float, Shown("At", "number", place="chart")]
+
+
+DATA = ChartData(
+    (
+        Row("a", 2, (1.0, 2.0, 99.0), Decimal("0.50"), (1.0, 1.23456, 2.0), True, "n", 2.5),
+        Row("b", 4, (3.0, 3.0, 3.0), None, (1.0, 1.0, 1.0), False, "m", 4.5),
+    ),
+    "EUR",
+)
+
+
+def test_files_have_a_unit_in_each_name_and_all_digits() -> None:
+    """Equal ends are no interval; numbers are rounded, times and amounts are not."""
+    assert as_csv(DATA.table()).splitlines() == [
+        "name,vcpus,time_low_s,time_s,time_high_s,cost_EUR,ratio,best,note",
+        "a,2,1,2,99,0.5,1.235,yes,n",
+        "b,4,,3,,,1,no,m",
+    ]
+
+
+def test_people_read_titles_and_what_an_end_is() -> None:
+    """An interval has three columns, but where its ends are left to the chart."""
+    titles = [column.title for column in DATA.table().columns]
+    assert titles[2:5] == ["Time, lower end", "Time", "Time, upper end"]
+    assert titles.count("Ratio") == 1
+
+
+def test_marks_have_what_is_drawn_of_a_row() -> None:
+    """Bars end where they would shrink all others; what is unknown or for the table is left out."""
+    first, second = DATA.values
+    assert (first["time_low"], first["time"], first["time_high"]) == (1.0, 2.0, 10.0)
+    assert first["cost"] == pytest.approx(0.5)
+    assert first["best"] == "yes"
+    assert first["at"] == 2.5
+    assert "note" not in first
+    assert "cost" not in second
+    assert DATA.values_of("time") == [1.0, 2.0, 10.0, 3.0, 3.0, 3.0]
+
+
+def test_tooltips_say_what_both_mark_and_table_have() -> None:
+    """With units; an abbreviation keeps its letters."""
+    titles = [one.to_dict()["title"] for one in DATA.tooltips(alt)]
+    assert titles == ["name", "vCPUs", "time in s", "cost", "ratio", "best"]
+
+
+def test_fields_of_one_kind_fold_into_one() -> None:
+    """A row becomes one for each of them, with its ends where it has any."""
+    folded = DATA.fold({"ratio": "a ratio", "cost": "a cost"}, "kind", "value")
+    assert [row["kind"] for row in folded] == ["a ratio", "a cost"] * 2
+    assert (folded[0]["value_low"], folded[0]["value"]) == (1.0, 1.23456)
+    assert "value_low" not in folded[1]
