@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto
 
 from epochcost import autodiff
 from epochcost.errors import CapabilityError
 from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.precision import allowed_outputs, in_half_precision
 from epochcost.measure.job import Reference
-from epochcost.measure.placement import HEAVY_OPERATORS
+from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
 from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.trial import Trial
 from epochcost.specs.study import Precision
@@ -53,9 +52,6 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
     return path
 
 
-_HALVES: Mapping[Precision, int] = MappingProxyType(
-    {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-)
 # What the step graph of each precision computes in: TF32 is the provider's and not the graph's.
 _OF_STEPS: Mapping[Precision, autodiff.Precision] = MappingProxyType(
     {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
@@ -70,8 +66,8 @@ def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batche
     cannot be rewritten, TrialFailed where the quantiser gives up.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
-    if trial.precision in _HALVES:
-        return save_graph(in_half_precision(graph, _HALVES[trial.precision]), target)
+    if trial.precision in HALF_TYPES:
+        return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision]), target)
     if trial.precision == "int8":
         return quantise_apart(
             QuantizationRequest(
@@ -95,9 +91,9 @@ def require_half(step: onnx.ModelProto, trial: Trial) -> None:
 
     At the opset of the graph, that is: such a node stays fp32, and its gradients with it.
     """
-    if trial.precision not in _HALVES:
+    if trial.precision not in HALF_TYPES:
         return
-    half = _HALVES[trial.precision]
+    half = HALF_TYPES[trial.precision]
     opset = max(entry.version for entry in step.opset_import if not entry.domain)
     heavy = {n.op_type: n for n in step.graph.node if n.op_type in HEAVY_OPERATORS and not n.domain}
     without = sorted(

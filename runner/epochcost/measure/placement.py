@@ -12,10 +12,11 @@ import contextlib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 import onnxruntime as ort
 from onnx import TensorProto
@@ -147,7 +148,10 @@ _PRODUCTS_OF_TWO = frozenset(
     {"Einsum", "FusedGemm", "FusedMatMul", "Gemm", "MatMul", "MultiHeadAttention"}
 )
 _HALVES: dict[Precision, str] = {"fp16": "float16", "bf16": "bfloat16"}
-_TYPES: dict[Precision, int] = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+# ONNX's element types of the half precisions.
+HALF_TYPES: Mapping[Precision, int] = MappingProxyType(
+    {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+)
 _NAMES: dict[Provider, str] = {"cpu": "CPU provider", "cuda": "CUDA provider"}
 _MISSING_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(")
 _FLOATS = frozenset({"float", "float16", "bfloat16"})
@@ -158,13 +162,13 @@ def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
 
     Empty in other precisions. The graph declares the types of what lies between its nodes.
     """
-    if precision not in _TYPES:
+    if precision not in HALF_TYPES:
         return frozenset()
     model = load_model(graph).graph
     half = {
         value.name
         for value in declared_values(model)
-        if value.type.tensor_type.elem_type == _TYPES[precision]
+        if value.type.tensor_type.elem_type == HALF_TYPES[precision]
     }
     return frozenset(
         node.name for node in model.node if node.op_type != "Cast" and half.intersection(node.input)

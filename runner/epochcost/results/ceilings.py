@@ -116,15 +116,11 @@ def find_ceilings(
 ) -> Ceilings | None:
     """Those stored of this host under this runtime; None where there are none, or damaged."""
     wanted = (hardware, provider, environment.fingerprint, environment.runtime)
-    return next(
-        (
-            one
-            for one in load_ceilings(folder).records.values()
-            if (one.hardware, one.provider, one.environment.fingerprint, one.environment.runtime)
-            == wanted
-        ),
-        None,
-    )
+    for one in load_ceilings(folder).records.values():
+        host = one.environment
+        if (one.hardware, one.provider, host.fingerprint, host.runtime) == wanted:
+            return one
+    return None
 
 
 def _rate(amount: int, seconds: Sequence[float]) -> MeasuredRate:

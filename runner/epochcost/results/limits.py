@@ -95,11 +95,7 @@ def load_limits(folder: Path) -> LoadedSidecars[BatchLimit]:
 def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> BatchLimit | None:
     """The stored end of a sweep on a host; None where there is none, or a damaged one."""
     wanted = (sweep_id, hardware, fingerprint)
-    return next(
-        (
-            one
-            for one in load_limits(folder).records.values()
-            if (one.sweep_id, one.hardware, one.environment.fingerprint) == wanted
-        ),
-        None,
-    )
+    for one in load_limits(folder).records.values():
+        if (one.sweep_id, one.hardware, one.environment.fingerprint) == wanted:
+            return one
+    return None
