@@ -69,7 +69,7 @@ def test_the_backward_pass_is_twice_the_forward_pass(report: Report) -> None:
 
 def test_inference_at_the_same_batch_size_is_the_forward_pass(report: Report) -> None:
     """5.05 ms of 11 ms, at batch 32; batch 128 was not served."""
-    (share,) = forward_shares([one for one in report.observations if one.subject.id == "net"])
+    (share,) = forward_shares([one for one in report.observations if one.workload.id == "net"])
     assert share.training.batch_size == share.inference.batch_size == 32
     assert share.share.mean == pytest.approx(0.00507 / 0.011, rel=0.01)
 

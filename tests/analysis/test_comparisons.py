@@ -170,8 +170,8 @@ def _section(page: str, name: str) -> str:
 
 def test_cost_and_time_are_over_those_of_the_gpu(report: Report) -> None:
     """At the GPU's batch size only: 128, at which the CPU took 30.75 ms for each of 50 steps."""
-    (subject,) = (one for one in report.subjects if one.id == "net")
-    found = cpu_against_gpu(report.rows_of(subject), "epoch")
+    (workload,) = (one for one in report.workloads if one.id == "net")
+    found = cpu_against_gpu(report.rows_of(workload), "epoch")
     assert found is not None
     (cpu,) = found.cpus
     assert found.gpu.observed.machine.hardware == "box"
@@ -188,6 +188,6 @@ def test_cost_and_time_are_over_those_of_the_gpu(report: Report) -> None:
 
 def test_one_kind_of_device_alone_is_no_comparison(report: Report) -> None:
     """The published workload was timed on a GPU only."""
-    (subject,) = (one for one in report.subjects if one.id == "paper")
-    assert cpu_against_gpu(report.rows_of(subject), "epoch") is None
+    (workload,) = (one for one in report.workloads if one.id == "paper")
+    assert cpu_against_gpu(report.rows_of(workload), "epoch") is None
     assert cpu_against_gpu_figure(None, identifier="x", job="epoch") is None

@@ -69,7 +69,7 @@ def test_models_that_can_be_timed_are_not_estimated(report: Report) -> None:
 
 def test_estimates_are_no_observations(report: Report) -> None:
     """Rows of timed workloads, and what is chosen from them, know nothing of estimates."""
-    assert all(row.observed.subject.id != "big" for row in report.rows)
+    assert all(row.observed.workload.id != "big" for row in report.rows)
 
 
 def test_the_page_says_that_it_was_priced_from_flops(site: Site) -> None:

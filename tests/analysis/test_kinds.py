@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.kinds import family, job_kinds
-from epochcost.analysis.observations import Subject
+from epochcost.analysis.observations import Workload
 from epochcost.report.pages.page import Report
 from report_project import default_results, inputs_of, make_result, store_results, write_project
 from served_results import under_load
@@ -25,26 +25,26 @@ from served_results import under_load
 )
 def test_a_task_tells_the_kind(task: str, name: str, kind: str) -> None:
     """By its words; a published table, which has no task, by its name."""
-    assert family(Subject("x", name, task, is_model=True)) == kind
+    assert family(Workload("x", name, task, is_model=True)) == kind
 
 
 def test_a_kind_is_answered_by_its_most_compared_workload(report: Report) -> None:
     """Figures of two machines come before one of a single machine; the frontier is of it alone."""
     kinds = {
-        one.title: one for one in job_kinds(report.subjects, report.rows_of, report.answers_of)
+        one.title: one for one in job_kinds(report.workloads, report.rows_of, report.answers_of)
     }
     other = kinds["Train another model"]
-    assert other.subject is not None
-    assert other.subject.id == "net"
+    assert other.workload is not None
+    assert other.workload.id == "net"
     assert other.answer is not None
     assert other.answer.machines == 2
-    assert {row.observed.subject for row in other.frontier} == {other.subject}
+    assert {row.observed.workload for row in other.frontier} == {other.workload}
     assert kinds["Serve a model"].of == 1
 
 
 def test_serving_is_one_by_one_and_bulk_is_not(report: Report) -> None:
     """No request waits for another, so only batches of one serve; the others are bulk."""
-    kinds = {one.way: one for one in job_kinds(report.subjects, report.rows_of, report.answers_of)}
+    kinds = {one.way: one for one in job_kinds(report.workloads, report.rows_of, report.answers_of)}
     assert {row.observed.batch_size for row in kinds["requests"].rows} == {1}
     assert {row.observed.batch_size for row in kinds["bulk"].rows} == {32}
     assert kinds["bulk"].title == "Run a million inferences in bulk"
@@ -56,12 +56,12 @@ def test_measured_servers_serve_instead(tmp_path: Path) -> None:
     for kept in (True, False):
         results[-1] = under_load(make_result(), kept=kept)
         report = Report(inputs_of(write_project(tmp_path / str(kept), results)))
-        ways = (report.subjects, report.rows_of, report.answers_of, report.serving)
+        ways = (report.workloads, report.rows_of, report.answers_of, report.serving)
         (serve,) = (one for one in job_kinds(*ways) if one.way == "requests")
         assert (serve.service is not None) is kept
         assert (serve.answer is None) is kept
-        assert serve.subject is not None
-        assert serve.subject.id == "net"
+        assert serve.workload is not None
+        assert serve.workload.id == "net"
 
 
 def test_of_equals_an_image_model_is_labelled_in_bulk(tmp_path: Path) -> None:
@@ -72,17 +72,17 @@ def test_of_equals_an_image_model_is_labelled_in_bulk(tmp_path: Path) -> None:
     spec.write_text(text, encoding="utf-8")
     store_results(project, [make_result(mode="inference", model="silent", batch_size=8)])
     report = Report(inputs_of(project))
-    found = job_kinds(report.subjects, report.rows_of, report.answers_of)
+    found = job_kinds(report.workloads, report.rows_of, report.answers_of)
     kind = next(one for one in found if one.way == "bulk")
     assert kind.title == "Label a million images in bulk"
-    assert kind.subject is not None
-    assert kind.subject.id == "silent"
+    assert kind.workload is not None
+    assert kind.workload.id == "silent"
 
 
 def test_a_kind_without_a_figure_stays_and_has_no_answer(report: Report) -> None:
     """Readers see that nobody measured it; a kind that nobody declared is not invented."""
     kinds = {
-        one.title: one for one in job_kinds(report.subjects, report.rows_of, report.answers_of)
+        one.title: one for one in job_kinds(report.workloads, report.rows_of, report.answers_of)
     }
     assert kinds["Train an image model"].answer is None
     assert "Train another model" not in {

@@ -57,7 +57,7 @@ def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
 def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> None:
     """With a peak and a bandwidth the roof has its slope, its ridge and its flat part."""
     on_box = report.observations_on(report.catalogue.hardware["box"])
-    (printed,) = (one for one in on_box if one.subject.id == "net")
+    (printed,) = (one for one in on_box if one.workload.id == "net")
     assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source gives no steps
     timed = replace(printed, step=Time.exact(Decimal("0.01")))
     found = achieved_rates(report.inputs, GPUS, [timed])

@@ -54,7 +54,7 @@ def _texts(svg: str) -> list[str]:
 
 def test_a_headline_takes_an_asked_price_before_an_assumed_one(report: Report) -> None:
     """And says machine, date of the price, and who took the time."""
-    for one in report.subjects:
+    for one in report.workloads:
         found, answers = headline(report.answers_of(one)), report.answers_of(one)
         if found is None:
             assert not any(answer.cheapest for answer in answers.values())
@@ -106,7 +106,7 @@ def test_the_card_of_a_timed_model_is_its_own(report: Report, site: Site) -> Non
     """Others share that of their section."""
     assert 'card: "assets/cards/models-net.png"' in site.pages["models/net.md"]
     assert 'card: "assets/cards/models.png"' in site.pages["models/silent.md"]
-    found = headline(report.answers_of(next(one for one in report.subjects if one.id == "net")))
+    found = headline(report.answers_of(next(one for one in report.workloads if one.id == "net")))
     assert found is not None
     assert found.amount in _texts(site.cards["assets/cards/models-net.png"])
 

@@ -84,7 +84,7 @@ def test_a_figure_of_few_rows_is_no_column(inputs: Inputs) -> None:
         spec=spec,
         rows=recompute(spec.model_copy(update={"timings": rows}), inputs.catalogue.prices),
         inputs=Table((), ()),
-        subject=None,
+        workload=None,
         measured=0,
     )
     assert [column.label for column in table.columns] == ["one epoch"]

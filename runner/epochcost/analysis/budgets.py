@@ -55,7 +55,7 @@ def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
     catalogue = inputs.catalogue
     budgets = [study for study in catalogue.studies.values() if study.budget]
     models = {limit.model for study in budgets for limit in _limits(study)}
-    observed = [one for one in observe(inputs) if one.subject.id in models]
+    observed = [one for one in observe(inputs) if one.workload.id in models]
     rows = price_rows(catalogue, observed)
     return tuple(
         _verdict(catalogue, study, index, rows)
@@ -113,7 +113,7 @@ def _fits(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
-    if row.observed.subject.id != limit.model or not row.answers or row.time(goal) is None:
+    if row.observed.workload.id != limit.model or not row.answers or row.time(goal) is None:
         return False
     of_machine = limit.hardware in {None, row.observed.machine.hardware}
     return of_machine and limit.price in {None, row.price.id if row.price else None}

@@ -57,7 +57,7 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
     A model whose training was timed has none, nor has one whose operations cannot be counted.
     """
     catalogue = inputs.catalogue
-    timed = {row.observed.subject.id for row in rows if row.mode == "training"}
+    timed = {row.observed.workload.id for row in rows if row.mode == "training"}
     machines = [one for one in catalogue.hardware.values() if trains_large_models(one)]
     found = {}
     for model in catalogue.models.values():

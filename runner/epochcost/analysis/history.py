@@ -17,7 +17,7 @@ from epochcost.analysis.inputs import Inputs, StoredResult, with_declared_machin
 from epochcost.analysis.observations import (
     Evidence,
     Machine,
-    Subject,
+    Workload,
     in_floats,
     mean_time,
     measured_machine,
@@ -72,7 +72,7 @@ class SeriesPoint:
 class Series:
     """One piece of work on one host; ``runs`` are its measurements, earliest first."""
 
-    subject: Subject
+    workload: Workload
     machine: Machine
     mode: Mode
     batch_size: int
@@ -87,7 +87,7 @@ class Series:
     @property
     def name(self) -> str:
         """The work in one phrase."""
-        words = (self.subject.name, self.mode, f"batch {self.batch_size}", self.variant)
+        words = (self.workload.name, self.mode, f"batch {self.batch_size}", self.variant)
         return ", ".join(word for word in words if word)
 
     @property
@@ -167,7 +167,7 @@ def _series(inputs: Inputs, taken: Sequence[TimedRun]) -> Series:
         gpu=trial.session.device,
     )
     return Series(
-        Subject.of_model(catalogue.models[trial.model]),
+        Workload.of_model(catalogue.models[trial.model]),
         machine,
         trial.mode,
         trial.batch_size,

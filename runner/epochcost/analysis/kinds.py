@@ -16,7 +16,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
-from epochcost.analysis.observations import Goal, Subject
+from epochcost.analysis.observations import Goal, Workload
 from epochcost.analysis.rows import Answer, Row, answer, on_frontier
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Candidate, Estimate, cheapest, frontier
@@ -129,7 +129,7 @@ _ROWS: Mapping[Way, Callable[[Iterable[Row]], tuple[Row, ...]]] = MappingProxyTy
 class JobKind:
     """A kind of job, ``of`` so many workloads with a figure for its goal.
 
-    ``subject`` answers for it, and ``frontier`` are its rows that no other beats in both time and
+    ``workload`` answers for it, and ``frontier`` are its rows that no other beats in both time and
     cost, fastest first; None and empty where no workload of the kind has a figure. Where servers
     were measured at a bound, ``serving_answer`` answers and no row does.
     """
@@ -138,7 +138,7 @@ class JobKind:
     way: Way
     goal: Goal
     of: int
-    subject: Subject | None = None
+    workload: Workload | None = None
     answer: Answer | None = None
     rows: tuple[Row, ...] = ()
     frontier: tuple[Row, ...] = ()
@@ -158,15 +158,15 @@ class GoalAnswer:
 class _Timed:
     """A workload that may answer for a kind: its rows of that kind, and how many it has at all."""
 
-    subject: Subject
+    workload: Workload
     rows: tuple[Row, ...]
     answer: Answer
     figures: int
 
 
-def family(subject: Subject) -> str:
+def family(workload: Workload) -> str:
     """`image`, `language` or `other`: the first whose words the task has, else the name."""
-    for said in (subject.task, subject.name):
+    for said in (workload.task, workload.name):
         for name, words in _TASKS.items():
             if words.search(said):
                 return name
@@ -187,13 +187,13 @@ def _inference(rows: Sequence[Row]) -> Iterator[GoalAnswer]:
 
 
 def job_kinds(
-    subjects: Iterable[Subject],
-    rows_of: Callable[[Subject], tuple[Row, ...]],
-    answers_of: Callable[[Subject], Mapping[Goal, Answer]],
+    workloads: Iterable[Workload],
+    rows_of: Callable[[Workload], tuple[Row, ...]],
+    answers_of: Callable[[Workload], Mapping[Goal, Answer]],
     serving: Iterable[ServingRow] = (),
 ) -> tuple[JobKind, ...]:
     """Training by family, serving, bulk; other families only where a workload is of them."""
-    listed = tuple(subjects)
+    listed = tuple(workloads)
     kinds: list[JobKind] = []
     for name, title in _TITLES.items():
         mine = [one for one in listed if family(one) == name and "full" in answers_of(one)]
@@ -206,8 +206,8 @@ def job_kinds(
 
 
 def _requests(
-    subjects: Sequence[Subject],
-    with_rows: Iterable[tuple[Subject, tuple[Row, ...]]],
+    workloads: Sequence[Workload],
+    with_rows: Iterable[tuple[Workload, tuple[Row, ...]]],
     serving: Iterable[ServingRow],
 ) -> JobKind:
     """Servers at their bound; where there are none, one by one."""
@@ -216,21 +216,21 @@ def _requests(
     if found is None:
         return _kind(_SERVE, "requests", list(_inferring(with_rows, "requests")))
     models = {row.model for row in rows if row.bound_seconds is not None}
-    subject = next(one for one in subjects if one.is_model and one.id == found.model)
-    return JobKind(_SERVE, "requests", "million", len(models), subject, service=found)
+    workload = next(one for one in workloads if one.is_model and one.id == found.model)
+    return JobKind(_SERVE, "requests", "million", len(models), workload, service=found)
 
 
-def _bulk(with_rows: Iterable[tuple[Subject, tuple[Row, ...]]]) -> JobKind:
+def _bulk(with_rows: Iterable[tuple[Workload, tuple[Row, ...]]]) -> JobKind:
     timed = list(_inferring(with_rows, "bulk"))
-    images = bool(timed) and family(max(timed, key=_preference).subject) == _IMAGE
+    images = bool(timed) and family(max(timed, key=_preference).workload) == _IMAGE
     return _kind(_BULK_IMAGES if images else _BULK, "bulk", timed)
 
 
-def _inferring(with_rows: Iterable[tuple[Subject, tuple[Row, ...]]], way: Way) -> Iterator[_Timed]:
-    for subject, rows in with_rows:
+def _inferring(with_rows: Iterable[tuple[Workload, tuple[Row, ...]]], way: Way) -> Iterator[_Timed]:
+    for workload, rows in with_rows:
         mine = _ROWS[way](rows)
         if found := answer(mine, "million"):
-            yield _Timed(subject, mine, found, len(rows))
+            yield _Timed(workload, mine, found, len(rows))
 
 
 def _kind(title: str, way: Way, timed: Sequence[_Timed]) -> JobKind:
@@ -239,10 +239,10 @@ def _kind(title: str, way: Way, timed: Sequence[_Timed]) -> JobKind:
         return JobKind(title, way, goal, 0)
     shown = max(timed, key=_preference)
     between = on_frontier(shown.rows, goal)
-    return JobKind(title, way, goal, len(timed), shown.subject, shown.answer, shown.rows, between)
+    return JobKind(title, way, goal, len(timed), shown.workload, shown.answer, shown.rows, between)
 
 
 def _preference(one: _Timed) -> tuple[bool, int, bool, int]:
     """Priced, on the most machines, of images (one is a plain unit of work), in the most ways."""
-    image = family(one.subject) == _IMAGE
+    image = family(one.workload) == _IMAGE
     return one.answer.cheapest is not None, one.answer.machines, image, one.figures

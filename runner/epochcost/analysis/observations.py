@@ -34,7 +34,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Workload:
     """A workload: a model of ours (``is_model``), or one known from a published table only."""
 
     id: str
@@ -43,12 +43,12 @@ class Subject:
     is_model: bool
 
     @classmethod
-    def of_model(cls, model: Model) -> Subject:
+    def of_model(cls, model: Model) -> Workload:
         """The workload of a model spec."""
         return cls(model.id, model.name, model.task, is_model=True)
 
     @classmethod
-    def of_source(cls, source: Published) -> Subject:
+    def of_source(cls, source: Published) -> Workload:
         """The workload of a published table whose model we do not have."""
         return cls(source.id, source.workload, "published table", is_model=False)
 
@@ -129,7 +129,7 @@ class Observation:
     ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
     """
 
-    subject: Subject
+    workload: Workload
     machine: Machine
     kind: Kind
     mode: Mode
@@ -290,7 +290,7 @@ def _from_result(
     too_large = _too_large(training, trial.batch_size)
     agreement = result.measurement.agreement
     return Observation(
-        subject=Subject.of_model(model),
+        workload=Workload.of_model(model),
         machine=measured_machine(
             hardware,
             result.environment,
@@ -360,22 +360,22 @@ def _epoch(step: Time, training: Training | None, batch_size: int) -> Time | Non
 def _published(catalogue: Catalogue) -> Iterator[Observation]:
     for source in catalogue.published.values():
         model = catalogue.models.get(source.model) if source.model else None
-        subject = Subject.of_model(model) if model else Subject.of_source(source)
+        workload = Workload.of_model(model) if model else Workload.of_source(source)
         for timing in source.timings:
             # The time of a job on several machines is no figure of one.
             if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:
-                yield _from_timing(catalogue, source, timing, subject)
+                yield _from_timing(catalogue, source, timing, workload)
 
 
 def _from_timing(
-    catalogue: Catalogue, source: Published, timing: Timing, subject: Subject
+    catalogue: Catalogue, source: Published, timing: Timing, workload: Workload
 ) -> Observation:
     """The figure of a row that says its batch size and its epochs."""
     assert timing.batch_size is not None, "rows without a batch size are no observations"
     assert timing.epochs is not None, "rows without epochs are no observations"
     steps = timing.total_steps
     return Observation(
-        subject=subject,
+        workload=workload,
         machine=published_machine(catalogue.hardware[timing.hardware]),
         kind="published",
         mode="training",
@@ -394,10 +394,10 @@ def _whole(number: Decimal) -> int | Decimal:
     return int(number) if number == int(number) else number
 
 
-def subjects(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Subject, ...]:
+def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Workload, ...]:
     """Every model, then every workload known from published tables only."""
-    models = [Subject.of_model(model) for model in catalogue.models.values()]
-    others = {one.subject.id: one.subject for one in observations if not one.subject.is_model}
+    models = [Workload.of_model(model) for model in catalogue.models.values()]
+    others = {one.workload.id: one.workload for one in observations if not one.workload.is_model}
     return (*models, *others.values())
 
 

@@ -38,10 +38,10 @@ class JobKey:
 
     ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row,
     is ESTIMATED for what nobody timed, and empty for what was measured. ``threads`` 0: all cores.
-    An hour of a machine is of no subject and mode; estimates have no batch size.
+    An hour of a machine is of no workload and mode; estimates have no batch size.
     """
 
-    subject: str
+    workload: str
     mode: Mode | None
     goal: JobGoal
     batch_size: int | None
@@ -159,7 +159,7 @@ def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:
     sources: dict[int, str] = {}
     for one in published:
         machine = one.machine.hardware, one.machine.device
-        key = (one.evidence, one.subject.id, machine, one.batch_size, one.software)
+        key = (one.evidence, one.workload.id, machine, one.batch_size, one.software)
         seen[key] += 1
         number = f" #{seen[key]}" if seen[key] > 1 else ""
         sources[id(one)] = f"{one.evidence.label}: {one.software}{number}"
@@ -168,7 +168,7 @@ def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:
 
 def _job(observed: Observation, goal: Goal, stored: StoredResult | None, source: str) -> JobKey:
     return JobKey(
-        subject=observed.subject.id,
+        workload=observed.workload.id,
         mode=observed.mode,
         goal=goal,
         batch_size=observed.batch_size,
@@ -199,7 +199,7 @@ def served_work(inputs: Inputs) -> Iterator[PricedWork]:
 def _served(row: ServingRow, work: MachineTime, stored: StoredResult) -> PricedWork:
     trial, machine = stored.result.trial, row.machine
     job = JobKey(
-        subject=row.model,
+        workload=row.model,
         mode="inference",
         goal="million",
         batch_size=trial.batch_size,

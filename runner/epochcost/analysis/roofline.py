@@ -105,7 +105,7 @@ def achieved_rates(
     best: dict[tuple[object, ...], AchievedRate] = {}
     for one in _achieved(inputs, hardware, observations):
         observed = one.observed
-        key = (observed.subject, observed.mode, observed.machine, observed.kind)
+        key = (observed.workload, observed.mode, observed.machine, observed.kind)
         if key not in best or one.flops_per_second > best[key].flops_per_second:
             best[key] = one
     return tuple(sorted(best.values(), key=lambda one: -one.flops_per_second))
@@ -129,8 +129,8 @@ def _achieved(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> Iterator[AchievedRate]:
     for observed in observations:
-        subject = observed.subject
-        model = inputs.catalogue.models.get(subject.id) if subject.is_model else None
+        workload = observed.workload
+        model = inputs.catalogue.models.get(workload.id) if workload.is_model else None
         counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache) if model else None
         work = _work(model, counted, observed) if model and counted else None
         if work and observed.step:

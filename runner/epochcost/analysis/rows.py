@@ -99,7 +99,7 @@ class Row:
 
 
 def join(inputs: Inputs) -> tuple[Row, ...]:
-    """All rows, those of one subject and mode together, cheapest first, the unpriced last."""
+    """All rows, those of one workload and mode together, cheapest first, the unpriced last."""
     with gc_paused():
         return price_rows(inputs.catalogue, observe(inputs))
 
@@ -152,7 +152,7 @@ def _priced(observed: Observation, price: Price | None, *, current: bool) -> Row
 def _order(row: Row) -> tuple[object, ...]:
     estimate = row.estimate(row.observed.goals[0])
     cost = estimate.mean if estimate else Decimal("Infinity")
-    return row.observed.subject.id, row.mode == "inference", cost, row.plan
+    return row.observed.workload.id, row.mode == "inference", cost, row.plan
 
 
 def group_by(
@@ -296,11 +296,11 @@ def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:
     return Candidate(Offer(row, job, interval), job.bill().elapsed_seconds, interval.cost)
 
 
-def accuracies(catalogue: Catalogue, subject: str) -> Mapping[int, Accuracy]:
+def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
     """The accuracy that published rows of a workload give for batch sizes, the best of each."""
     known: dict[int, Accuracy] = {}
     for source in catalogue.published.values():
-        if subject not in {source.model, source.id}:
+        if workload not in {source.model, source.id}:
             continue
         for timing in source.timings:
             if timing.batch_size is None or timing.accuracy_percent is None:

@@ -101,7 +101,7 @@ def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
     inputs = read_inputs(catalogue, [results], results.parent.parent)
     for problem in inputs.problems:
         typer.echo(problem, err=True)
-    observed = [one for one in observe(inputs) if one.subject.id == demand.model]
+    observed = [one for one in observe(inputs) if one.workload.id == demand.model]
     found = offers(price_rows(catalogue, observed), _GOALS[demand.mode])
     if not found.candidates and not found.unpriced:
         raise InputError(

@@ -188,7 +188,7 @@ def _cost_as_json(cost: Cost | None) -> dict[str, Any]:
 
 def _winner_as_json(one: Winner) -> dict[str, Any]:
     return {
-        "subject": one.subject,
+        "subject": one.workload,
         "goal": one.goal,
         "before": _choice(one.before),
         "after": _choice(one.after),

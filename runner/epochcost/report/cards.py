@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from textwrap import shorten
 from types import MappingProxyType
 
-from epochcost.analysis.observations import Goal, Subject
+from epochcost.analysis.observations import Goal, Workload
 from epochcost.analysis.rows import Answer, Choice
 from epochcost.report.charts.palette import DARK
 from epochcost.report.charts.theme import FONT
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import Page, Report, subject_uri
+from epochcost.report.pages.page import Page, Report, workload_uri
 from epochcost.report.wording import count_words, date_range
 from epochcost.units import money
 
@@ -113,18 +113,18 @@ class Card:
 
 def card_of(report: Report, section: str, page: Page, first: Page) -> Card:
     """The card of a page: its own where it is of a timed workload, else its section's."""
-    subject = page.context.get("subject")
-    if isinstance(subject, Subject):
-        found = headline(report.answers_of(subject))
+    workload = page.context.get("workload")
+    if isinstance(workload, Workload):
+        found = headline(report.answers_of(workload))
         if found is not None:
-            name = subject_uri(subject).removesuffix(".md").replace("/", "-")
-            return Card(name, subject.name, found.amount, f"{found.job} {found.where}")
+            name = workload_uri(workload).removesuffix(".md").replace("/", "-")
+            return Card(name, workload.name, found.amount, f"{found.job} {found.where}")
     figure, words = _SECTIONS.get(section, _all)(report)
     return Card(section.lower().replace(" ", "-"), first.title, figure, words)
 
 
 def _all(report: Report) -> tuple[str, str]:
-    timed = sum(bool(report.answers_of(one)) for one in report.subjects)
+    timed = sum(bool(report.answers_of(one)) for one in report.workloads)
     return count_words(timed, "workload"), "timed or published, with intervals, dates and evidence"
 
 
@@ -227,16 +227,18 @@ def _badge_text(text: str, left: int, width: int) -> str:
 class Badge:
     """The badge of a workload: its text, its file and the page that it leads to."""
 
-    subject: Subject
+    workload: Workload
     headline: Headline
 
     @property
     def uri(self) -> str:
         """Where the SVG is."""
-        return subject_uri(self.subject).replace("models/", "badges/", 1).removesuffix("md") + "svg"
+        return (
+            workload_uri(self.workload).replace("models/", "badges/", 1).removesuffix("md") + "svg"
+        )
 
 
 def badges_of(report: Report) -> list[Badge]:
     """A badge for each workload with a cost, in the order of their pages."""
-    found = ((one, headline(report.answers_of(one))) for one in report.subjects)
-    return [Badge(subject, line) for subject, line in found if line is not None]
+    found = ((one, headline(report.answers_of(one))) for one in report.workloads)
+    return [Badge(workload, line) for workload, line in found if line is not None]

@@ -18,13 +18,13 @@ from jinja2 import (
 from markupsafe import Markup
 
 from epochcost.analysis import claim_words
-from epochcost.analysis.observations import Subject
+from epochcost.analysis.observations import Workload
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.charts.prices import owned_hour
 from epochcost.report.escape import markdown_text, page_title, with_links
-from epochcost.report.pages.page import Page, machine_uri, subject_uri
+from epochcost.report.pages.page import Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
 from epochcost.specs.price import Price
@@ -78,8 +78,8 @@ def address(uri: str) -> Markup:
     return Markup(uri)  # noqa: S704  the characters were just checked
 
 
-def _subject_address(subject: Subject) -> Markup:
-    return address(subject_uri(subject))
+def _workload_address(workload: Workload) -> Markup:
+    return address(workload_uri(workload))
 
 
 def _machine_address(hardware: str) -> Markup:
@@ -156,7 +156,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
     "table": _table,
-    "subject_uri": _subject_address,
+    "workload_uri": _workload_address,
     "time": wording.time_words,
     "time_range": wording.time_range,
     "times": wording.times_words,

@@ -304,7 +304,7 @@ def test_an_estimate_follows_its_specs(
     """More work, or a slower machine: the key that was edited is the reason."""
     edit(estimating, name, old, new)
     changes = shown_costs(compare())
-    assert {one.job.subject for one in changes} == {"large"}
+    assert {one.job.workload for one in changes} == {"large"}
     assert [one.reasons[0].cause for one in changes] == ["spec"] * len(changes)
     assert all(words in one.reasons[0].words for one in changes)
 

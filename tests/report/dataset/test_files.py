@@ -115,8 +115,8 @@ def test_the_documented_example_redoes_a_chart(
 ) -> None:
     """The very text of the page, run on the repository's figures, finds the chart's frontier."""
     report = Report(inputs_of(ROOT))
-    subject = next(one for one in report.subjects if one.id == "mnist-cnn")
-    rows = report.rows_of(subject)
+    workload = next(one for one in report.workloads if one.id == "mnist-cnn")
+    rows = report.rows_of(workload)
     chart = cost_against_time(rows, "full", identifier="x", job="job", colours=report.colours)
     assert chart is not None
     (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset_table(report.rows)))

@@ -97,7 +97,7 @@ class Winner:
     ``sure``: the intervals of the two costs after the change do not overlap.
     """
 
-    subject: str
+    workload: str
     goal: Goal
     before: PricedWork | None
     after: PricedWork | None
@@ -280,14 +280,14 @@ def _spec_words(before: PricedWork, after: PricedWork, earlier: Catalogue, later
     job, one, other = after.job, before.basis, after.basis
     if after.estimated:
         machines = earlier.hardware[job.hardware], later.hardware[job.hardware]
-        models = earlier.models[job.subject], later.models[job.subject]
+        models = earlier.models[job.workload], later.models[job.workload]
         return ", ".join(word for pair in (models, machines) if (word := changed_keys(*pair)))
     if job.source:
         same = (one.work.time, one.step) == (other.work.time, other.step)
         return "" if same else "the published table was edited"
     words = []
-    if job.subject in earlier.models and job.subject in later.models:
-        old, new = earlier.models[job.subject].training, later.models[job.subject].training
+    if job.workload in earlier.models and job.workload in later.models:
+        old, new = earlier.models[job.workload].training, later.models[job.workload].training
         if job.mode == "training" and old and new and old != new:
             words = [changed_keys(old, new, within=key) for key in _LENGTH_OF_TRAINING]
     if one.work.machine != other.work.machine:
@@ -312,25 +312,25 @@ def _price_words(before: Price | None, after: Price | None) -> str:
 def _winners(one: Side, other: Side) -> Iterator[Winner]:
     """The goals whose cheapest way is another than before, or is one at last."""
     goals: tuple[Goal, ...] = ("full", "million")
-    subjects = {name for side in (one, other) for name in (*side.rows, *side.estimated)}
-    for subject in sorted(subjects):
+    workloads = {name for side in (one, other) for name in (*side.rows, *side.estimated)}
+    for workload in sorted(workloads):
         for goal in goals:
-            first, _ = _cheapest(one, subject, goal)
-            second, rivals = _cheapest(other, subject, goal)
+            first, _ = _cheapest(one, workload, goal)
+            second, rivals = _cheapest(other, workload, goal)
             if _is_another(first, second):
                 near = {_place(rival) for rival in rivals}
                 sure = first is None or _place(first) not in near
-                yield Winner(subject, goal, first, second, sure)
+                yield Winner(workload, goal, first, second, sure)
 
 
 def _cheapest(
-    side: Side, subject: str, goal: Goal
+    side: Side, workload: str, goal: Goal
 ) -> tuple[PricedWork | None, Sequence[PricedWork]]:
     """The cheapest way and what may be as cheap; by an estimate where nothing was timed."""
-    found = answer(side.rows.get(subject, ()), goal)
+    found = answer(side.rows.get(workload, ()), goal)
     if found and found.cheapest:
         return work_of(found.cheapest.row, goal), [work_of(row, goal) for row in found.rivals]
-    ordered = side.estimated.get(subject, ()) if goal == "full" else ()
+    ordered = side.estimated.get(workload, ()) if goal == "full" else ()
     best = ordered[0] if ordered else None
     return best, [one for one in ordered if best and _may_be_below(one, best)]
 
@@ -357,12 +357,12 @@ def _place(work: PricedWork) -> tuple[object, ...]:
 
 
 def _order(change: ChangedCost) -> tuple[object, ...]:
-    """By subject, goal and machine: the changes that a reader looks for stand together."""
+    """By workload, goal and machine: the changes that a reader looks for stand together."""
     job = change.job
     either = change.after or change.before
     price = either.price.id if either and either.price else ""
     return (
-        job.subject,
+        job.workload,
         job.goal,
         job.hardware,
         job.host or "",

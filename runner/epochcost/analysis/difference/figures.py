@@ -123,11 +123,11 @@ def _published(pair: Pair, side: Side) -> Iterator[Figure]:
 def _energies(pair: Pair, side: Side) -> Iterator[Figure]:
     """What jobs draw and emit; power that a meter read is measured, as times are."""
     machines = pair.machines(_power)
-    for subject, rows in side.rows.items():
+    for workload, rows in side.rows.items():
         goal = energy_goal(rows)
         mine = [row for row in rows if row.observed.machine.hardware in machines]
         for one in energy_by_machine(side.catalogue, mine, goal):
-            what = f"{subject}, {GOALS[goal]} on {machine_words(one.row.observed.machine)}"
+            what = f"{workload}, {GOALS[goal]} on {machine_words(one.row.observed.machine)}"
             yield Figure("energy and CO2", what, *_energy(one))
 
 
@@ -154,15 +154,15 @@ def _shares(pair: Pair, side: Side) -> Iterator[Figure]:
     machines, models = pair.machines(_roofs), pair.counted
     timed = {
         id(row.observed): row.observed
-        for subject, rows in side.rows.items()
+        for workload, rows in side.rows.items()
         for row in rows
-        if subject in models or row.observed.machine.hardware in machines
+        if workload in models or row.observed.machine.hardware in machines
     }
     on_machine = group_by(timed.values(), lambda one: one.machine.hardware)
     for name, observed in on_machine.items():
         for one in achieved_rates(side.inputs, side.catalogue.hardware[name], observed):
             seen = one.observed
-            what = f"{seen.subject.id}, {seen.mode} on {machine_words(seen.machine)}"
+            what = f"{seen.workload.id}, {seen.mode} on {machine_words(seen.machine)}"
             yield Figure("share of peaks", what, *_share(one))
 
 

@@ -72,7 +72,7 @@ class Scope:
     """What a comparison has to look at: machines whose bills may differ, and workloads."""
 
     hardware: frozenset[str]
-    subjects: frozenset[str]
+    workloads: frozenset[str]
 
 
 def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
@@ -147,18 +147,18 @@ def _scope(before: Snapshot, after: Snapshot) -> Scope:
         if name in prices
     }
     models = {*one.models, *other.models}
-    subjects = {name for name in models if before.work_of(name) != after.work_of(name)}
+    workloads = {name for name in models if before.work_of(name) != after.work_of(name)}
     for snapshot, twin in ((before, after), (after, before)):
         for path, blob in snapshot.results.items():
             if twin.results.get(path) != blob or path.split("/")[-2] in hardware:
-                subjects |= models_of(path, models)
+                workloads |= models_of(path, models)
     tables = _changed(one.published, other.published)
     for catalogue in (one, other):
         for source in catalogue.published.values():
             if source.id in tables or any(row.hardware in hardware for row in source.timings):
-                subjects.add(source.model or source.id)
-    subjects |= _estimated_on(before, hardware) | _estimated_on(after, hardware)
-    return Scope(frozenset(hardware), frozenset(subjects))
+                workloads.add(source.model or source.id)
+    workloads |= _estimated_on(before, hardware) | _estimated_on(after, hardware)
+    return Scope(frozenset(hardware), frozenset(workloads))
 
 
 def _estimated_on(snapshot: Snapshot, hardware: Iterable[str]) -> set[str]:
@@ -200,7 +200,7 @@ def _read(snapshot: Snapshot, scope: Scope, read: dict[str, Result | str]) -> _F
     wanted = {
         path: blob
         for path, blob in snapshot.results.items()
-        if models_of(path, models) & scope.subjects
+        if models_of(path, models) & scope.workloads
     }
     unread = {blob: path for path, blob in wanted.items() if blob not in read}
     for path, data in snapshot.contents(unread.values()):
@@ -275,12 +275,12 @@ def _side(
 ) -> Side:
     """``same`` are rows of both sides: they may be the cheapest, and do not differ."""
     published = observe(_inputs(found.catalogue, ()))
-    concerned = [one for one in published if one.subject.id in scope.subjects]
+    concerned = [one for one in published if one.workload.id in scope.workloads]
     rows = price_rows(found.catalogue, [*measured, *concerned])
     stored = {one.uri: one for one in found.stored.values()}
     served = [one for one in stored.values() if one.result.measurement.served is not None]
     models = {
-        name: model for name, model in found.catalogue.models.items() if name in scope.subjects
+        name: model for name, model in found.catalogue.models.items() if name in scope.workloads
     }
     untimed = {
         model: tuple(estimated_work(model, row) for row in guessed)
@@ -296,7 +296,7 @@ def _side(
             *(one for guessed in untimed.values() for one in guessed),
             *hourly_work(found.catalogue, scope.hardware),
         ),
-        rows=_by_subject((*same, *rows)),
+        rows=_by_workload((*same, *rows)),
         estimated=untimed,
         stored=found.stored,
         ratios=found.ratios,
@@ -305,10 +305,10 @@ def _side(
     )
 
 
-def _by_subject(rows: Iterable[Row]) -> Mapping[str, tuple[Row, ...]]:
+def _by_workload(rows: Iterable[Row]) -> Mapping[str, tuple[Row, ...]]:
     """Rows of plain trials; variants are never the cheapest."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         if not row.observed.variant:
-            found.setdefault(row.observed.subject.id, []).append(row)
-    return {subject: tuple(rows) for subject, rows in found.items()}
+            found.setdefault(row.observed.workload.id, []).append(row)
+    return {workload: tuple(rows) for workload, rows in found.items()}

@@ -136,7 +136,7 @@ def _reasons(change: ChangedCost) -> str:
 
 def job_words(job: JobKey) -> str:
     """What is done, to which end."""
-    words = [job.subject, GOALS[job.goal], _batch_words(job)]
+    words = [job.workload, GOALS[job.goal], _batch_words(job)]
     words += [f"{job.threads} threads"] if job.threads and not job.variant else []
     return ", ".join(word for word in (*words, job.variant, job.load, job.source) if word)
 
@@ -180,7 +180,7 @@ def signed(amount: Decimal, currency: str) -> str:
 
 def winner_words(winner: Winner) -> str:
     """A sentence on who was cheapest and who is."""
-    what = f"{winner.subject}, {GOALS[winner.goal]}"
+    what = f"{winner.workload}, {GOALS[winner.goal]}"
     doubt = "" if winner.sure else "; their intervals overlap, so that either may be cheaper"
     was = _choice_words(winner.before)
     return f"{what}: was {was}; is {_choice_words(winner.after)}{doubt}"

@@ -165,7 +165,7 @@ def time_by_batch_on_machine(
 
     A workload of one batch size has no line and stays in the page's tables.
     """
-    timed = [(one_line(one.subject.name), one) for one in _timed(observations)]
+    timed = [(one_line(one.workload.name), one) for one in _timed(observations)]
     sizes = Counter(name for name, _ in sorted({(name, one.batch_size) for name, one in timed}))
     lines = [name for name, count in sizes.most_common(len(LIGHT_SERIES)) if count > 1]
     points = tuple(
@@ -358,6 +358,6 @@ def _ended_at(observed: Observation, limits: Iterable[BatchLimit]) -> BatchLimit
     for limit in limits:
         trial, host = limit.trial, limit.environment.fingerprint
         at = (limit.hardware, host, trial.provider, trial.mode, limit.largest_that_ran)
-        if not trial.variant and trial.model == observed.subject.id and at == place:
+        if not trial.variant and trial.model == observed.workload.id and at == place:
             return limit
     return None

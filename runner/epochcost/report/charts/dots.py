@@ -96,7 +96,7 @@ def workloads_compared(rows: Sequence[Row], *, identifier: str, colours: Colours
     found = priced_rows(rows, "epoch")
     best: dict[str, tuple[Row, Estimate]] = {}
     for row, _, cost in sorted(found, key=lambda one: one[2].mean):
-        best.setdefault(one_line(row.observed.subject.name), (row, cost))
+        best.setdefault(one_line(row.observed.workload.name), (row, cost))
     if len(best) < 2:
         return None
     dots = tuple(

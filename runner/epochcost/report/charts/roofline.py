@@ -150,7 +150,7 @@ def roofline(
 
 def _point(one: AchievedRate) -> RoofPoint:
     return RoofPoint(
-        workload=one_line(one.observed.subject.name),
+        workload=one_line(one.observed.workload.name),
         work=one.observed.mode,
         batch_size=one.observed.batch_size,
         figure=one.observed.kind,

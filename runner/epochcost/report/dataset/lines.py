@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from epochcost.analysis.comparisons import JobCost, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.observations import Goal, Observation, Subject
+from epochcost.analysis.observations import Goal, Observation, Workload
 from epochcost.analysis.rows import GOALS, Row
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Cost, Estimate, Time, Unpriced
@@ -28,7 +28,7 @@ Values = Mapping[str, Value]
 class EstimatedLine:
     """An estimate with the workload that it is of."""
 
-    subject: Subject
+    workload: Workload
     epochs: int | Decimal | None
     row: EstimatedRow
 
@@ -132,8 +132,8 @@ def _run(run: LoadGenRun) -> Values:
 def _of_estimate(line: EstimatedLine) -> Values:
     row = line.row
     return {
-        "workload": line.subject.id,
-        "task": line.subject.task,
+        "workload": line.workload.id,
+        "task": line.workload.task,
         "mode": "training",
         "hardware": row.hardware.id,
         "machine": row.hardware.name,
@@ -145,15 +145,15 @@ def _of_estimate(line: EstimatedLine) -> Values:
         **_price(row.price, current=True),
         **_costs({"full": row.cost}),
         "figure": row.mark,
-        "evidence": f"models/{line.subject.id}.html",
+        "evidence": f"models/{line.workload.id}.html",
     }
 
 
 def _observed(one: Observation) -> Values:
     ratio = one.step_ratio
     return {
-        "workload": one.subject.id,
-        "task": one.subject.task,
+        "workload": one.workload.id,
+        "task": one.workload.task,
         "mode": one.mode,
         "variant": one.variant or None,
         "hardware": one.machine.hardware,

@@ -48,7 +48,7 @@ def _goal(row: Row) -> Goal:
 
 
 def _work_id(row: Row) -> str:
-    return f"{row.observed.subject.id}/{row.observed.mode}"
+    return f"{row.observed.workload.id}/{row.observed.mode}"
 
 
 def _work(identifier: str, rows: list[Row]) -> Json:
@@ -57,7 +57,7 @@ def _work(identifier: str, rows: list[Row]) -> Json:
     verb = "train" if observed.mode == "training" else "serve"
     return {
         "id": identifier,
-        "name": f"{one_line(observed.subject.name)}: {verb}",
+        "name": f"{one_line(observed.workload.name)}: {verb}",
         "mode": observed.mode,
         "size": float(epochs[0]) if epochs else 1.0,
         "timings": list(_timings(rows)),

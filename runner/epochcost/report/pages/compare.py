@@ -14,10 +14,10 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from epochcost.analysis.observations import Goal, Machine, Observation, Subject
+from epochcost.analysis.observations import Goal, Machine, Observation, Workload
 from epochcost.analysis.rows import GOALS, Row, answer, at_every_price, group_by
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import Page, Report, machine_uri, subject_uri
+from epochcost.report.pages.page import Page, Report, machine_uri, workload_uri
 from epochcost.report.wording import goal_clause
 from epochcost.specs.catalogue import supersedes
 from epochcost.specs.price import Price
@@ -53,12 +53,12 @@ def comparison_data(report: Report) -> Json:
     rows = at_every_price(report.catalogue, report.observations)
     priced = [row for row in rows if any(row.estimate(goal) for goal in GOALS)]
     machines = {one_line(row.observed.machine.name): row.observed.machine for row in priced}
-    subjects = {_subject_key(row.observed.subject): row.observed.subject for row in priced}
+    workloads = {_workload_key(row.observed.workload): row.observed.workload for row in priced}
     return {
         "machines": {name: _page(machine_uri(one.hardware)) for name, one in _sorted(machines)},
         "models": {
-            key: {"name": one_line(one.name), "page": _page(subject_uri(one))}
-            for key, one in _sorted(subjects)
+            key: {"name": one_line(one.name), "page": _page(workload_uri(one))}
+            for key, one in _sorted(workloads)
         },
         "dates": sorted({str(row.price.as_of) for row in priced if row.price}),
         "goals": {goal: goal_clause(goal) for goal in GOALS},
@@ -74,8 +74,8 @@ def _page(uri: str) -> str:
     return f"{uri.removesuffix('.md')}.html"
 
 
-def _subject_key(subject: Subject) -> str:
-    return subject.id if subject.is_model else f"published/{subject.id}"
+def _workload_key(workload: Workload) -> str:
+    return workload.id if workload.is_model else f"published/{workload.id}"
 
 
 def _works(rows: Iterable[Row]) -> Iterator[Json]:
@@ -94,7 +94,7 @@ def _work(observed: Observation, goal: Goal, offers: list[Json]) -> Json:
     time = times[goal]
     assert time is not None, "what has a cost has a time"
     return {
-        "model": _subject_key(observed.subject),
+        "model": _workload_key(observed.workload),
         "machine": one_line(observed.machine.name),
         "goal": goal,
         "batch": observed.batch_size,
@@ -138,7 +138,7 @@ _Choices = Mapping[_JobKey, tuple[Decimal, Decimal, str]]
 def _cheapest(rows: Iterable[Row]) -> _Choices:
     """Cost, time and currency of each job, done the cheapest way."""
     found: dict[_JobKey, tuple[Decimal, Decimal, str]] = {}
-    for key, mine in group_by(rows, lambda row: _subject_key(row.observed.subject)).items():
+    for key, mine in group_by(rows, lambda row: _workload_key(row.observed.workload)).items():
         for goal in GOALS:
             choice = given.cheapest if (given := answer(mine, goal)) else None
             if choice and choice.cost:

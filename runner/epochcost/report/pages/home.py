@@ -13,11 +13,11 @@ from epochcost.report.wording import full_training_words, way_words
 
 def pages(report: Report) -> Iterator[Page]:
     """The first page."""
-    kinds = job_kinds(report.subjects, report.rows_of, report.answers_of, report.serving)
+    kinds = job_kinds(report.workloads, report.rows_of, report.answers_of, report.serving)
     timed = {one.machine.hardware for one in report.observations}
     untimed = [
         one
-        for one in report.subjects
+        for one in report.workloads
         if not report.answers_of(one) and one.id not in report.estimated
     ]
     yield Page(
@@ -29,10 +29,10 @@ def pages(report: Report) -> Iterator[Page]:
             "kinds": kinds,
             "measured": [one.date for one in report.observations if one.kind == "measured"],
             "machines": len(timed),
-            "workloads": sum(bool(report.answers_of(one)) for one in report.subjects),
+            "workloads": sum(bool(report.answers_of(one)) for one in report.workloads),
             "estimated": [
                 (one, rows[0])
-                for one in report.subjects
+                for one in report.workloads
                 if one.is_model and (rows := report.estimated.get(one.id))
             ],
             "untimed": untimed,
@@ -44,7 +44,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 def _figure(report: Report, kinds: Sequence[JobKind]) -> Figure | None:
     """The one chart: of the kind that most machines are compared for, the first of equals."""
-    answered = [one for one in kinds if one.answer and one.answer.cheapest and one.subject]
+    answered = [one for one in kinds if one.answer and one.answer.cheapest and one.workload]
     if not answered:
         return None
     kind = max(answered, key=lambda one: one.answer.machines if one.answer else 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from epochcost.analysis.inputs import RESULTS_URI
-from epochcost.analysis.observations import Goal, Subject
+from epochcost.analysis.observations import Goal, Workload
 from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
@@ -29,7 +29,7 @@ _DEVICES = ("cuda", "cpu")
 class Standing:
     """Where a machine stands for one goal: its best, and the best of all ``machines``."""
 
-    subject: Subject
+    workload: Workload
     goal: Goal
     here: Row
     best: Row
@@ -133,12 +133,12 @@ def _roofline(
 
 
 def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
-    here = group_by(rows, lambda row: row.observed.subject)
-    for subject in report.subjects:
-        for goal, among_all in report.answers_of(subject).items():
-            mine, best = answer(here.get(subject, ()), goal), among_all.cheapest
+    here = group_by(rows, lambda row: row.observed.workload)
+    for workload in report.workloads:
+        for goal, among_all in report.answers_of(workload).items():
+            mine, best = answer(here.get(workload, ()), goal), among_all.cheapest
             if mine and mine.cheapest and best:
-                yield Standing(subject, goal, mine.cheapest.row, best.row, among_all.machines)
+                yield Standing(workload, goal, mine.cheapest.row, best.row, among_all.machines)
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:

@@ -14,10 +14,10 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
     Goal,
     Observation,
-    Subject,
+    Workload,
     observe,
     observe_variants,
-    subjects,
+    workloads,
 )
 from epochcost.analysis.rows import GOALS, Answer, Row, answer, group_by, price_rows
 from epochcost.analysis.serving import ServingRow, serving_rows
@@ -85,9 +85,9 @@ class Report:
         return serving_rows(self.inputs)
 
     @cached_property
-    def subjects(self) -> tuple[Subject, ...]:
+    def workloads(self) -> tuple[Workload, ...]:
         """Every workload: models first."""
-        return subjects(self.catalogue, self.observations)
+        return workloads(self.catalogue, self.observations)
 
     @cached_property
     def colours(self) -> Colours:
@@ -104,16 +104,16 @@ class Report:
         """Every figure, as the published table has it."""
         models = self.catalogue.models
         estimates = (
-            EstimatedLine(Subject.of_model(models[name]), _epochs(models[name]), row)
+            EstimatedLine(Workload.of_model(models[name]), _epochs(models[name]), row)
             for name, rows in self.estimated.items()
             for row in rows
         )
         variants = variant_lines(self.catalogue, self.variants)
         return (*self.rows, *variants, *self.serving, *estimates)
 
-    def rows_of(self, subject: Subject) -> tuple[Row, ...]:
+    def rows_of(self, workload: Workload) -> tuple[Row, ...]:
         """The rows of one workload, cheapest first."""
-        return self._rows_by_subject.get(subject, ())
+        return self._rows_by_workload.get(workload, ())
 
     def rows_on(self, hardware: Hardware) -> tuple[Row, ...]:
         """The rows of one kind of machine, those of a workload together, cheapest first."""
@@ -127,13 +127,13 @@ class Report:
         """Every stored result of one kind of machine, in the order of the files."""
         return self._results_by_hardware.get(hardware.id, ())
 
-    def answers_of(self, subject: Subject) -> Mapping[Goal, Answer]:
+    def answers_of(self, workload: Workload) -> Mapping[Goal, Answer]:
         """The answer to each goal that a workload was timed for, among all machines."""
-        return self._answers.get(subject, {})
+        return self._answers.get(workload, {})
 
     @cached_property
-    def _rows_by_subject(self) -> Mapping[Subject, tuple[Row, ...]]:
-        return group_by(self.rows, lambda row: row.observed.subject)
+    def _rows_by_workload(self) -> Mapping[Workload, tuple[Row, ...]]:
+        return group_by(self.rows, lambda row: row.observed.workload)
 
     @cached_property
     def _rows_by_hardware(self) -> Mapping[str, tuple[Row, ...]]:
@@ -149,10 +149,10 @@ class Report:
         return group_by(results, lambda result: result.hardware)
 
     @cached_property
-    def _answers(self) -> Mapping[Subject, Mapping[Goal, Answer]]:
+    def _answers(self) -> Mapping[Workload, Mapping[Goal, Answer]]:
         return {
-            subject: {goal: found for goal in GOALS if (found := answer(rows, goal))}
-            for subject, rows in self._rows_by_subject.items()
+            workload: {goal: found for goal in GOALS if (found := answer(rows, goal))}
+            for workload, rows in self._rows_by_workload.items()
         }
 
 
@@ -160,10 +160,10 @@ def _epochs(model: Model) -> int | Decimal | None:
     return model.training.epochs if model.training else None
 
 
-def subject_uri(subject: Subject) -> str:
+def workload_uri(workload: Workload) -> str:
     """The page of a workload; those known from tables only stand apart, so that ids never meet."""
-    folder = "models" if subject.is_model else "models/published"
-    return f"{folder}/{subject.id}.md"
+    folder = "models" if workload.is_model else "models/published"
+    return f"{folder}/{workload.id}.md"
 
 
 def machine_uri(hardware: str) -> str:

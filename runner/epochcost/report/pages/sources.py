@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import get_args
 
-from epochcost.analysis.observations import Subject
+from epochcost.analysis.observations import Workload
 from epochcost.cost import Agreement, ClaimCheck, RowChecks, recompute
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table, Value
@@ -53,7 +53,7 @@ class SourceTable:
     spec: Published
     rows: tuple[RowChecks, ...]
     inputs: Table
-    subject: Subject | None
+    workload: Workload | None
     measured: int
 
     @property
@@ -144,15 +144,15 @@ def _by_page(report: Report) -> list[list[SourceTable]]:
 
 def _table(report: Report, spec: Published) -> SourceTable:
     model = report.catalogue.models.get(spec.model) if spec.model else None
-    subject = Subject.of_model(model) if model else Subject.of_source(spec)
-    observed = [one for one in report.observations if one.subject.id == subject.id]
+    workload = Workload.of_model(model) if model else Workload.of_source(spec)
+    observed = [one for one in report.observations if one.workload.id == workload.id]
     measured = sum(one.kind == "measured" for one in observed)
     rows = recompute(spec, report.catalogue.prices)
     return SourceTable(
         spec=spec,
         rows=rows,
         inputs=inputs_table(spec, report.catalogue),
-        subject=subject if observed or model else None,
+        workload=workload if observed or model else None,
         measured=measured,
     )
 
@@ -172,7 +172,7 @@ def _page(report: Report, tables: list[SourceTable]) -> Page:
             "hardware": report.catalogue.hardware,
             "prices": report.catalogue.prices,
             "models": {
-                name: Subject.of_model(model) for name, model in report.catalogue.models.items()
+                name: Workload.of_model(model) for name, model in report.catalogue.models.items()
             },
         },
     )

@@ -18,7 +18,7 @@ from epochcost.analysis.comparisons import (
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.kinds import goal_answers
-from epochcost.analysis.observations import Observation, Subject
+from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.rows import Answer, Row, group_by
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.report.charts.batch_size import (
@@ -33,7 +33,7 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.latency import latency_by_rate
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
-from epochcost.report.pages.page import Page, Report, subject_uri
+from epochcost.report.pages.page import Page, Report, workload_uri
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
 from epochcost.specs.published import Published
@@ -47,7 +47,7 @@ _BYTES_PER_PARAMETER = 4
 class WorkloadSummary:
     """A workload in the list, with its answers, or its costs where it is only estimated."""
 
-    subject: Subject
+    workload: Workload
     answers: tuple[Answer, ...]
     estimated: tuple[EstimatedRow, ...]
 
@@ -55,8 +55,8 @@ class WorkloadSummary:
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
     listed = [
-        WorkloadSummary(subject, _answers(report, subject), report.estimated.get(subject.id, ()))
-        for subject in sorted(report.subjects, key=lambda one: one.name.casefold())
+        WorkloadSummary(workload, _answers(report, workload), report.estimated.get(workload.id, ()))
+        for workload in sorted(report.workloads, key=lambda one: one.name.casefold())
     ]
     yield Page(
         uri="models/index.md",
@@ -65,39 +65,39 @@ def pages(report: Report) -> Iterator[Page]:
         context={"groups": sorted(group_by(listed, _task).items(), key=_published_last)},
         description="Every workload by its task, and what is cheapest for it.",
     )
-    for subject in report.subjects:
-        yield _page(report, subject)
+    for workload in report.workloads:
+        yield _page(report, workload)
 
 
 def _task(listed: WorkloadSummary) -> str:
-    return listed.subject.task
+    return listed.workload.task
 
 
 def _published_last(group: tuple[str, tuple[WorkloadSummary, ...]]) -> tuple[bool, str]:
     task, members = group
-    return not any(one.subject.is_model for one in members), task.casefold()
+    return not any(one.workload.is_model for one in members), task.casefold()
 
 
-def _page(report: Report, subject: Subject) -> Page:
-    rows = report.rows_of(subject)
+def _page(report: Report, workload: Workload) -> Page:
+    rows = report.rows_of(workload)
     # A row for each price shares its observation, whose hash would read all of it.
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
-    model = report.catalogue.models.get(subject.id) if subject.is_model else None
-    scaled, compared = _variants(report, subject, observed)
+    model = report.catalogue.models.get(workload.id) if workload.is_model else None
+    scaled, compared = _variants(report, workload, observed)
     relative = _relative(rows)
     trained = [row for row in rows if row.mode == "training"]
-    serving = [row for row in report.serving if row.model == subject.id] if model else []
+    serving = [row for row in report.serving if row.model == workload.id] if model else []
     return Page(
-        uri=subject_uri(subject),
-        title=subject.name,
+        uri=workload_uri(workload),
+        title=workload.name,
         template="workload.md.jinja",
-        description=f"What {subject.name} costs to train and to serve, by machine and price plan.",
+        description=f"What {workload.name} costs to train and to serve, by machine and price plan.",
         context={
-            "subject": subject,
+            "workload": workload,
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             "size": _size(report, model),
-            "answers": goal_answers(rows, report.answers_of(subject)),
+            "answers": goal_answers(rows, report.answers_of(workload)),
             "training": trained,
             "inference": [row for row in rows if row.mode == "inference"],
             "serving": serving,
@@ -112,19 +112,19 @@ def _page(report: Report, subject: Subject) -> Page:
             "validated": [one for one in observed if one.whole_epochs],
             "ratio_unknown": _without_ratio(observed),
             "ratio_worst": _worst_ratio(observed),
-            "sources": _sources(report, subject),
-            "estimated": report.estimated.get(subject.id, ()) if model else (),
+            "sources": _sources(report, workload),
+            "estimated": report.estimated.get(workload.id, ()) if model else (),
         },
         figures={
-            **_figures(report, subject, rows, observed),
-            "scaling": speedup_by_vcpus(scaled, identifier=f"{_stem(subject)}-scaling"),
+            **_figures(report, workload, rows, observed),
+            "scaling": speedup_by_vcpus(scaled, identifier=f"{_stem(workload)}-scaling"),
             "relative": cpu_against_gpu_figure(
                 relative,
-                identifier=f"{_stem(subject)}-relative",
+                identifier=f"{_stem(workload)}-relative",
                 job=goal_words(relative.goal) if relative else "",
             ),
             "latency": latency_by_rate(
-                serving, identifier=f"{_stem(subject)}-latency", colours=report.colours
+                serving, identifier=f"{_stem(workload)}-latency", colours=report.colours
             ),
         },
     )
@@ -144,21 +144,21 @@ def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
     return {"parts": step_parts(counted, model.training, size), "parts_batch": size}
 
 
-def _answers(report: Report, subject: Subject) -> tuple[Answer, ...]:
-    return tuple(report.answers_of(subject).values())
+def _answers(report: Report, workload: Workload) -> tuple[Answer, ...]:
+    return tuple(report.answers_of(workload).values())
 
 
 def _variants(
-    report: Report, subject: Subject, plain: Sequence[Observation]
+    report: Report, workload: Workload, plain: Sequence[Observation]
 ) -> tuple[tuple[Scaling, ...], tuple[VariantComparison, ...]]:
     """How the work scales with vCPUs, and its other variants beside the plain trial."""
-    found = [one for one in report.variants if one.subject == subject]
+    found = [one for one in report.variants if one.workload == workload]
     catalogue = report.catalogue
     return scalings(catalogue, plain, found), comparisons(catalogue, plain, found)
 
 
-def _stem(subject: Subject) -> str:
-    return subject_uri(subject).removesuffix(".md").replace("/", "-")
+def _stem(workload: Workload) -> str:
+    return workload_uri(workload).removesuffix(".md").replace("/", "-")
 
 
 @dataclass(frozen=True)
@@ -205,18 +205,18 @@ def _ratio(observed: Observation) -> Decimal:
     return ratio.value if ratio and ratio.near else Decimal(0)
 
 
-def _sources(report: Report, subject: Subject) -> list[Published]:
+def _sources(report: Report, workload: Workload) -> list[Published]:
     return [
         source
         for source in report.catalogue.published.values()
-        if subject.id in {source.id, source.model}
+        if workload.id in {source.id, source.model}
     ]
 
 
 def _figures(
-    report: Report, subject: Subject, rows: Sequence[Row], observed: Sequence[Observation]
+    report: Report, workload: Workload, rows: Sequence[Row], observed: Sequence[Observation]
 ) -> Mapping[str, Figure | None]:
-    stem, colours = _stem(subject), report.colours
+    stem, colours = _stem(workload), report.colours
     return {
         "cost_time": cost_against_time(
             rows,
@@ -226,7 +226,7 @@ def _figures(
             colours=colours,
         ),
         "estimated": estimated_costs(
-            report.estimated.get(subject.id, ()) if subject.is_model else (),
+            report.estimated.get(workload.id, ()) if workload.is_model else (),
             identifier=f"{stem}-estimated",
             colours=colours,
         ),
