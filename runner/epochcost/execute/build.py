@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from epochcost.measure.job import (
     CarriedValue,
     Evaluation,
     Job,
-    Reference,
+    JobFiles,
     SamplingRule,
     ServingFiles,
 )
@@ -58,111 +58,6 @@ from epochcost.train.batches import (
 )
 from epochcost.train.schedule import Horizon, learning_rates
 from epochcost.train.teacher import Teacher
-
-
-@dataclass(frozen=True)
-class JobFiles:
-    """What a trial executes, as files; each field is the ``Job``'s of that name."""
-
-    graph: Path
-    batches: Path
-    reference: Reference | None
-    carried: tuple[CarriedValue, ...] = ()
-    outputs: tuple[str, ...] = ()
-    initial: Path | None = None
-    scalars: Mapping[str, float] = field(default_factory=dict)
-    series: Path | None = None
-    evaluation: Evaluation | None = None
-    serving: ServingFiles | None = None
-
-
-def make_job(trial: Trial, built: JobFiles) -> Job:
-    """The job of a trial.
-
-    Raises CapabilityError where a trial has to be pinned and cannot be, or its runtime is not
-    prepared.
-    """
-    return Job(
-        mode=trial.mode,
-        provider=trial.provider,
-        runtime=trial.runtime,
-        python=interpreter(trial),
-        session=trial.session,
-        pinning=trial_pinning(trial),
-        input_copy=trial.input_copy,
-        seed=trial.seed,
-        precision=trial.precision,
-        sampling=SamplingRule(
-            relative_half_width=float(trial.relative_half_width),
-            minimum_samples=trial.minimum_samples,
-            budget_seconds=float(trial.budget_seconds),
-        ),
-        graph=built.graph,
-        batches=built.batches,
-        reference=built.reference,
-        carried=built.carried,
-        outputs=built.outputs,
-        initial=built.initial,
-        scalars=dict(built.scalars),
-        series=built.series,
-        evaluation=built.evaluation,
-        serving=built.serving,
-    )
-
-
-def trial_pinning(trial: Trial) -> Pinning | None:
-    """The CPUs of its worker, None for all; raises CapabilityError as ``make_job``."""
-    return None if trial.vcpus is None else choose_pinning(trial.vcpus, trial.session.threads)
-
-
-# As many as MLPerf keeps of ImageNet for ResNet-50 (loadgen/mlperf.conf), or what fits in the pool.
-_MOST_EXAMPLES = 1024
-_FEWEST_EXAMPLES = 8
-
-
-def serving_job(
-    trial: Trial, load: Load, model: Model, graph: onnx.ModelProto, folder: Path
-) -> Job:
-    """Write graphs and examples into ``folder``; ``graph`` is the model's, not yet bound.
-
-    Raises ModelError where the graph cannot be bound or does not fit the spec.
-    """
-    sizes = powers_of_two(trial.batch_size)
-    graphs = {size: bind_model(graph, model, size) for size in sizes}
-    fields = example_fields(graphs[1], model, 1)
-    teacher = Teacher(fields, (), trial.seed)
-    room = POOL_BYTES // max(1, sum(field.example_bytes for field in fields))
-    count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))
-    examples = teacher.draw(TRAINING_STREAM, 0, count).inputs
-    plain = {
-        size: save_graph(each, folder / f"serving-{size}.onnx") for size, each in graphs.items()
-    }
-    firsts = {size: _first_batch(examples, size, folder) for size in sizes}
-    files = {
-        size: graph_in_precision(trial, graphs[size], plain[size], firsts[size]) for size in sizes
-    }
-    largest = trial.batch_size
-    built = JobFiles(
-        graph=files[largest],
-        reference=fp32_reference(trial, graphs[largest], plain[largest], firsts[largest]),
-        batches=save_arrays(examples, folder / "examples.npz"),
-        carried=_carried_state(graphs[1], model),
-        serving=ServingFiles(load=load, graphs=files),
-    )
-    return make_job(trial, built)
-
-
-def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
-    """A pool ``[1, size, ...]`` of the first examples, over again where they are too few."""
-    first = {
-        name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
-    }
-    return save_arrays(first, folder / f"first-{size}.npz")
-
-
-def powers_of_two(largest: int) -> tuple[int, ...]:
-    """The batch sizes to have graphs for: powers of two below ``largest``, and that itself."""
-    return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)
 
 
 @dataclass(frozen=True)
@@ -203,17 +98,17 @@ def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes:
     return make_job(trial, _inference(work))
 
 
-def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    states = carried_state(graph, model)
-    return tuple(CarriedValue(input=state.input, output=state.output) for state in states)
-
-
 def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
     graph = load_model(path)
     require_readable(graph, path, trial.runtime)
     if hashlib.sha256(path.read_bytes()).hexdigest() != trial.graph_sha256:
         raise ModelError(f"{path}: the file changed after the run was planned; run again")
     return graph
+
+
+def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
+    states = carried_state(graph, model)
+    return tuple(CarriedValue(input=state.input, output=state.output) for state in states)
 
 
 def _inference(work: _BoundTrial) -> JobFiles:
@@ -254,6 +149,94 @@ def _training(work: _BoundTrial, training: Training) -> JobFiles:
         scalars=scalars,
         series=series,
     )
+
+
+def make_job(trial: Trial, files: JobFiles) -> Job:
+    """The job of a trial.
+
+    Raises CapabilityError where a trial has to be pinned and cannot be, or its runtime is not
+    prepared.
+    """
+    return Job(
+        mode=trial.mode,
+        provider=trial.provider,
+        runtime=trial.runtime,
+        python=interpreter(trial),
+        session=trial.session,
+        pinning=trial_pinning(trial),
+        input_copy=trial.input_copy,
+        seed=trial.seed,
+        precision=trial.precision,
+        sampling=SamplingRule(
+            relative_half_width=float(trial.relative_half_width),
+            minimum_samples=trial.minimum_samples,
+            budget_seconds=float(trial.budget_seconds),
+        ),
+        graph=files.graph,
+        batches=files.batches,
+        reference=files.reference,
+        carried=files.carried,
+        outputs=files.outputs,
+        initial=files.initial,
+        scalars=files.scalars,
+        series=files.series,
+        evaluation=files.evaluation,
+        serving=files.serving,
+    )
+
+
+def trial_pinning(trial: Trial) -> Pinning | None:
+    """The CPUs of its worker, None for all; raises CapabilityError as ``make_job``."""
+    return None if trial.vcpus is None else choose_pinning(trial.vcpus, trial.session.threads)
+
+
+# As many as MLPerf keeps of ImageNet for ResNet-50 (loadgen/mlperf.conf), or what fits in the pool.
+_MOST_EXAMPLES = 1024
+_FEWEST_EXAMPLES = 8
+
+
+def serving_job(
+    trial: Trial, load: Load, model: Model, graph: onnx.ModelProto, folder: Path
+) -> Job:
+    """Write graphs and examples into ``folder``; ``graph`` is the model's, not yet bound.
+
+    Raises ModelError where the graph cannot be bound or does not fit the spec.
+    """
+    sizes = powers_of_two(trial.batch_size)
+    graphs = {size: bind_model(graph, model, size) for size in sizes}
+    teacher = Teacher(example_fields(graphs[1], model, 1), (), trial.seed)
+    room = POOL_BYTES // max(1, teacher.example_bytes)
+    count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))
+    examples = teacher.draw(TRAINING_STREAM, 0, count).inputs
+    plain = {
+        size: save_graph(each, folder / f"serving-{size}.onnx") for size, each in graphs.items()
+    }
+    firsts = {size: _first_batch(examples, size, folder) for size in sizes}
+    files = {
+        size: graph_in_precision(trial, graphs[size], plain[size], firsts[size]) for size in sizes
+    }
+    largest = trial.batch_size
+    built = JobFiles(
+        graph=files[largest],
+        reference=fp32_reference(trial, graphs[largest], plain[largest], firsts[largest]),
+        batches=save_arrays(examples, folder / "examples.npz"),
+        carried=_carried_state(graphs[1], model),
+        serving=ServingFiles(load=load, graphs=files),
+    )
+    return make_job(trial, built)
+
+
+def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
+    """A pool ``[1, size, ...]`` of the first examples, over again where they are too few."""
+    first = {
+        name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
+    }
+    return save_arrays(first, folder / f"first-{size}.npz")
+
+
+def powers_of_two(largest: int) -> tuple[int, ...]:
+    """The batch sizes to have graphs for: powers of two below ``largest``, and that itself."""
+    return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)
 
 
 def _carried(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:

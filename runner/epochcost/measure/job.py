@@ -126,8 +126,8 @@ class Reference(_Frozen):
     quantization: Quantization | None = None
 
 
-class Job(_Frozen):
-    """One trial's work, as files.
+class JobFiles(_Frozen):
+    """What a trial executes, as files.
 
     ``graph``: an ONNX file with static shapes: the whole training step, or the bound model.
     ``batches``: an .npz, by graph input an array ``[pool, batch, ...]``; the pool is cycled, and
@@ -136,18 +136,35 @@ class Job(_Frozen):
     ``series``: an .npz, by graph input an array ``[steps, ...]``, such as a scheduled learning
     rate: every step takes the next, as part of its batch, and steps after the last keep it.
     ``initial``: an .npz with values of parameters; those of a weightless model are made from the
-    metadata of ``graph`` and ``seed``. A carried value that neither gives
-    starts at its ``fill``; a parameter of inference that neither gives is an error.
+    metadata of ``graph`` and the job's seed. A carried value that neither gives starts at its
+    ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
-    An evaluation follows training only, as do ``epochs``, after everything else. ``pinning``: the
-    CPUs on which the worker runs, None for all. ``input_copy``: whether the copy of a batch is
-    timed. ``memory_limit_bytes``: what the worker may allocate on the host, None for no limit of
-    its own.
-    ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
-    environment it is, None for that of this program.
+    ``reference`` is there in every precision but fp32. An evaluation follows training only.
     ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
     ``graph`` is that of the largest batch.
-    ``precision`` is what ``graph`` computes in; ``reference`` is there in every precision but fp32.
+    """
+
+    graph: Path
+    batches: Path
+    initial: Path | None = None
+    scalars: dict[str, float] = {}
+    series: Path | None = None
+    carried: tuple[CarriedValue, ...] = ()
+    outputs: tuple[str, ...] = ()
+    reference: Reference | None = None
+    evaluation: Evaluation | None = None
+    serving: ServingFiles | None = None
+
+
+class Job(JobFiles):
+    """One trial's work: its files, and how they are run.
+
+    ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
+    environment it is, None for that of this program. ``pinning``: the CPUs on which the worker
+    runs, None for all. ``input_copy``: whether the copy of a batch is timed.
+    ``memory_limit_bytes``: what the worker may allocate on the host, None for no limit of its own.
+    ``precision`` is what ``graph`` computes in. ``epochs`` follow training only, after everything
+    else.
     """
 
     mode: Mode
@@ -158,18 +175,8 @@ class Job(_Frozen):
     pinning: Pinning | None = None
     input_copy: InputCopy = "included"
     memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
-    graph: Path
-    batches: Path
-    initial: Path | None = None
     seed: int = 0
-    scalars: dict[str, float] = {}
-    series: Path | None = None
-    carried: tuple[CarriedValue, ...] = ()
-    outputs: tuple[str, ...] = ()
-    evaluation: Evaluation | None = None
-    serving: ServingFiles | None = None
     precision: Precision = "fp32"
-    reference: Reference | None = None
     epochs: EpochFiles | None = None
     sampling: SamplingRule = SamplingRule()
     warm_up: WarmUpRule = WarmUpRule()
