@@ -339,3 +339,21 @@ def test_the_help_has_an_example(shell: Shell) -> None:
     code, out, _ = shell.run("--help")
     assert code == 0
     assert "epochcost cheapest --model" in " ".join(out.split())
+
+
+def test_machines_that_nobody_measured_are_priced_by_predictions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For ResNet-50 within a day a machine with a list price is named, with interval and mark."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+    asked = ["cheapest", "--model", "resnet50", "--deadline", "24h", "--format", "json"]
+    monkeypatch.setattr(sys, "argv", ["epochcost", *asked])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in {0, None}
+    answer = json.loads(capsys.readouterr().out)
+    marks = {one["figures"] for one in answer["candidates"]}
+    assert {"predicted", "measured, price assumed"} <= marks
+    choice = answer["candidates"][answer["choice"]]
+    assert choice["figures"] == "predicted"
+    assert Decimal(choice["low"]) < Decimal(choice["cost"]) < Decimal(choice["high"])

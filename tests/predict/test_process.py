@@ -37,7 +37,7 @@ def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design
     scales = Scales()
     held = held_out(design, scales, design.group, (3,))[0]
     inside = design.group == 3
-    matrix = covariance(design, scales) + scales.noise**2 * np.eye(len(inside))
+    matrix = covariance(design, design, scales) + scales.noise**2 * np.eye(len(inside))
     truth = design.rate - roofline(design)
     truth = truth - truth.mean()
     gain = np.linalg.solve(matrix[np.ix_(~inside, ~inside)], matrix[np.ix_(~inside, inside)]).T
@@ -53,7 +53,7 @@ def test_the_covariance_is_one(design: Design, scales: Scales):
     graphs = np.random.default_rng(0).normal(size=design.work_features.shape)
     graphs[::3] = np.nan
     for one in (design, replace(design, work_features=graphs)):
-        matrix = covariance(one, scales)
+        matrix = covariance(one, one, scales)
         np.testing.assert_allclose(matrix, matrix.T)
         assert np.linalg.eigvalsh(matrix).min() > -1e-9
 

@@ -26,6 +26,7 @@ from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
+from epochcost.graphs.profile import Profile, profile_of_bound
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
@@ -41,12 +42,14 @@ _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adam
 class Arithmetic:
     """How many numbers are trained, and the operations of one example's forward pass.
 
-    ``looked_up`` of the numbers stand in tables of which a step reads some rows only.
+    ``looked_up`` of the numbers stand in tables of which a step reads some rows only. A
+    prediction of time goes by ``profile``; None where the graph computes no product.
     """
 
     parameters: int
     forward_flops: float
     looked_up: int = 0
+    profile: Profile | None = None
 
     @property
     def read_whole(self) -> int:
@@ -136,7 +139,15 @@ def _count(path: Path, dimensions: dict[str, int]) -> Arithmetic | None:
         batch = dict.fromkeys(symbolic_dimensions(graph), 1)
         bound = bind_dimensions(graph, batch | dimensions)
         examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
-        return Arithmetic(parameter_count(graph), flops(bound) / int(examples), _looked_up(graph))
+        forward = flops(bound) / int(examples)
+        return Arithmetic(parameter_count(graph), forward, _looked_up(graph), _profile(bound))
+    except ModelError:
+        return None
+
+
+def _profile(bound: onnx.ModelProto) -> Profile | None:
+    try:
+        return profile_of_bound(bound)
     except ModelError:
         return None
 

@@ -28,7 +28,7 @@ from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, Outliers, Summary, outliers
 
 _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re.IGNORECASE)
-Kind = Literal["measured", "published"]
+Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
 MILLION = 1_000_000
 
@@ -303,7 +303,7 @@ def _from_result(
         batch_size=trial.batch_size,
         software=trial.runtime.replace("==", " "),
         step=step,
-        epoch=_epoch(step, training, trial.batch_size),
+        epoch=epoch_time(step, training, trial.batch_size),
         epochs=training.epochs if training else None,
         date=result.measurement.started_at.date(),
         evidence=Evidence("result file", stored.uri),
@@ -350,7 +350,7 @@ def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
     return (f"more epochs may be needed: the source trains at batches of up to {most:,}",)
 
 
-def _epoch(step: Time, training: Training | None, batch_size: int) -> Time | None:
+def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time | None:
     """The time of an epoch: whole batches only, as the models' sources train."""
     if training is None:
         return None

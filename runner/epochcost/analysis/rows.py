@@ -37,7 +37,11 @@ from epochcost.specs.study import Mode
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
 
-Mark = Literal["measured", "measured, price assumed", "published", "published, price assumed"]
+Mark = Literal[
+    "measured", "measured, price assumed",
+    "published", "published, price assumed",
+    "predicted", "predicted, price assumed",
+]  # fmt: skip
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 
 
@@ -72,9 +76,13 @@ class Row:
     @property
     def mark(self) -> Mark:
         """How sure the figure is, in the words that tables and legends use."""
-        if self.observed.kind == "measured":
-            return "measured, price assumed" if self.assumed else "measured"
-        return "published, price assumed" if self.assumed else "published"
+        match self.observed.kind:
+            case "measured":
+                return "measured, price assumed" if self.assumed else "measured"
+            case "published":
+                return "published, price assumed" if self.assumed else "published"
+            case "predicted":
+                return "predicted, price assumed" if self.assumed else "predicted"
 
     @property
     def plan(self) -> str:

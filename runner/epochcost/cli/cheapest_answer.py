@@ -32,7 +32,7 @@ _INPUTS = MappingProxyType(
         "interruptions.rate_per_hour": "rate of interruptions per hour",
         "interruptions": "interruptions",
         "speed": "speed",
-        "time": "measured time",
+        "time": "time",
     }
 )
 _MOST_NAMES = 5
@@ -147,6 +147,8 @@ def _sureness(answer: CheapestAnswer) -> Iterator[str]:
     else:
         because = f"most of that because of its {_input(largest.name)}"
         yield f"How sure: it costs {choice.cost.between}, {because}."
+    if choice.key.row.observed.kind == "predicted":
+        yield "Its time is predicted from what others measured; nobody has run it there with us."
     if not (choice.cost.bounded or choice.key.job.work.time.bounded):
         yield f"Its samples are too few to bound it below: {_remedy(answer)}."
     if choice.key.job.price.plan == "spot" and choice.key.job.price.interruptions is None:

@@ -21,6 +21,7 @@ from epochcost.graphs.nodes import VIEWS
 from epochcost.graphs.parameters import data_inputs, parameters
 
 _GROUPED = frozenset({"Conv", "ConvTranspose"})
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _MATRICES = frozenset({"MatMul", "Gemm", "FusedMatMul", "TransposeMatMul"})
 _OF_SHAPES = frozenset({"Shape", "Size"})
 # What moves no numbers of its own: runtimes compute it where the value before it is written.
@@ -39,7 +40,8 @@ class Profile:
     ``flops`` counts two operations for each multiply and add in ``products`` (the nodes that
     compute them), ``matrix_flops`` the part in plain products of matrices. ``moved`` are the
     numbers that products read (parameters aside) and write, ``moved_by_grouped`` the part of
-    grouped convolutions, ``moved_by_others`` what other nodes read and write.
+    grouped convolutions, ``moved_by_others`` what other nodes read and write; ``recurrent_flops``
+    the part of recurrences, which go step by step.
     """
 
     flops: float
@@ -49,6 +51,7 @@ class Profile:
     moved_by_others: float
     parameters: int
     products: int
+    recurrent_flops: float = 0.0
 
 
 def profile_of(path: Path, dimensions: Mapping[str, int]) -> Profile:
@@ -57,16 +60,18 @@ def profile_of(path: Path, dimensions: Mapping[str, int]) -> Profile:
     Raises ModelError where the graph cannot be loaded, bound or counted, or computes no product.
     """
     graph = load_model(path)
-    bound = bind_dimensions(graph, {**dict.fromkeys(symbolic_dimensions(graph), 1), **dimensions})
+    ones = dict.fromkeys(symbolic_dimensions(graph), 1)
+    return profile_of_bound(bind_dimensions(graph, {**ones, **dimensions}))
+
+
+def profile_of_bound(bound: onnx.ModelProto) -> Profile:
+    """The profile of a model whose shapes are static; raises ModelError as ``profile_of`` does."""
     examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
-    return _profile(bound, int(examples) or 1)
-
-
-def _profile(bound: onnx.ModelProto, examples: int) -> Profile:
+    examples = int(examples) or 1
     shapes, moving = static_shapes(bound), one_hot_kernels(bound)
     trained = parameters(bound)
     live = {data.name for data in data_inputs(bound)}
-    flops = matrices = moved = grouped = others = products = 0
+    flops = matrices = recurrent = moved = grouped = others = products = 0
     for node in bound.graph.node:
         if live.isdisjoint(node.input) or node.op_type in _OF_SHAPES:
             continue
@@ -79,6 +84,7 @@ def _profile(bound: onnx.ModelProto, examples: int) -> Profile:
             flops += of_node
             moved += size
             matrices += of_node if node.op_type in _MATRICES else 0
+            recurrent += of_node if node.op_type in _RECURRENT else 0
             grouped += size if node.op_type in _GROUPED and _groups(node) > 1 else 0
         elif node.op_type not in _FREE:
             others += size
@@ -92,6 +98,7 @@ def _profile(bound: onnx.ModelProto, examples: int) -> Profile:
         moved_by_others=others / examples,
         parameters=sum(math.prod(one.shape) for one in trained),
         products=products,
+        recurrent_flops=recurrent / examples,
     )
 
 

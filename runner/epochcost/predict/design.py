@@ -98,7 +98,7 @@ def designed(placed: Sequence[Placed], devices: Devices) -> Design:
     return Design(
         rate=np.log([one.per_second / one.count for one in rates]),
         device_features=features - np.median(_all_features(devices), axis=0),
-        work_features=_centred([_work_features(one.profile) for one in placed]),
+        work_features=_centred([work_features(one.profile) for one in placed]),
         work=_labels(one.work for one in rates),
         setting=_labels((*one.setting, one.task, one.unit) for one in rates),
         edition=_labels((one.source, one.model, one.mode, one.task, one.unit) for one in rates),
@@ -110,6 +110,7 @@ def designed(placed: Sequence[Placed], devices: Devices) -> Design:
         generation=_labels(one.device.generation for one in placed),
         count=np.log([float(one.count) for one in rates]),
         batch=np.log([one.batch or 1.0 for one in rates]),
+        training=np.array([float(one.mode == "training") for one in rates]),
     )
 
 
@@ -122,7 +123,7 @@ def _all_features(devices: Devices) -> Matrix:
     return np.array([devices.features(one, "fp32") for one in devices.all])
 
 
-def _work_features(profile: Profile | None) -> Vector:
+def work_features(profile: Profile | None) -> Vector:
     """Logarithms of what an example asks for [7]; NaN where it is not known."""
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)

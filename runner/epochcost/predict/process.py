@@ -26,6 +26,8 @@ Labels = NDArray[np.int64]
 
 # Rows of one group say little more than so many of them: a device with 250 rows is one device.
 _ROWS_THAT_COUNT = 25
+# Forward, and twice as much backward (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
+PASSES = 3
 # Degrees of freedom of the Student t by which scales are scored, so that one device does not rule.
 _FREEDOM = 20
 
@@ -39,7 +41,8 @@ class Design:
     model under one setting, batch included), settings (model and software), models in one edition
     of a source, models with their mode, models, software, devices, groups of devices that are one
     under every form, and makers' generations. ``count`` is the logarithm of the devices in the
-    machine, ``batch`` that of the batch, 0 where none is given.
+    machine, ``batch`` that of the batch, 0 where none is given;
+    ``training`` is 1 where a step trains.
     """
 
     rate: Vector
@@ -56,6 +59,7 @@ class Design:
     generation: Labels
     count: Vector
     batch: Vector
+    training: Vector
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Design:
         """The chosen rows only."""
@@ -108,71 +112,81 @@ class Held:
 
 
 def roofline(design: Design) -> Vector:
-    """The half of log(peak · bandwidth) of each row's device."""
+    """The half of log(peak · bandwidth) of each row's device, less that of what its work asks for.
+
+    A training step asks for three forward passes.
+    """
     devices, works = design.device_features, np.nan_to_num(design.work_features)
     level: Vector = devices[:, 0] + devices[:, 1] - works[:, 0] - works[:, 1]
-    return 0.5 * level
-
-
-def covariance(design: Design, scales: Scales) -> Matrix:
-    """Between the rows of a design [n, n], without noise."""
-    s, d = scales, design
-    model, mode = _same(d.model), _same(d.model_mode)
-    near = _near_works(d, scales)
-    kin = (model + mode) / 2 + near
-    linear, smooth = _device_kernels(d, scales)
-    result = _levels(d, scales, mode, near)
-    result += (s.linear**2 + s.model_linear**2 * kin) * linear
-    result += s.model_smooth**2 * kin * smooth
-    result += _same(d.device) * s.device_graph**2 * near
-    result += _same(d.group) * (s.group**2 + s.group_model**2 * model)
-    result += np.outer(d.count, d.count) * (s.count**2 + s.model_count**2 * mode)
+    result: Vector = 0.5 * level - np.log(PASSES) * design.training
     return result
 
 
-def _levels(design: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
+def covariance(one: Design, other: Design, scales: Scales) -> Matrix:
+    """Between the rows of two designs [n, m], without noise; labels mean the same in both."""
+    s = scales
+    model, mode = _same(one.model, other.model), _same(one.model_mode, other.model_mode)
+    near = _near_works(one, other, scales)
+    kin = (model + mode) / 2 + near
+    linear, smooth = _device_kernels(one, other, scales)
+    result = _levels(one, other, scales, mode, near)
+    result += (s.linear**2 + s.model_linear**2 * kin) * linear
+    result += s.model_smooth**2 * kin * smooth
+    result += _same(one.device, other.device) * s.device_graph**2 * near
+    result += _same(one.group, other.group) * (s.group**2 + s.group_model**2 * model)
+    result += np.outer(one.count, other.count) * (s.count**2 + s.model_count**2 * mode)
+    return result
+
+
+def _levels(one: Design, other: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
     """How alike the levels of works are, whatever they run on.
 
     A model whose graph is unknown may lie anywhere; one whose graph is known lies near those whose
     graphs ask for the same, but for what a graph does not say.
     """
     s = scales
-    known = np.isfinite(design.work_features[:, 0])
-    both = np.outer(known, known)
-    features = np.nan_to_num(design.work_features)
-    anywhere = s.level**2 * _same(design.edition) * np.outer(~known, ~known)
-    anywhere += both * (s.graph_level**2 + s.graph_linear**2 * features @ features.T)
-    apart = (design.batch[:, None] - design.batch[None, :]) ** 2
-    settled = s.setting**2 * _same(design.setting)
-    batches = s.batch**2 * mode * np.exp(-apart / (2 * s.batch_length**2))
-    graphs = both * (s.graph**2 * near + s.beyond_graph**2 * mode)
-    result: Matrix = anywhere + settled + batches + graphs + s.work**2 * _same(design.work)
-    return result + _same(design.software) * (s.software**2 + s.software_graph**2 * near)
+    known, others_known = _known(one), _known(other)
+    both = np.outer(known, others_known)
+    features = np.nan_to_num(one.work_features) @ np.nan_to_num(other.work_features).T
+    apart = (one.batch[:, None] - other.batch[None, :]) ** 2
+    edition = _same(one.edition, other.edition) * np.outer(~known, ~others_known)
+    result: Matrix = s.level**2 * edition
+    result += both * (s.graph_level**2 + s.graph_linear**2 * features)
+    result += both * (s.graph**2 * near + s.beyond_graph**2 * mode)
+    result += s.setting**2 * _same(one.setting, other.setting)
+    result += s.work**2 * _same(one.work, other.work)
+    result += s.batch**2 * mode * np.exp(-apart / (2 * s.batch_length**2))
+    software = _same(one.software, other.software)
+    return result + software * (s.software**2 + s.software_graph**2 * near)
 
 
-def _near_works(design: Design, scales: Scales) -> Matrix:
+def _known(design: Design) -> NDArray[np.bool_]:
+    """Which rows' graphs are known."""
+    return np.isfinite(design.work_features[:, 0])
+
+
+def _near_works(one: Design, other: Design, scales: Scales) -> Matrix:
     """How near works are by what their graphs ask for; 0 where that is not known."""
-    features = design.work_features
-    apart = _squares(np.nan_to_num(features)) / (2 * scales.graph_length**2)
-    known = np.isfinite(features[:, 0])
-    near: Matrix = np.exp(-apart) * np.outer(known, known)
-    return near
+    apart = _squares(np.nan_to_num(one.work_features), np.nan_to_num(other.work_features))
+    near: Matrix = np.exp(-apart / (2 * scales.graph_length**2))
+    return near * np.outer(_known(one), _known(other))
 
 
-def _device_kernels(design: Design, scales: Scales) -> tuple[Matrix, Matrix]:
-    features = design.device_features * np.array([1.0, 1.0, scales.cache, scales.power])
-    return features @ features.T, np.exp(-_squares(features) / (2 * scales.length**2))
+def _device_kernels(one: Design, other: Design, scales: Scales) -> tuple[Matrix, Matrix]:
+    weights = np.array([1.0, 1.0, scales.cache, scales.power])
+    x, y = one.device_features * weights, other.device_features * weights
+    return x @ y.T, np.exp(-_squares(x, y) / (2 * scales.length**2))
 
 
-def _squares(features: Matrix) -> Matrix:
-    """Squared distances between rows [n, n]."""
-    squares = (features**2).sum(axis=1)
-    result: Matrix = np.maximum(squares[:, None] + squares[None, :] - 2 * features @ features.T, 0)
+def _squares(one: Matrix, other: Matrix) -> Matrix:
+    """Squared distances between rows [n, m]."""
+    squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None, :]
+    result: Matrix = np.maximum(squares - 2 * one @ other.T, 0)
     return result
 
 
-def _same(labels: Labels) -> Matrix:
-    result: Matrix = (labels[:, None] == labels[None, :]).astype(float)
+def _same(one: Labels, other: Labels) -> Matrix:
+    result: Matrix = (one[:, None] == other[None, :]).astype(float)
     return result
 
 
@@ -180,8 +194,8 @@ def held_out(
     design: Design, scales: Scales, groups: Labels, only: Sequence[int] | None = None
 ) -> tuple[Held, ...]:
     """Each group of rows predicted from the rows of all others; all groups, or ``only`` some."""
-    centred = _departures(design)
-    matrix = covariance(design, scales) + scales.noise**2 * np.eye(len(centred))
+    centred, _ = centred_departures(design)
+    matrix = with_noise(design, scales)
     inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
     weighted = inverse @ centred
     return tuple(
@@ -195,10 +209,16 @@ def _held(inverse: Matrix, weighted: Vector, rows: Labels) -> Held:
     return Held(rows, within @ weighted[rows], within)
 
 
-def _departures(design: Design) -> Vector:
-    departures: Vector = design.rate - roofline(design)
-    centred: Vector = departures - departures.mean()
-    return centred
+def with_noise(design: Design, scales: Scales) -> Matrix:
+    """The covariance of rows as they were observed [n, n]."""
+    return covariance(design, design, scales) + scales.noise**2 * np.eye(len(design.rate))
+
+
+def centred_departures(design: Design) -> tuple[Vector, float]:
+    """Of the rates from the roofline, about their mean; and that mean."""
+    departures = design.rate - roofline(design)
+    mean = float(departures.mean())
+    return departures - mean, mean
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:

@@ -13,7 +13,7 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 
 from epochcost.errors import InputError
@@ -166,6 +166,8 @@ def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
 def _profile(path: Path, line: int, row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
     counts = {}
     for field in fields(Profile):
+        if field.name not in row and field.default is not MISSING:
+            continue
         if field.name not in row:
             raise InputError(f"{path}:1: demanded a column {field.name}; got {', '.join(row)}")
         counts[field.name] = int(_number(f"{path}:{line}", field.name, row[field.name]))

@@ -16,6 +16,7 @@ from epochcost.predict.rates import Rate, read_profiles, read_rates, without_rep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Accelerator, Hardware
+from epochcost.specs.observation import ObservationTable
 
 Profiles = Mapping[tuple[str, str], Profile]
 
@@ -39,13 +40,15 @@ def placed(
     return found, frozenset(unknown)
 
 
-def placed_tables(catalogue: Catalogue, devices: Devices) -> tuple[Placed, ...]:
-    """The rows of all tables of a project, repeats reduced to their medians.
+def placed_tables(
+    catalogue: Catalogue, tables: Iterable[ObservationTable], devices: Devices
+) -> tuple[Placed, ...]:
+    """The rows of some tables of a project, repeats reduced to their medians.
 
     Raises InputError for a table that cannot be read.
     """
     found: list[Placed] = []
-    for table in catalogue.observations.values():
+    for table in tables:
         folder = catalogue.files[f"observations/{table.id}"].parent
         profiles = read_profiles(folder / table.profiles) if table.profiles else {}
         rates = without_repeats(read_rates(folder / table.table))

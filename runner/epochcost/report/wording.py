@@ -37,6 +37,8 @@ SHAPES = {
     "measured, price assumed": "□",
     "published": "◇",
     "published, price assumed": "△",
+    "predicted": "⊙",
+    "predicted, price assumed": "⊡",
     "estimated": "✚",
     "estimated, price assumed": "▽",
 }

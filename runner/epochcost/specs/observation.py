@@ -32,6 +32,10 @@ class ObservationTable(NamedSpec):
         ),
         examples=["timm-profiles.csv"],
     )
+    tuned: bool = Field(
+        False,
+        description="Whether vendors tuned the programs for each device, as in MLPerf.",
+    )
     licence: Text = Field(
         description="Under which the rows are published, as an SPDX identifier.",
         examples=["Apache-2.0"],

@@ -1,0 +1,198 @@
+"""Times that nobody measured, predicted from what others published, as observations of their kind.
+
+For every machine whose accelerators are known and for which the runtime has kernels; for all others
+the reason is said. How a rate follows from rates of others is left to ``predict``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from epochcost.analysis.arithmetic import (
+    BYTES_PER_NUMBER,
+    arithmetic_of_model,
+    optimizer_states,
+)
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import (
+    Evidence,
+    Observation,
+    Workload,
+    epoch_time,
+    published_machine,
+)
+from epochcost.cost import Time
+from epochcost.graphs.profile import Profile
+from epochcost.plan.variant import missing_kernels
+from epochcost.predict.design import Devices, Placed
+from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
+from epochcost.predict.rates import without_repeats
+from epochcost.predict.tables import placed, placed_tables
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.device import Device
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.model import Model
+from epochcost.specs.study import Mode
+
+# What the prediction is of: the package that `make lock` pins for GPUs today.
+RUNTIME = "onnxruntime-gpu==1.31.0"
+_SOFTWARE = "ONNX Runtime 1.31, predicted"
+_PAGE = "method/predictions.md"
+
+
+@dataclass(frozen=True, slots=True)
+class NoTime:
+    """Why nothing is predicted of a model, or for a machine: ``id`` is that of either."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Observations of kind ``predicted``, and the models and machines that have none."""
+
+    observations: tuple[Observation, ...]
+    without: tuple[NoTime, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    model: Model
+    hardware: Hardware
+    mode: Mode
+    question: Question
+
+
+def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
+    """Training and inference of the models on every machine of the catalogue.
+
+    At the largest batch size that the model's spec names and that fits the device. Raises
+    InputError for a table of observations that cannot be read.
+    """
+    catalogue = inputs.catalogue
+    devices = Devices(catalogue.devices.values())
+    known = _typical(catalogue, devices)
+    machines = {one: _device(one, devices) for one in catalogue.hardware.values()}
+    without = [NoTime(one.id, why) for one, why in machines.items() if isinstance(why, str)]
+    asked: list[_Asked] = []
+    for model in models:
+        profile = _profile(inputs, model, known)
+        if isinstance(profile, str):
+            without.append(NoTime(model.id, profile))
+            continue
+        for hardware, device in machines.items():
+            if isinstance(device, Device):
+                asked += _questions(model, profile, hardware, device)
+    if not asked:
+        return Predictions((), tuple(without))
+    forecasts = Forecaster(known, devices).forecasts([one.question for one in asked])
+    observations = tuple(
+        _observation(catalogue, one, forecast)
+        for one, forecast in zip(asked, forecasts, strict=True)
+    )
+    return Predictions(observations, tuple(without))
+
+
+def _profile(inputs: Inputs, model: Model, known: Sequence[Placed]) -> Profile | str:
+    """What a model's graph asks for, or why nothing is predicted of it."""
+    counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
+    if counted is None or counted.profile is None:
+        return "no graph that can be counted"
+    if counted.profile.recurrent_flops:
+        return "a recurrent model: no published time of one whose graph is known"
+    if not has_kin(counted.profile, known):
+        return "no kin: no published time of a model that asks for nearly as much"
+    return counted.profile
+
+
+def _device(hardware: Hardware, devices: Devices) -> Device | str:
+    """The device of a machine's accelerators, or why nothing is predicted for it."""
+    if not hardware.accelerators:
+        return "CPUs: too few published times of them to learn from"
+    if len(hardware.accelerators) > 1:
+        return "accelerators of several kinds"
+    (accelerator,) = hardware.accelerators
+    unserved = missing_kernels(RUNTIME, accelerator.compute_capability)
+    if unserved is not None:
+        return f"{RUNTIME} has no kernels for compute capability {accelerator.compute_capability}"
+    return devices.named(accelerator.name) or f"no published time of a {accelerator.name}"
+
+
+def _questions(
+    model: Model, profile: Profile, hardware: Hardware, device: Device
+) -> Iterator[_Asked]:
+    """Training and inference, each where the model's spec names a batch that fits."""
+    count = hardware.accelerators[0].count
+    sizes: dict[Mode, tuple[int, ...]] = {}
+    # With parameters frozen, a step is no three forward passes.
+    if model.training is not None and not model.training.freeze:
+        sizes["training"] = model.training.batch_sizes
+    if model.inference is not None:
+        sizes["inference"] = model.inference.batch_sizes
+    for mode, batches in sizes.items():
+        fitting = [size for size in batches if _fits(model, profile, mode, size, device, count)]
+        if fitting:
+            question = Question(
+                model=model.id,
+                profile=profile,
+                mode=mode,
+                precision="fp32",
+                batch=max(fitting),
+                software=_SOFTWARE,
+                device=device,
+                count=count,
+            )
+            yield _Asked(model, hardware, mode, question)
+
+
+def _fits(
+    model: Model, profile: Profile, mode: Mode, batch: int, device: Device, count: int
+) -> bool:
+    """Whether a device's share of a batch and what is trained fit its memory, in fp32.
+
+    A training step keeps what the forward pass writes, about half of what it moves, and for each
+    parameter its gradient and the optimizer's states.
+    """
+    written = (profile.moved + profile.moved_by_others) / 2
+    numbers = float(profile.parameters)
+    if mode == "training" and model.training is not None:
+        numbers = numbers * (2 + optimizer_states(model.training.optimizer))
+        numbers += written * batch / count
+    return numbers * BYTES_PER_NUMBER < float(device.memory_gib) * 2**30
+
+
+def _typical(catalogue: Catalogue, devices: Devices) -> tuple[Placed, ...]:
+    """What frameworks reach as they come: one rate for each work and device, whatever version.
+
+    Programs that vendors tuned for a device say little of what a runtime reaches untuned.
+    """
+    tables = [one for one in catalogue.observations.values() if not one.tuned]
+    rows = placed_tables(catalogue, tables, devices)
+    profiles = {
+        (one.rate.model, one.rate.size): one.profile for one in rows if one.profile is not None
+    }
+    rates = without_repeats(replace(one.rate, software="") for one in rows)
+    return tuple(placed(rates, devices, profiles)[0])
+
+
+def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:
+    batch, training = asked.question.batch, asked.model.training
+    step = Time.from_floats(
+        batch / forecast.high, batch / forecast.per_second, batch / forecast.low
+    )
+    trains = training is not None and asked.mode == "training"
+    return Observation(
+        workload=Workload.of_model(asked.model),
+        machine=published_machine(asked.hardware),
+        kind="predicted",
+        mode=asked.mode,
+        batch_size=batch,
+        software=_SOFTWARE,
+        step=step,
+        epoch=epoch_time(step, training if trains else None, batch),
+        epochs=training.epochs if trains and training is not None else None,
+        date=max(one.retrieved for one in catalogue.observations.values()),
+        evidence=Evidence("prediction", _PAGE),
+    )

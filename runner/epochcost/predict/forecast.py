@@ -1,0 +1,170 @@
+"""Rates of works on devices that nobody ran them on, with intervals, or the reason why none.
+
+Everything that others published is learnt from at once; the software that is asked about is one
+more, whose differences from theirs are as wide as theirs from one another. Machines, memory and
+prices are left to ``analysis``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from epochcost.graphs.profile import Profile
+from epochcost.predict.calibration import Errors, errors
+from epochcost.predict.design import Devices, Placed, designed, peak_of, work_features
+from epochcost.predict.process import (
+    PASSES,
+    PROFILES,
+    Design,
+    Scales,
+    Vector,
+    centred_departures,
+    covariance,
+    roofline,
+    with_noise,
+)
+from epochcost.predict.rates import Rate
+from epochcost.specs.device import Device
+
+_OURS = "epochcost"
+_AT_ONCE = 512
+# Between logarithms of what graphs ask for: beyond it, errors of models left out grow past use.
+_FARTHEST_KIN = 3.0
+# Runtimes as they come are like frameworks as they come.
+_SCALES = PROFILES[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A work on so many devices of one machine: ``batch`` is of the whole machine.
+
+    ``mode`` is training or inference, ``precision`` as a source would say it; ``software`` names
+    the runtime.
+    """
+
+    model: str
+    profile: Profile
+    mode: str
+    precision: str
+    batch: int
+    software: str
+    device: Device
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Examples a second on the whole machine: 90 % of truths lie from ``low`` to ``high``."""
+
+    per_second: float
+    low: float
+    high: float
+
+
+class Forecaster:
+    """What a set of published rates says of works whose graphs are known."""
+
+    def __init__(self, placed: Sequence[Placed], devices: Devices) -> None:
+        self._placed = tuple(placed)
+        self._devices = devices
+        self._calibrations = _calibrations(designed(self._placed, devices), _SCALES)
+
+    def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
+        """One for each question, in order; none is faster than the device's peak allows."""
+        if not questions:
+            return ()
+        asked = tuple(Placed(_as_rate(one), one.device, one.profile) for one in questions)
+        design = designed((*self._placed, *asked), self._devices)
+        rows = np.arange(len(design.rate))
+        known, unknown = (
+            design.rows(rows < len(self._placed)),
+            design.rows(rows >= len(self._placed)),
+        )
+        found = zip(*_posterior(known, unknown, _SCALES), unknown.device_features, strict=True)
+        return tuple(
+            self._forecast(one, float(mean), float(deviation), features)
+            for one, (mean, deviation, features) in zip(questions, found, strict=True)
+        )
+
+    def _forecast(
+        self, question: Question, mean: float, deviation: float, features: Vector
+    ) -> Forecast:
+        factor = max(one.factor(features) for one in self._calibrations)
+        half = factor * deviation
+        rate, ceiling = question.count * math.exp(mean), _ceiling(question)
+        ends = (rate, rate * math.exp(-half), rate * math.exp(half))
+        return Forecast(*(min(end, ceiling) for end in ends))
+
+
+def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
+    """Whether some rate is of a work whose graph asks for nearly as much."""
+    own = work_features(profile)
+    known = [one.profile for one in placed if one.profile is not None]
+    return any(
+        np.linalg.norm(own - work_features(one)) < _FARTHEST_KIN for one in dict.fromkeys(known)
+    )
+
+
+def _ceiling(question: Question) -> float:
+    """Examples a second at the peak of the devices, if nothing but products took time."""
+    passes = PASSES if question.mode == "training" else 1
+    peak = peak_of(question.device, question.precision) * 1e12
+    return question.count * peak / (passes * question.profile.flops)
+
+
+def _calibrations(design: Design, scales: Scales) -> tuple[Errors, ...]:
+    """Of devices that were left out, and of models whose graphs are known."""
+    graphs = np.isfinite(design.work_features[:, 0])
+    with_graphs = design.rows(graphs)
+    return (
+        errors(design, scales, design.group, design.model, 0),
+        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0),
+    )
+
+
+def _posterior(known: Design, unknown: Design, scales: Scales) -> tuple[Vector, Vector]:
+    """Means and standard deviations of logarithms of rates per device."""
+    inverse = np.linalg.inv(with_noise(known, scales))
+    departures, mean = centred_departures(known)
+    weights = inverse @ departures
+    means, variances = [], []
+    for some in _parts(unknown):
+        between = covariance(some, known, scales)
+        means.append(between @ weights + mean + roofline(some))
+        own = np.diag(covariance(some, some, scales)) + scales.noise**2
+        variances.append(own - ((between @ inverse) * between).sum(axis=1))
+    return np.concatenate(means), np.sqrt(np.concatenate(variances))
+
+
+def _parts(design: Design) -> Iterator[Design]:
+    """So many rows at a time that what they have in common with all others fits the memory."""
+    rows = np.arange(len(design.rate))
+    for start in range(0, len(rows), _AT_ONCE):
+        yield design.rows((rows >= start) & (rows < start + _AT_ONCE))
+
+
+def _as_rate(question: Question) -> Rate:
+    """The row that a table would have, but for its rate, which is not known."""
+    return Rate(
+        source=_OURS,
+        model=question.model,
+        task="",
+        mode=question.mode,
+        precision=question.precision,
+        batch=float(question.batch),
+        size="",
+        software=question.software,
+        accelerator=question.device.name,
+        count=question.count,
+        machine="",
+        unit="samples/s",
+        per_second=1.0,
+        file="",
+        licence="",
+        path="",
+        line=0,
+    )

@@ -1,0 +1,118 @@
+"""Predicted times of the project's models on its machines: which have one, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.predicted import Predictions, predict_times
+from epochcost.analysis.rows import price_rows
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def inputs() -> Inputs:
+    """The project's catalogue and results."""
+    return read_inputs(load_catalogue(ROOT), [ROOT / "docs" / "data" / "results"], ROOT / "docs")
+
+
+@pytest.fixture(scope="module")
+def found(inputs: Inputs) -> Predictions:
+    """Predictions of ResNet-50 and of BERT-base."""
+    catalogue = inputs.catalogue
+    return predict_times(inputs, [catalogue.models["resnet50"], catalogue.models["bert-base"]])
+
+
+def of(found: Predictions, model: str, hardware: str, mode: str) -> Observation:
+    """The one observation of a model, machine and mode."""
+    (one,) = (
+        one
+        for one in found.observations
+        if (one.workload.id, one.machine.hardware, one.mode) == (model, hardware, mode)
+    )
+    return one
+
+
+def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, found: Predictions) -> None:
+    """No machine of the catalogue is silently left out, and none has both."""
+    timed = {one.machine.hardware for one in found.observations}
+    without = {one.id for one in found.without}
+    assert timed | without == set(inputs.catalogue.hardware)
+    assert not timed & without
+    assert len(timed) >= 55
+
+
+def test_machines_the_runtime_cannot_run_on_are_named_with_their_reason(
+    found: Predictions,
+) -> None:
+    """Volta and older have no kernels, TPUs are no GPUs, CPUs have no kin among the tables."""
+    reasons = {one.id: one.reason for one in found.without}
+    assert "no kernels for compute capability 7.0" in reasons["p3.2xlarge"]
+    assert reasons["gcp-tpu-v3-8"] == "no published time of a TPU v3, 8 cores"
+    assert reasons["c5.18xlarge"].startswith("CPUs:")
+
+
+def test_predictions_are_marked_and_never_called_measured(
+    inputs: Inputs, found: Predictions
+) -> None:
+    """Their kind travels into every row, with the price's."""
+    rows = price_rows(inputs.catalogue, found.observations)
+    assert {row.mark for row in rows} == {"predicted", "predicted, price assumed"}
+
+
+def test_intervals_hold_what_others_measured(found: Predictions) -> None:
+    """ResNet-50 in fp32 on a T4 trains some 130 images a second in frameworks of the day."""
+    step = of(found, "resnet50", "g4dn.xlarge", "training").step
+    assert step is not None
+    batch = of(found, "resnet50", "g4dn.xlarge", "training").batch_size
+    assert batch / step.high < 130 < batch / step.low
+
+
+def test_a_larger_gpu_is_predicted_to_be_faster(found: Predictions) -> None:
+    """An H100 before an A100 before a T4, for both models and modes."""
+    for model in ("resnet50", "bert-base"):
+        for mode in ("training", "inference"):
+            rates = []
+            for name in ("lambda-1x-h100-sxm5", "lambda-1x-a100", "g4dn.xlarge"):
+                one = of(found, model, name, mode)
+                assert one.step is not None
+                rates.append(one.batch_size / one.step.mean)
+            assert rates == sorted(rates, reverse=True)
+
+
+def test_a_batch_that_does_not_fit_the_device_is_not_predicted(found: Predictions) -> None:
+    """BERT at 512 tokens trains at a smaller batch on 16 GiB than on 80 GiB."""
+    small = of(found, "bert-base", "g4dn.xlarge", "training").batch_size
+    large = of(found, "bert-base", "lambda-1x-h100-sxm5", "training").batch_size
+    assert small < large
+
+
+def test_models_without_kin_have_a_reason(inputs: Inputs) -> None:
+    """Nothing is said of a tiny network, of a recurrent one, and of one without a graph."""
+    models = [inputs.catalogue.models[name] for name in ("mnist-mlp", "lstm-char-cnn", "gpt-3")]
+    found = predict_times(inputs, models)
+    assert found.observations == ()
+    reasons = {one.id: one.reason for one in found.without}
+    assert reasons["mnist-mlp"].startswith("no kin")
+    assert reasons["lstm-char-cnn"].startswith("a recurrent model")
+    assert reasons["gpt-3"].startswith("no graph")
+
+
+def test_a_project_without_tables_predicts_nothing(inputs: Inputs) -> None:
+    """Nothing follows from nothing."""
+    bare = Catalogue(
+        root=ROOT,
+        hardware=inputs.catalogue.hardware,
+        prices={},
+        models=inputs.catalogue.models,
+        studies={},
+        published={},
+    )
+    found = predict_times(read_inputs(bare, [], ROOT / "docs"), [bare.models["resnet50"]])
+    assert found.observations == ()

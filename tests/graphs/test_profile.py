@@ -1,0 +1,77 @@
+"""What a graph asks of a machine, by hand for small graphs and against published counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from epochcost.errors import ModelError
+from epochcost.graphs.profile import profile_of, profile_of_bound
+
+ROOT = Path(__file__).parents[2]
+
+
+def model(*nodes: onnx.NodeProto, weights: dict[str, tuple[int, ...]]) -> onnx.ModelProto:
+    """A graph from x [2, 4, 8, 8] to y, with shapes inferred."""
+    image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4, 8, 8])
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    stored = [
+        numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in weights.items()
+    ]
+    graph = helper.make_graph(list(nodes), "g", [image], [result], stored)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return onnx.shape_inference.infer_shapes(made, strict_mode=True)
+
+
+def test_a_grouped_convolution_is_counted_apart():
+    """Products, numbers read and written, and the grouped part of them, for one of two examples."""
+    profile = profile_of_bound(
+        model(
+            helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["r"]),
+            helper.make_node("Conv", ["r", "v"], ["d"], group=6, pads=[1, 1, 1, 1]),
+            helper.make_node("Add", ["r", "d"], ["y"]),
+            weights={"w": (6, 4, 3, 3), "v": (6, 1, 3, 3)},
+        )
+    )
+    place = 8 * 8
+    assert profile.flops == 2 * place * 6 * (4 * 9 + 9)
+    assert profile.matrix_flops == 0
+    assert profile.moved == place * (4 + 6 + 6 + 6)
+    assert profile.moved_by_grouped == place * 12
+    assert profile.moved_by_others == place * 18
+    assert profile.parameters == 6 * 36 + 6 * 9
+    assert profile.products == 2
+
+
+def test_what_does_not_depend_on_data_moves_nothing():
+    """Weights that a graph makes of constants, and shapes, are not counted."""
+    profile = profile_of_bound(
+        model(
+            helper.make_node("Neg", ["w"], ["n"]),
+            helper.make_node("Flatten", ["x"], ["f"]),
+            helper.make_node("MatMul", ["f", "n"], ["y"]),
+            weights={"w": (256, 3)},
+        )
+    )
+    assert profile.moved == 256 + 3
+    assert profile.moved_by_others == 0
+    assert profile.matrix_flops == profile.flops == 2 * 256 * 3
+
+
+def test_a_graph_without_products_is_refused():
+    """Nothing is predicted for what computes nothing that is counted."""
+    with pytest.raises(ModelError, match="demanded a model with products"):
+        profile_of_bound(model(helper.make_node("Relu", ["x"], ["y"]), weights={}))
+
+
+def test_resnet_50_is_what_its_paper_says():
+    """3.8 billion multiply-adds in the paper's form, 4.1 in this one; 25.6 million parameters."""
+    profile = profile_of(ROOT / "models" / "resnet50.onnx", {})
+    assert profile.flops == pytest.approx(2 * 4.09e9, rel=0.01)
+    assert profile.parameters == 25_557_032
+    assert profile.products == 54

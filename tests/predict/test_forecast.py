@@ -1,0 +1,74 @@
+"""Forecasts: near the truth where it is known, wide where nothing is, the same in any company."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epochcost.graphs.profile import Profile
+from epochcost.predict.design import Devices
+from epochcost.predict.forecast import Forecaster, Question
+from epochcost.predict.rates import read_rates
+from epochcost.predict.tables import placed
+from predict.tables import FACTS, MODELS, devices, rows, true_rate, write
+
+KNOWN = Devices(devices())
+# Works that ask for more have lower rates, as the levels of the made-up law.
+PROFILES = {
+    (model, ""): Profile(1e9 / level, 5e8 / level, 1e6 / level, 0, 1e6 / level, 10**6, 50)
+    for level, model in enumerate(sorted(MODELS), 1)
+}
+
+
+@pytest.fixture
+def forecaster(tmp_path: Path) -> Forecaster:
+    """One that has seen all made-up rows but those of a chip."""
+    table = [one for one in rows() if one["accelerator"] != "Maker C1"]
+    found, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
+    return Forecaster(found, KNOWN)
+
+
+def question(model: str, chip: str, **others: object) -> Question:
+    """Inference of a made-up model in fp32 on one chip."""
+    device = KNOWN.named(chip)
+    assert device is not None
+    asked = Question(model, PROFILES[model, ""], "inference", "fp32", 1, "plain", device, 1)
+    return replace(asked, **others)  # type: ignore[arg-type]
+
+
+def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Forecaster):
+    """Nine of ten rates of the law on the chip that was left out lie within their intervals."""
+    found = forecaster.forecasts([question(model, "C1") for model in MODELS])
+    held = [
+        one.low <= true_rate(model, "C1") <= one.high
+        for model, one in zip(MODELS, found, strict=True)
+    ]
+    assert sum(held) >= len(MODELS) - 1
+    assert all(one.low < one.per_second < one.high for one in found)
+
+
+def test_training_takes_three_forward_passes(forecaster: Forecaster):
+    """Where no training was seen, its rate is a third of inference's."""
+    inference, training = forecaster.forecasts(
+        [question("dense", "A2"), question("dense", "A2", mode="training")]
+    )
+    assert inference.per_second / training.per_second == pytest.approx(3, rel=0.35)
+
+
+def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: Forecaster):
+    """The rate grows with the count, and so does the interval."""
+    one, eight = forecaster.forecasts([question("dense", "A2"), question("dense", "A2", count=8)])
+    assert eight.per_second / one.per_second == pytest.approx(8, rel=0.2)
+    assert eight.high / eight.low > one.high / one.low
+
+
+def test_a_forecast_does_not_depend_on_what_is_asked_beside_it(forecaster: Forecaster):
+    """A question alone and among a thousand others has one answer."""
+    alone = forecaster.forecasts([question("dense", "C1")])[0]
+    many = [question(model, chip) for model in MODELS for chip in FACTS] * 20
+    among = forecaster.forecasts([*many, question("dense", "C1")])[-1]
+    assert math.log(among.per_second / alone.per_second) == pytest.approx(0, abs=0.05)
+    assert forecaster.forecasts([]) == ()
