@@ -153,7 +153,6 @@ _TEXTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("Helium", _CAUSAL, _GROUPED),
     ("SmolLM3", _CAUSAL, {"num_key_value_heads": 2}),
     ("BioGpt", _CAUSAL, {}),
-    ("XGLM", _CAUSAL, {"d_model": _WIDTH, "ffn_dim": 32, "num_layers": 2, "attention_heads": 4}),
     ("Mpt", _CAUSAL, {"d_model": _WIDTH, "n_heads": 4, "n_layers": 2, "max_seq_len": 32}),
     ("Mamba", _CAUSAL, {"state_size": 4}),
 )
@@ -254,17 +253,6 @@ _IMAGE_FAMILIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
             "focal_levels": [1, 1],
             "focal_windows": [3, 3],
             "patch_size": 4,
-        },
-    ),
-    (
-        "Levit",
-        _IMAGES,
-        {
-            "hidden_sizes": [16, 16, 16],
-            "num_attention_heads": [2, 2, 2],
-            "depths": [1, 1, 1],
-            "key_dim": [4, 4, 4],
-            "patch_size": 16,
         },
     ),
     ("Dinov2WithRegisters", _IMAGES, {}),
