@@ -37,8 +37,7 @@ from epochcost.graphs.loading import load_model
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, SamplingRule
 from epochcost.measure.memory import tells_out_of_memory
-from epochcost.measure.providers import require_provider
-from epochcost.measure.runtime import runtime_name
+from epochcost.measure.runtime import require_cuda, runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.measure.trial import run_trial
@@ -228,7 +227,7 @@ def main() -> int:
     begun = time.monotonic()
     try:
         if asked.provider == "cuda":
-            require_provider("cuda")
+            require_cuda()
             require_device(asked.device)
         proof = Proof(load_catalogue(ROOT), asked.provider, asked.device, asked.seconds)
         where = gpu_descriptions(shown_gpus())[asked.device :][:1] or [

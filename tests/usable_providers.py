@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.providers import require_provider
+from epochcost.measure.runtime import require_cuda
 from epochcost.specs.study import Provider
 
 
 def usable_providers() -> tuple[Provider, ...]:
     """The CPU, and CUDA where a graph ran on it."""
     try:
-        require_provider("cuda")
+        require_cuda()
     except CapabilityError:
         return ("cpu",)
     return ("cpu", "cuda")

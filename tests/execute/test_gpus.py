@@ -39,7 +39,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
     """Have CUDA show these GPUs, and work under every runtime that has kernels for them."""
     patch.setattr(planning, "shown_gpus", lambda: shown)
-    patch.setattr(planning, "require_provider", lambda *_: None)
+    patch.setattr(planning, "require_cuda", lambda *_: None)
 
 
 def test_each_gpu_is_named_with_its_number() -> None:
@@ -119,9 +119,11 @@ def both_runtimes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     support = RuntimeSupport(
         software=Software(runtime=CUDA_12_RUNTIME, python="3"), opset=26, ir_version=13
     )
-    monkeypatch.setattr(planning, "prepared", lambda _: RuntimeEnvironment(tmp_path, support))
+    monkeypatch.setattr(
+        planning, "find_environment", lambda _: RuntimeEnvironment(tmp_path, support)
+    )
     monkeypatch.setattr(planning, "runtime_name", lambda: NEWEST)
-    monkeypatch.setattr(planning, "missing", lambda _: {})
+    monkeypatch.setattr(planning, "missing_runtimes", lambda _: {})
 
 
 @pytest.mark.usefixtures("both_runtimes")

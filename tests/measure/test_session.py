@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError
-from epochcost.measure.providers import require_provider
+from epochcost.measure.runtime import require_cuda
 from epochcost.measure.session import (
     BFLOAT16,
     allocate,
@@ -30,11 +30,6 @@ without_cuda = pytest.mark.skipif(
 )
 
 
-def test_the_cpu_is_always_usable() -> None:
-    """The CPU provider needs no proof beyond the package."""
-    require_provider("cpu")
-
-
 def test_a_session_gives_memory_back_as_soon_as_nobody_needs_it(product: onnx.ModelProto) -> None:
     """Neither a block for all runs beside the first one's, nor dead tensors kept for later ones."""
     session = open_session(product.SerializeToString(), "cpu")
@@ -47,7 +42,7 @@ def test_a_session_gives_memory_back_as_soon_as_nobody_needs_it(product: onnx.Mo
 def test_asking_for_cuda_without_a_gpu_names_what_is_missing() -> None:
     """The error has exit code 3, names the driver or library, and says how to get it."""
     with pytest.raises(CapabilityError) as caught:
-        require_provider("cuda")
+        require_cuda()
     message = str(caught.value)
     assert caught.value.exit_code == 3
     assert "NVIDIA driver (" in message or "CUDA library (" in message
@@ -66,7 +61,7 @@ def test_a_cuda_session_never_falls_back_silently(product: onnx.ModelProto) -> N
 @pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
 def test_cuda_is_accepted_where_it_runs(product: onnx.ModelProto) -> None:
     """On a machine with a GPU the requirement holds and a session opens there."""
-    require_provider("cuda")
+    require_cuda()
     session = open_session(product.SerializeToString(), "cuda")
     assert session.get_providers()[0] == "CUDAExecutionProvider"
 

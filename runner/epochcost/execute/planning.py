@@ -24,8 +24,7 @@ from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
-from epochcost.measure.providers import require_provider
-from epochcost.measure.runtime import runtime_name
+from epochcost.measure.runtime import require_cuda, runtime_name
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import (
     HostCapabilities,
@@ -61,7 +60,7 @@ def _unusable(runtime: str, capability: str | None) -> str | None:
     if runtime != runtime_name() and (found is None or not supports_cuda(runtime)):
         return None
     try:
-        require_provider("cuda", None if found is None else found.python)
+        require_cuda(None if found is None else found.python)
     except CapabilityError as error:
         return str(error)
     return None

@@ -1,20 +1,26 @@
 """Which runtime executes a graph here: the package, proved by the module that is really loaded.
 
-Importable where onnxruntime is not installed, and without reading the machine: a worker in an
-environment of another runtime needs it. Making such environments is left to ``execute.runtimes``.
+Whether it can use CUDA is found by trying, never by asking: ONNX Runtime lists CUDA as available
+wherever its package was built with it, GPU or not. Importable where onnxruntime is not installed,
+and without reading the machine: a worker in an environment of another runtime needs it. Making such
+environments is left to ``execute.runtimes``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
+import json
 import platform
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError
+from epochcost.measure.start import last_words, run_module
 from epochcost.results.environment import Software
 from epochcost.results.fields import Record
 
@@ -108,3 +114,44 @@ def _claims(file: Path) -> Iterator[tuple[str, str]]:
             place = Path(str(found.locate_file("onnxruntime/__init__.py")))
             if place.resolve() == file.resolve():
                 yield name, found.version
+
+
+_PROBE = ("epochcost.measure.probe", "cuda")
+# Starting CUDA on a machine with many GPUs takes tens of seconds.
+_PROBE_SECONDS = 180
+_REMEDY = (
+    "a GPU needs the NVIDIA driver of its machine (580 or newer) and the CUDA 13 libraries "
+    "(`pip install -r requirements/gpu.txt`); `--provider cpu` measures on this machine as it is"
+)
+
+_REMEDY_BESIDE = (
+    "a GPU needs the NVIDIA driver of its machine, and the environment of another runtime its CUDA "
+    'libraries: docs/running.md, "On older GPUs"'
+)
+
+
+def require_cuda(python: Path | None = None) -> None:
+    """Return if CUDA runs a graph here; else raise CapabilityError saying what is missing.
+
+    A tiny graph is really run on the GPU, in a process of its own, under ``python``: the
+    interpreter of another runtime's environment; None: this one.
+    """
+    missing = _missing_for_cuda(python)
+    if missing:
+        raise CapabilityError(
+            "provider cuda: demanded a usable GPU; this machine lacks "
+            f"{'; '.join(missing)}: {_REMEDY if python is None else _REMEDY_BESIDE}"
+        )
+
+
+@functools.cache
+def _missing_for_cuda(python: Path | None) -> tuple[str, ...]:
+    try:
+        probe = run_module(python, *_PROBE, timeout_seconds=_PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return (f"a CUDA driver that answers within {_PROBE_SECONDS} s",)
+    try:
+        return tuple(json.loads(probe.stdout.splitlines()[-1]))
+    except (IndexError, json.JSONDecodeError):
+        words = last_words(probe)
+        return (f"a CUDA driver that does not crash (status {probe.returncode}: {words})",)

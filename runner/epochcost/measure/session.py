@@ -2,7 +2,7 @@
 
 Owns the session options and the provider's, and the tensors on a device: room for them, and values
 copied into it. Binding is left to ``stepping``, the proof of where nodes ran to ``placement``, and
-what a machine can do to ``providers``.
+what a machine can do to ``runtime``.
 
 ONNX Runtime's Python interface copies no bfloat16 from NumPy; a graph of one Cast, which reads the
 values in fp32 and writes them where they belong, does.
