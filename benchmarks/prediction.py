@@ -22,6 +22,7 @@ from pathlib import Path
 from epochcost.errors import EpochcostError
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.rates import read_profiles, read_rates, without_repeats
+from epochcost.predict.screening import doubted_rows
 from epochcost.predict.tables import described, placed
 from epochcost.predict.trust import LEFT, Score, score
 from epochcost.specs.catalogue import Catalogue
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument("--leave-out", nargs="?", choices=LEFT, default=LEFT[0], const=LEFT[0])
     parser.add_argument("--anchors", nargs="+", type=int, default=[0])
     parser.add_argument("--task", default="", help="only rows of this task, such as Offline")
+    parser.add_argument("--doubts", action="store_true", help="list rows that cannot be right")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     try:
@@ -76,6 +78,10 @@ def main() -> None:
         devices = Devices([*catalogue.devices.values(), *described(asked.hardware)])
         scored = []
         for rows in tables(catalogue, asked.observations, asked.task, devices):
+            if asked.doubts:
+                for doubt in doubted_rows(rows, devices).values():
+                    print(f"{doubt.where}: {doubt.reason}")
+                continue
             for anchors in asked.anchors:
                 found = score(rows, devices, asked.leave_out, anchors)
                 name = Path(rows[0].rate.path).name

@@ -6,6 +6,7 @@ the reason is said. How a rate follows from rates of others is left to ``predict
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,7 @@ from epochcost.plan.variant import missing_kernels
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
 from epochcost.predict.rates import without_repeats
+from epochcost.predict.screening import doubted_rows
 from epochcost.predict.tables import placed, placed_tables
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
@@ -169,12 +171,26 @@ def _typical(catalogue: Catalogue, devices: Devices) -> tuple[Placed, ...]:
     Programs that vendors tuned for a device say little of what a runtime reaches untuned.
     """
     tables = [one for one in catalogue.observations.values() if not one.tuned]
-    rows = placed_tables(catalogue, tables, devices)
+    rows = _undoubted(placed_tables(catalogue, tables, devices), devices)
     profiles = {
         (one.rate.model, one.rate.size): one.profile for one in rows if one.profile is not None
     }
     rates = without_repeats(replace(one.rate, software="") for one in rows)
     return tuple(placed(rates, devices, profiles)[0])
+
+
+def _undoubted(rows: Sequence[Placed], devices: Devices) -> tuple[Placed, ...]:
+    """The rows that can be right, judged table by table."""
+    tables: dict[str, list[Placed]] = defaultdict(list)
+    for one in rows:
+        tables[one.rate.path].append(one)
+    return tuple(
+        one
+        for table in tables.values()
+        for doubts in [doubted_rows(table, devices)]
+        for at, one in enumerate(table)
+        if at not in doubts
+    )
 
 
 def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:
