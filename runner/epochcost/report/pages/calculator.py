@@ -24,6 +24,18 @@ Json = dict[str, Any]
 URI = "data/calculator.js"
 
 
+def pages(report: Report) -> Iterator[Page]:
+    """The one page."""
+    known = calculator_data(report.rows)
+    yield Page(
+        uri="calculator.md",
+        title="Calculator",
+        template="calculator.md.jinja",
+        description="What a training or serving job of your size costs, on every machine and plan.",
+        context={"works": known["works"], "start": known["start"], "data": URI},
+    )
+
+
 def script(rows: Iterable[Row]) -> str:
     """The data as a script, for a page opened from the disk can load one and fetch nothing."""
     data = json.dumps(calculator_data(rows), separators=(",", ":"), allow_nan=False)
@@ -114,15 +126,3 @@ def _program(made: Callable[[Price], Program], price: Price) -> Json | None:
     except InputError:
         return None
     return {key: program[key] for key in ("inputs", "values", "lines", "elapsed_seconds")}
-
-
-def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
-    known = calculator_data(report.rows)
-    yield Page(
-        uri="calculator.md",
-        title="Calculator",
-        template="calculator.md.jinja",
-        description="What a training or serving job of your size costs, on every machine and plan.",
-        context={"works": known["works"], "start": known["start"], "data": URI},
-    )

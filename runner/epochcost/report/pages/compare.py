@@ -42,6 +42,21 @@ class Pair:
     most: Decimal
 
 
+def pages(report: Report) -> Iterator[Page]:
+    """The one page."""
+    yield Page(
+        uri="compare.md",
+        title="Compare",
+        template="compare.md.jinja",
+        description="Any two machines, models or dates of prices side by side.",
+        context={
+            "priced": any(row.price for row in report.rows),
+            "pairs": pairs(report),
+            "data": URI,
+        },
+    )
+
+
 def script(report: Report) -> str:
     """The data as a script, for a page opened from the disk can load one and fetch nothing."""
     data = json.dumps(comparison_data(report), separators=(",", ":"), allow_nan=False)
@@ -160,19 +175,4 @@ def _pair(left: tuple[Machine, _Choices], right: tuple[Machine, _Choices]) -> Pa
         sum(one[job][1] < other[job][1] for job in common),
         min(ratios),
         max(ratios),
-    )
-
-
-def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
-    yield Page(
-        uri="compare.md",
-        title="Compare",
-        template="compare.md.jinja",
-        description="Any two machines, models or dates of prices side by side.",
-        context={
-            "priced": any(row.price for row in report.rows),
-            "pairs": pairs(report),
-            "data": URI,
-        },
     )
