@@ -22,10 +22,11 @@ from pathlib import Path
 from epochcost.errors import EpochcostError
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.rates import read_profiles, read_rates, without_repeats
+from epochcost.predict.regret import regret
 from epochcost.predict.screening import doubted_rows
 from epochcost.predict.tables import described, placed
 from epochcost.predict.trust import LEFT, Score, score
-from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -62,6 +63,20 @@ def line(name: str, left: str, anchors: int, found: Score) -> str:
     )
 
 
+def hourly_prices(catalogue: Catalogue, devices: Devices) -> dict[str, float]:
+    """Today's least on-demand price in USD of one device of each kind, by the hour."""
+    hourly: dict[str, float] = {}
+    for price in current_prices(catalogue.prices.values()):
+        machine = catalogue.hardware[price.hardware]
+        listed = price.plan == "on-demand" and price.currency == "USD" and not price.assumed
+        if listed and price.amount is not None and len(machine.accelerators) == 1:
+            device = devices.named(machine.accelerators[0].name)
+            each = float(price.amount) / machine.accelerators[0].count
+            if device is not None:
+                hourly[device.id] = min(each, hourly.get(device.id, each))
+    return hourly
+
+
 def main() -> None:
     """Score every table, and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -71,28 +86,50 @@ def main() -> None:
     parser.add_argument("--anchors", nargs="+", type=int, default=[0])
     parser.add_argument("--task", default="", help="only rows of this task, such as Offline")
     parser.add_argument("--doubts", action="store_true", help="list rows that cannot be right")
+    parser.add_argument("--regret", action="store_true", help="what following predictions costs")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     try:
         catalogue = load_catalogue(ROOT)
         devices = Devices([*catalogue.devices.values(), *described(asked.hardware)])
-        scored = []
-        for rows in tables(catalogue, asked.observations, asked.task, devices):
-            if asked.doubts:
-                for doubt in doubted_rows(rows, devices).values():
-                    print(f"{doubt.where}: {doubt.reason}")
-                continue
-            for anchors in asked.anchors:
-                found = score(rows, devices, asked.leave_out, anchors)
-                name = Path(rows[0].rate.path).name
-                if not asked.json:
-                    print(line(name, asked.leave_out, anchors, found), flush=True)
-                entry = {"table": name, "left_out": asked.leave_out, "anchors": anchors}
-                scored.append(entry | asdict(found))
-        if asked.json:
-            print(json.dumps(scored, indent=1))
+        found = tables(catalogue, asked.observations, asked.task, devices)
+        if asked.doubts:
+            show_doubts(found, devices)
+        elif asked.regret:
+            show_regret(found, devices, hourly_prices(catalogue, devices))
+        else:
+            show_scores(found, devices, asked)
     except EpochcostError as error:
         sys.exit(str(error))
+
+
+def show_doubts(found: list[list[Placed]], devices: Devices) -> None:
+    """A line for each row that cannot be right."""
+    for rows in found:
+        for doubt in doubted_rows(rows, devices).values():
+            print(f"{doubt.where}: {doubt.reason}")
+
+
+def show_regret(found: list[list[Placed]], devices: Devices, hourly: dict[str, float]) -> None:
+    """What following predictions costs, table by table, and the roofline beside it."""
+    for rows in found:
+        by_predictions, by_roofline = regret(rows, devices, hourly)
+        print(f"{Path(rows[0].rate.path).name}: {by_predictions}, by roofline {by_roofline}")
+
+
+def show_scores(found: list[list[Placed]], devices: Devices, asked: argparse.Namespace) -> None:
+    """Errors and coverage, table by table."""
+    scored = []
+    for rows in found:
+        for anchors in asked.anchors:
+            one = score(rows, devices, asked.leave_out, anchors)
+            name = Path(rows[0].rate.path).name
+            if not asked.json:
+                print(line(name, asked.leave_out, anchors, one), flush=True)
+            entry = {"table": name, "left_out": asked.leave_out, "anchors": anchors}
+            scored.append(entry | asdict(one))
+    if asked.json:
+        print(json.dumps(scored, indent=1))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 from epochcost.errors import InputError
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.rates import read_rates
+from epochcost.predict.regret import regret
 from epochcost.predict.tables import described, placed
 from epochcost.predict.trust import LEFT, percent, score
 from predict.tables import FACTS, MODELS, devices, row, rows, write
@@ -81,6 +82,25 @@ def test_devices_that_a_hardware_spec_describes_are_known(tmp_path: Path):
     spec.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"new.toml: E1: demanded facts .* no peak_fp32_tflops"):
         described([spec])
+
+
+def test_the_pick_of_predictions_costs_what_the_cheapest_costs(tmp_path: Path):
+    """Where rates follow a law, who follows predictions pays at most a tenth more in most cases."""
+    given = read(tmp_path, rows())
+    prices = {
+        chip.lower(): peak**0.7 * bandwidth**0.3 for chip, (_, peak, bandwidth) in FACTS.items()
+    }
+    by_predictions, by_roofline = regret(*given, prices)
+    assert by_predictions.choices == by_roofline.choices == len(MODELS)
+    assert by_predictions.within_a_tenth >= by_roofline.within_a_tenth
+    assert by_predictions.within_a_tenth >= 0.5
+    assert by_predictions.median_percent <= by_predictions.p90_percent
+
+
+def test_fewer_than_five_candidates_are_no_choice(tmp_path: Path):
+    """Devices without a price do not count."""
+    found, _ = regret(*read(tmp_path, rows()), {"a1": 1.0, "a2": 2.0, "b1": 1.0, "b2": 2.0})
+    assert found.choices == 0
 
 
 def test_how_long_a_run_took_is_no_rate(tmp_path: Path):

@@ -108,7 +108,8 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     where = f"{path}:{line}"
     value = _positive(where, "value", row["value"])
-    batch = _positive(where, "batch", row["batch"]) if row["batch"] else None
+    # Some sources write 0 where they do not say.
+    batch = _positive(where, "batch", row["batch"]) if row["batch"] not in {"", "0"} else None
     mode = MODES.get(row["mode"])
     if mode is None:
         raise InputError(f"{where}: mode: demanded infer or train; got {row['mode']!r}")

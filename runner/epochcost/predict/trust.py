@@ -17,7 +17,15 @@ import numpy as np
 
 from epochcost.predict.calibration import anchored, errors
 from epochcost.predict.design import Devices, Placed, designed
-from epochcost.predict.process import Design, Labels, held_out, likeliest, predictable, roofline
+from epochcost.predict.process import (
+    Design,
+    Labels,
+    Vector,
+    held_out,
+    likeliest,
+    predictable,
+    roofline,
+)
 
 Left = Literal["accelerator", "generation", "model"]
 LEFT: tuple[Left, ...] = get_args(Left)
@@ -75,7 +83,8 @@ def score(placed: Sequence[Placed], devices: Devices, left: Left, anchors: int) 
     refused = _refused(design, groups)
     means = [float(np.mean([percent(one.error) for one in found])) for found in cases.values()]
     means += [math.inf] * refused
-    roof = [percent(error) for error in _roofline(design, groups, apart)] + [math.inf] * refused
+    roofs = roofline_errors(design, groups, apart)
+    roof = [math.inf if math.isnan(error) else percent(error) for error in roofs]
     every = [one for found in cases.values() for one in found]
     return Score(
         rows=len(means),
@@ -121,18 +130,20 @@ def _refused(design: Design, groups: Labels) -> int:
     return sum(len(one) - len(predictable(design, one)) for one in rows)
 
 
-def _roofline(design: Design, groups: Labels, apart: Labels) -> Iterator[float]:
-    """The same rows by √(peak · bandwidth) and a constant of the model.
+def roofline_errors(design: Design, groups: Labels, apart: Labels) -> Vector:
+    """Of the rows by √(peak · bandwidth) and a constant of the model [n]; NaN where none is known.
 
     Where it is models that were left out, a constant of the device.
     """
     departures = design.rate - roofline(design)
     same = design.device if apart is design.group else design.edition
+    result: Vector = np.full(len(departures), math.nan)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
         for row in rows[predictable(design, rows)]:
             others = (same == same[row]) & (groups != group)
-            yield float(departures[row] - departures[others].mean()) if others.any() else math.inf
+            result[row] = departures[row] - departures[others].mean() if others.any() else math.inf
+    return result
 
 
 def _coverage(placed: Sequence[Placed], cases: Mapping[int, list[Case]]) -> dict[str, float]:

@@ -1,0 +1,80 @@
+"""What it costs to follow predictions: how much dearer the machine is that they call cheapest.
+
+Each accelerator is predicted without any row of its own. What devices cost by the hour is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from epochcost.predict.design import Devices, Placed, designed
+from epochcost.predict.process import Design, Vector
+from epochcost.predict.trust import left_out, roofline_errors
+
+# Fewer are no choice.
+_LEAST_CANDIDATES = 5
+_WITHIN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Over ``choices`` among at least five accelerators each, by the same rows.
+
+    ``within_a_tenth`` is the share whose pick costs at most a tenth more than the truly cheapest;
+    ``median_percent`` and ``p90_percent`` say how much more it costs.
+    """
+
+    choices: int
+    within_a_tenth: float
+    median_percent: float
+    p90_percent: float
+
+
+def regret(
+    placed: Sequence[Placed], devices: Devices, hourly: Mapping[str, float]
+) -> tuple[Regret, Regret]:
+    """Of picking the cheapest by predictions, and by the roofline; ``hourly`` is by device id."""
+    design = designed(placed, devices)
+    predicted = np.full(len(design.rate), math.nan)
+    for case in left_out(design, design.group, design.model, 0):
+        predicted[case.row] = design.rate[case.row] - case.error
+    roof = design.rate - roofline_errors(design, design.group, design.model)
+    prices = np.array([hourly.get(one.device.id, math.nan) for one in placed])
+    return _regret(design, predicted, prices), _regret(design, roof, prices)
+
+
+def _regret(design: Design, predicted: Vector, prices: Vector) -> Regret:
+    """Costs are those of an example: price over rate."""
+    usable = np.isfinite(predicted) & np.isfinite(prices)
+    choices: dict[tuple[int, float], list[int]] = defaultdict(list)
+    for row in np.flatnonzero(usable):
+        choices[int(design.edition[row]), float(design.batch[row])].append(int(row))
+    over = []
+    for rows in choices.values():
+        true, expected = (
+            _costs(design, np.log(prices) - rate, rows) for rate in (design.rate, predicted)
+        )
+        if len(true) >= _LEAST_CANDIDATES:
+            pick = min(expected, key=expected.__getitem__)
+            over.append(math.exp(true[pick] - min(true.values())) - 1)
+    if not over:
+        return Regret(0, 0.0, math.nan, math.nan)
+    return Regret(
+        len(over),
+        sum(one <= _WITHIN for one in over) / len(over),
+        100 * float(np.median(over)),
+        100 * float(np.quantile(over, 0.9)),
+    )
+
+
+def _costs(design: Design, costs: Vector, rows: Sequence[int]) -> dict[int, float]:
+    """By group of devices, the median of a cost's logarithm over its rows."""
+    groups: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        groups[int(design.group[row])].append(float(costs[row]))
+    return {group: float(np.median(found)) for group, found in groups.items()}
