@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.predict.rates import COLUMNS
+
 SPECS = Path(__file__).parents[2] / "specs"
 
 
@@ -74,3 +76,26 @@ def test_name_that_is_not_utf8(project: Path) -> None:
     assert done.returncode == 1
     line = "specs/prices/a\\nb\\udcff.toml:1:1: should hold a spec, got an empty file\n"
     assert done.stdout == line
+
+
+def test_observations_are_read_to_the_last_row(project: Path) -> None:
+    """A table that is not there, and each row that cannot be read, has a line of its own."""
+    folder = project / "specs" / "observations"
+    spec = folder / "others.toml"
+    spec.write_text(
+        'id = "others"\nname = "Others"\ntable = "others.csv"\nlicence = "MIT"\n'
+        'retrieved = 2026-11-23\nsource = "a test"\n',
+        encoding="utf-8",
+    )
+    ended = check(project, "specs/observations")
+    assert ended.returncode == 1
+    assert "specs/observations/others.toml:3:1: table: should be a file in" in ended.stdout
+    header = ",".join(COLUMNS)
+    row = "x,,m,,infer,fp32,,,plain,GPU,1,,,{},samples/s,,MIT"
+    table = "\n".join([header, row.format("1"), row.format("fast"), row.format("-1")])
+    (folder / "others.csv").write_text(table + "\n", encoding="utf-8")
+    ended = check(project, "specs/observations")
+    assert ended.stdout.splitlines() == [
+        "specs/observations/others.csv:3:1: value: demanded a number; got 'fast'",
+        "specs/observations/others.csv:4:1: value: demanded a number above 0; got '-1'",
+    ]

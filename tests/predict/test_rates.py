@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.errors import InputError
+from epochcost.errors import InputError, SpecError
 from epochcost.predict.rates import read_profiles, read_rates, without_repeats
 from epochcost.specs.loader import load_catalogue
 from predict.tables import row, rows, write
@@ -38,10 +38,10 @@ def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"value": "fast"}, "t.csv:3: value: demanded a number; got 'fast'"),
-        ({"value": "-1"}, "t.csv:3: value: demanded a number above 0; got '-1'"),
-        ({"batch": "128 and 256"}, "t.csv:3: batch: demanded a number; got '128 and 256'"),
-        ({"mode": "serve"}, "t.csv:3: mode: demanded infer or train; got 'serve'"),
+        ({"value": "fast"}, "t.csv:3:1: value: demanded a number; got 'fast'"),
+        ({"value": "-1"}, "t.csv:3:1: value: demanded a number above 0; got '-1'"),
+        ({"batch": "128 and 256"}, "t.csv:3:1: batch: demanded a number; got '128 and 256'"),
+        ({"mode": "serve"}, "t.csv:3:1: mode: demanded infer or train; got 'serve'"),
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], said: str):
@@ -55,8 +55,16 @@ def test_a_missing_column_is_named(tmp_path: Path):
     """A table without a column says which."""
     path = tmp_path / "t.csv"
     path.write_text("source,model\na,b\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"precision, batch.* are missing"):
+    with pytest.raises(InputError, match=r"got no date, task, mode, precision"):
         read_rates(path)
+
+
+def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):
+    """Every row that cannot be read has its line."""
+    bad = row("dense", "Maker A1", 1.0) | {"value": "?"}
+    with pytest.raises(SpecError) as told:
+        read_rates(write(tmp_path / "t.csv", [bad, row("dense", "Maker A1", 1.0), bad]))
+    assert [fault.line for fault in told.value.faults] == [2, 4]
 
 
 def test_repeats_are_one_row_at_their_median(tmp_path: Path):

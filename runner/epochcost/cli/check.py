@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcost.cli.terminal import RESULTS, Format, print_json
-from epochcost.errors import ModelError, UsageError
+from epochcost.errors import Fault, ModelError, UsageError
 from epochcost.graphs.loading import external_files
 from epochcost.report.security import link_faults
 from epochcost.specs.document import display_path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # A reason that many files share is read once.
 _MOST_NAMED = 3
+_OBSERVATIONS = "observations"
 
 
 def check(
@@ -60,6 +61,7 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     checked = check_paths(paths or [Path("specs")], _graph_fault)
     # What the site would be asked to copy; MkDocs alone would follow it.
     faults = checked.faults if paths else (*checked.faults, *link_faults(Path("docs")))
+    faults = (*faults, *_table_faults(checked.files))
     if as_json:
         print_json({"files": len(checked.files), "faults": faults})
     else:
@@ -68,6 +70,16 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     typer.echo(f"{files} checked, {_counted(len(faults), 'fault')}", err=True)
     if faults:
         raise typer.Exit(1)
+
+
+def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
+    """The rows of observations that cannot be read, of the specs that were checked."""
+    tables = [file for file in files if file.parent.name == _OBSERVATIONS]
+    if tables:
+        from epochcost.predict.tables import table_faults  # noqa: PLC0415
+
+        for file in tables:
+            yield from table_faults(file)
 
 
 def _graph_fault(path: Path) -> str | None:

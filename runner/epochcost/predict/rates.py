@@ -12,13 +12,15 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
+from typing import TypeVar
 
-from epochcost.errors import InputError
+from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
 
+RowT = TypeVar("RowT")
 COLUMNS = (
     "source", "date", "model", "task", "mode", "precision", "batch", "sequence_or_image",
     "software", "accelerator", "count", "machine", "metric", "value", "unit", "file", "licence",
@@ -91,28 +93,44 @@ class Rate:
 def read_rates(path: Path) -> tuple[Rate, ...]:
     """The rows of a table, in order.
 
-    Raises InputError with file and line for a missing column and for a value that is no positive
-    number.
+    Raises SpecError with every missing column and every value that is no positive number.
     """
+    return tuple(_read(path, COLUMNS, lambda line, row: _rate(path, line, row)))
+
+
+def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
+    """What graphs ask for, by model and size; raises SpecError as ``read_rates`` does."""
+    demanded = [field.name for field in fields(Profile) if field.default is MISSING]
+    return dict(_read(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
+
+
+def _read(
+    path: Path, columns: Sequence[str], read_row: Callable[[int, Mapping[str, str]], RowT]
+) -> list[RowT]:
+    found, faults = [], []
     with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+        rows = csv.DictReader(file, restval="")
+        missing = [name for name in columns if name not in (rows.fieldnames or ())]
         if missing:
-            raise InputError(
-                f"{path}:1: demanded the columns {', '.join(COLUMNS)}; {', '.join(missing)} "
-                f"{'is' if len(missing) == 1 else 'are'} missing"
-            )
-        return tuple(_rate(path, line, row) for line, row in enumerate(rows, 2))
+            demand = f"demanded the columns {', '.join(columns)}; got no {', '.join(missing)}"
+            raise SpecError([Fault(path, 1, 1, demand)])
+        for line, row in enumerate(rows, 2):
+            try:
+                found.append(read_row(line, row))
+            except ValueError as error:
+                faults.append(Fault(path, line, 1, str(error)))
+    if faults:
+        raise SpecError(faults)
+    return found
 
 
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
-    where = f"{path}:{line}"
-    value = _positive(where, "value", row["value"])
+    value = _positive("value", row["value"])
     # Some sources write 0 where they do not say.
-    batch = _positive(where, "batch", row["batch"]) if row["batch"] not in {"", "0"} else None
+    batch = _positive("batch", row["batch"]) if row["batch"] not in {"", "0"} else None
     mode = MODES.get(row["mode"])
     if mode is None:
-        raise InputError(f"{where}: mode: demanded infer or train; got {row['mode']!r}")
+        raise ValueError(f"mode: demanded infer or train; got {row['mode']!r}")
     unit = row["unit"]
     if unit in _SECONDS:
         seconds = value * _SECONDS[unit]
@@ -127,7 +145,7 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
         size=row["sequence_or_image"],
         software=row["software"],
         accelerator=row["accelerator"],
-        count=int(_positive(where, "count", row["count"] or "1")),
+        count=int(_positive("count", row["count"] or "1")),
         machine=row["machine"],
         unit=unit,
         per_second=value,
@@ -138,41 +156,27 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     )
 
 
-def _positive(where: str, name: str, text: str) -> float:
-    value = _number(where, name, text)
+def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
+    given = (field.name for field in fields(Profile) if field.name in row)
+    counts = {name: int(_number(name, row[name])) for name in given}
+    return (row["model"], row["size"]), Profile(**counts)
+
+
+def _positive(name: str, text: str) -> float:
+    value = _number(name, text)
     if value <= 0:
-        raise InputError(f"{where}: {name}: demanded a number above 0; got {text!r}")
+        raise ValueError(f"{name}: demanded a number above 0; got {text!r}")
     return value
 
 
-def _number(where: str, name: str, text: str) -> float:
+def _number(name: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{where}: {name}: demanded a number; got {text!r}")
+        raise ValueError(f"{name}: demanded a number; got {text!r}")
     return value
-
-
-def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
-    """What graphs ask for, by model and size.
-
-    Raises InputError with file and line for what is no number or lacks a column.
-    """
-    with path.open(encoding="utf-8", newline="") as file:
-        return dict(_profile(path, line, row) for line, row in enumerate(csv.DictReader(file), 2))
-
-
-def _profile(path: Path, line: int, row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
-    counts = {}
-    for field in fields(Profile):
-        if field.name not in row and field.default is not MISSING:
-            continue
-        if field.name not in row:
-            raise InputError(f"{path}:1: demanded a column {field.name}; got {', '.join(row)}")
-        counts[field.name] = int(_number(f"{path}:{line}", field.name, row[field.name]))
-    return (row["model"], row["size"]), Profile(**counts)
 
 
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:

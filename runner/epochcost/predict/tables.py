@@ -9,7 +9,7 @@ from pathlib import Path
 import tomli
 from pydantic import ValidationError
 
-from epochcost.errors import InputError
+from epochcost.errors import Fault, InputError, SpecError
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.rates import Rate, read_profiles, read_rates, without_repeats
@@ -54,6 +54,23 @@ def placed_tables(
         rates = without_repeats(read_rates(folder / table.table))
         found += placed(rates, devices, profiles)[0]
     return tuple(found)
+
+
+def table_faults(spec: Path) -> tuple[Fault, ...]:
+    """What cannot be read in the files that a spec of observations names; none for a bad spec."""
+    try:
+        named = tomli.loads(spec.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError):
+        return ()
+    faults: list[Fault] = []
+    for key, read in (("table", read_rates), ("profiles", read_profiles)):
+        path = spec.parent / str(named.get(key, ""))
+        if path.is_file():
+            try:
+                read(path)
+            except SpecError as error:
+                faults += error.faults
+    return tuple(faults)
 
 
 def described(files: Iterable[Path]) -> tuple[Device, ...]:

@@ -102,7 +102,10 @@ def cross_check(document: Document, others: Neighbours) -> Iterator[Finding]:
         case "prices":
             yield from _uncounted_vcpus(document, others)
             yield from _ranges_of_no_figure(document)
-            yield from _missing_history(document)
+            yield from _missing_file(document, "history")
+        case "observations":
+            yield from _missing_file(document, "table")
+            yield from _missing_file(document, "profiles")
         case "published":
             yield from _prices_of_other_machines(document, others)
 
@@ -176,14 +179,15 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
             yield Finding(("ranges", key), f"{demand}, got {low} to {high}")
 
 
-def _missing_history(document: Document) -> Iterator[Finding]:
-    name = document.table.get("history")
+def _missing_file(document: Document, key: str) -> Iterator[Finding]:
+    """A CSV file beside the spec that it names and that is not there."""
+    name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
     files = {path.name for path in document.path.parent.glob("*.csv")}
     if name not in files:
         demand = f"should be a file in {display_path(document.path.parent)}/"
-        yield Finding(("history",), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
+        yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
 
 
 def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterator[Finding]:
