@@ -10,6 +10,7 @@ import pytest
 
 from epochcost.analysis import arithmetic
 from epochcost.analysis.arithmetic import Arithmetic, arithmetic_of, forward_shares, step_parts
+from epochcost.graphs.profile import Profile
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, write_project
 from tiny_project import linear_model
@@ -18,14 +19,16 @@ from tiny_project import linear_model
 def test_one_example_is_counted(tmp_path: Path) -> None:
     """Sixteen inputs and three outputs; a batch that the file fixes is shared out."""
     model = linear_model()
+    products = Profile(96, 96, 16 + 3, 0, 0, parameters=51, products=1)
+    counted = Arithmetic(51, 2 * 16 * 3, profile=products)
     path = tmp_path / "tiny.onnx"
     onnx.save(model, path)
-    assert arithmetic_of(path, {}) == Arithmetic(51, 2 * 16 * 3)
+    assert arithmetic_of(path, {}) == counted
     for value in (model.graph.input[0], model.graph.output[0]):
         value.type.tensor_type.shape.dim[0].dim_value = 5
     onnx.save(model, path)
     os.utime(path, ns=(0, 0))  # another file, whatever the clock's resolution
-    assert arithmetic_of(path, {}) == Arithmetic(51, 2 * 16 * 3)
+    assert arithmetic_of(path, {}) == counted
 
 
 def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
