@@ -41,6 +41,7 @@ def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
         ({"value": "fast"}, "t.csv:3:1: value: demanded a number; got 'fast'"),
         ({"value": "-1"}, "t.csv:3:1: value: demanded a number above 0; got '-1'"),
         ({"batch": "128 and 256"}, "t.csv:3:1: batch: demanded a number; got '128 and 256'"),
+        ({"count": "0.5"}, "t.csv:3:1: count: demanded a whole number; got '0.5'"),
         ({"mode": "serve"}, "t.csv:3:1: mode: demanded infer or train; got 'serve'"),
     ],
 )
@@ -57,6 +58,26 @@ def test_a_missing_column_is_named(tmp_path: Path):
     path.write_text("source,model\na,b\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"got no date, task, mode, precision"):
         read_rates(path)
+
+
+def test_what_is_no_table_has_a_line(tmp_path: Path):
+    """A file that is not there, and one that is no text."""
+    with pytest.raises(InputError, match=r"none.csv:1:1: demanded a table in UTF-8; got .*No such"):
+        read_rates(tmp_path / "none.csv")
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"bytes.csv:1:1: demanded a table in UTF-8; got .*decode"):
+        read_rates(tmp_path / "bytes.csv")
+
+
+def test_a_profile_of_nothing_is_refused(tmp_path: Path):
+    """A work that computes nothing has no logarithm."""
+    path = tmp_path / "profiles.csv"
+    columns = (
+        "model,size,flops,matrix_flops,moved,moved_by_grouped,moved_by_others,parameters,products"
+    )
+    path.write_text(f"{columns}\na,1,0,0,1,0,0,1,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"profiles.csv:2:1: flops: demanded a number from 1"):
+        read_profiles(path)
 
 
 def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):

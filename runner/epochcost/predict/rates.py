@@ -8,6 +8,7 @@ are doubtful, is left to ``process`` and ``screening``.
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 import statistics
@@ -108,20 +109,26 @@ def _read(
     path: Path, columns: Sequence[str], read_row: Callable[[int, Mapping[str, str]], RowT]
 ) -> list[RowT]:
     found, faults = [], []
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, restval="")
-        missing = [name for name in columns if name not in (rows.fieldnames or ())]
-        if missing:
-            demand = f"demanded the columns {', '.join(columns)}; got no {', '.join(missing)}"
-            raise SpecError([Fault(path, 1, 1, demand)])
-        for line, row in enumerate(rows, 2):
-            try:
-                found.append(read_row(line, row))
-            except ValueError as error:
-                faults.append(Fault(path, line, 1, str(error)))
+    rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")
+    missing = [name for name in columns if name not in (rows.fieldnames or ())]
+    if missing:
+        demand = f"demanded the columns {', '.join(columns)}; got no {', '.join(missing)}"
+        raise SpecError([Fault(path, 1, 1, demand)])
+    for line, row in enumerate(rows, 2):
+        try:
+            found.append(read_row(line, row))
+        except ValueError as error:
+            faults.append(Fault(path, line, 1, str(error)))
     if faults:
         raise SpecError(faults)
     return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError([Fault(path, 1, 1, f"demanded a table in UTF-8; got {error}")]) from None
 
 
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
@@ -145,7 +152,7 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
         size=row["sequence_or_image"],
         software=row["software"],
         accelerator=row["accelerator"],
-        count=int(_positive("count", row["count"] or "1")),
+        count=_count(row["count"] or "1"),
         machine=row["machine"],
         unit=unit,
         per_second=value,
@@ -159,7 +166,17 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
 def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
     given = (field.name for field in fields(Profile) if field.name in row)
     counts = {name: int(_number(name, row[name])) for name in given}
+    for name in ("flops", "moved", "parameters", "products"):
+        if counts[name] < 1:
+            raise ValueError(f"{name}: demanded a number from 1; got {row[name]!r}")
     return (row["model"], row["size"]), Profile(**counts)
+
+
+def _count(text: str) -> int:
+    value = _positive("count", text)
+    if value != int(value):
+        raise ValueError(f"count: demanded a whole number; got {text!r}")
+    return int(value)
 
 
 def _positive(name: str, text: str) -> float:
