@@ -9,7 +9,7 @@ import pytest
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import Predictions, predict_times
-from epochcost.analysis.rows import price_rows
+from epochcost.analysis.rows import offers, price_rows
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
@@ -45,17 +45,32 @@ def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, found: Predictions
     without = {one.id for one in found.without}
     assert timed | without == set(inputs.catalogue.hardware)
     assert not timed & without
-    assert len(timed) >= 55
+    assert len(timed) >= 78
 
 
-def test_machines_the_runtime_cannot_run_on_are_named_with_their_reason(
-    found: Predictions,
-) -> None:
-    """Volta and older have no kernels, TPUs are no GPUs, CPUs have no kin among the tables."""
+def test_machines_nothing_is_known_of_are_named_with_their_reason(found: Predictions) -> None:
+    """TPUs are no GPUs, CPUs have no kin among the tables."""
     reasons = {one.id: one.reason for one in found.without}
-    assert "no kernels for compute capability 7.0" in reasons["p3.2xlarge"]
     assert reasons["gcp-tpu-v3-8"] == "no published time of a TPU v3, 8 cores"
     assert reasons["c5.18xlarge"].startswith("CPUs:")
+
+
+def test_where_the_runtime_has_no_kernels_other_software_is_named_and_answers_nothing(
+    inputs: Inputs, found: Predictions
+) -> None:
+    """CUDA 12's package serves a V100 and a B200; a K80 has the times of a framework of 2017."""
+    named = {"p3.2xlarge": "ONNX Runtime 1.26", "p6-b200.48xlarge": "ONNX Runtime 1.26"}
+    for hardware, software in {**named, "p2.xlarge": "software of TensorFlow benchmarks"}.items():
+        one = of(found, "resnet50", hardware, "training")
+        assert one.software.startswith(software)
+        assert "no kernels for compute capability" in one.unserved
+    rows = price_rows(inputs.catalogue, found.observations)
+    assert {row.answers for row in rows if row.observed.unserved} == {False}
+    offered = offers([row for row in rows if row.observed.workload.id == "resnet50"], "full")
+    assert not any(one.key.row.observed.unserved for one in offered.candidates)
+    apart = [one.key.row.observed.machine.hardware for one in offered.apart]
+    assert {"p3.2xlarge", "p2.xlarge"} <= set(apart)
+    assert len(apart) == len(set(apart))
 
 
 def test_predictions_are_marked_and_never_called_measured(

@@ -127,6 +127,8 @@ class Observation:
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
     many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
     ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
+    ``unserved`` says why the runtime of today cannot run there, where a predicted time is of other
+    software; such a time answers nothing.
     """
 
     workload: Workload
@@ -154,6 +156,7 @@ class Observation:
     outliers: Outliers | None = None
     whole_epochs: WholeEpochs | None = None
     peak_memory_bytes: int | None = None
+    unserved: str = ""
 
     @property
     def full(self) -> Time | None:

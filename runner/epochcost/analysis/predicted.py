@@ -1,12 +1,13 @@
 """Times that nobody measured, predicted from what others published, as observations of their kind.
 
-For every machine whose accelerators are known and for which the runtime has kernels; for all others
-the reason is said. How a rate follows from rates of others is left to ``predict``.
+For every machine whose accelerators are known; for all others the reason is said. Where the runtime
+of today has no kernels, the time is that of other software, which is named. How a rate follows from
+rates of others is left to ``predict``.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,7 +26,7 @@ from epochcost.analysis.observations import (
 )
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
-from epochcost.plan.variant import missing_kernels
+from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
 from epochcost.predict.rates import without_repeats
@@ -39,7 +40,6 @@ from epochcost.specs.study import Mode
 
 # What the prediction is of: the package that `make lock` pins for GPUs today.
 RUNTIME = "onnxruntime-gpu==1.31.0"
-_SOFTWARE = "ONNX Runtime 1.31, predicted"
 _PAGE = "method/predictions.md"
 
 
@@ -60,9 +60,20 @@ class Predictions:
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """A machine with its devices, what would run there, and why that is not today's runtime."""
+
+    hardware: Hardware
+    device: Device
+    count: int
+    software: str
+    unserved: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Asked:
     model: Model
-    hardware: Hardware
+    place: _Place
     mode: Mode
     question: Question
 
@@ -76,17 +87,17 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     catalogue = inputs.catalogue
     devices = Devices(catalogue.devices.values())
     known = _typical(catalogue, devices)
-    machines = {one: _device(one, devices) for one in catalogue.hardware.values()}
-    without = [NoTime(one.id, why) for one, why in machines.items() if isinstance(why, str)]
+    places = {one.id: _place(one, devices, known) for one in catalogue.hardware.values()}
+    without = [NoTime(name, why) for name, why in places.items() if isinstance(why, str)]
     asked: list[_Asked] = []
     for model in models:
         profile = _profile(inputs, model, known)
         if isinstance(profile, str):
             without.append(NoTime(model.id, profile))
             continue
-        for hardware, device in machines.items():
-            if isinstance(device, Device):
-                asked += _questions(model, profile, hardware, device)
+        for place in places.values():
+            if isinstance(place, _Place):
+                asked += _questions(model, profile, place)
     if not asked:
         return Predictions((), tuple(without))
     forecasts = Forecaster(known, devices).forecasts([one.question for one in asked])
@@ -109,24 +120,46 @@ def _profile(inputs: Inputs, model: Model, known: Sequence[Placed]) -> Profile |
     return counted.profile
 
 
-def _device(hardware: Hardware, devices: Devices) -> Device | str:
-    """The device of a machine's accelerators, or why nothing is predicted for it."""
+def _place(hardware: Hardware, devices: Devices, known: Sequence[Placed]) -> _Place | str:
+    """A machine as predictions need it, or why nothing is predicted for it."""
     if not hardware.accelerators:
         return "CPUs: too few published times of them to learn from"
     if len(hardware.accelerators) > 1:
         return "accelerators of several kinds"
     (accelerator,) = hardware.accelerators
-    unserved = missing_kernels(RUNTIME, accelerator.compute_capability)
-    if unserved is not None:
-        return f"{RUNTIME} has no kernels for compute capability {accelerator.compute_capability}"
-    return devices.named(accelerator.name) or f"no published time of a {accelerator.name}"
+    device = devices.named(accelerator.name)
+    if device is None:
+        return f"no published time of a {accelerator.name}"
+    capability, unserved = accelerator.compute_capability, ""
+    software: str | None = RUNTIME
+    if missing_kernels(RUNTIME, capability) is not None:
+        older = missing_kernels(CUDA_12_RUNTIME, capability) is None
+        software = CUDA_12_RUNTIME if older else _framework(device, known)
+        unserved = f"{RUNTIME} has no kernels for compute capability {capability}"
+    if software is None:
+        return f"{unserved}, and no published time of a {device.generation} GPU"
+    return _Place(hardware, device, accelerator.count, _words(software), unserved)
 
 
-def _questions(
-    model: Model, profile: Profile, hardware: Hardware, device: Device
-) -> Iterator[_Asked]:
+def _framework(device: Device, known: Sequence[Placed]) -> str | None:
+    """What ran most of the published times of a device's generation; None where there is none."""
+    sources = Counter(
+        one.rate.source for one in known if one.device.generation == device.generation
+    )
+    return max(sources, key=sources.__getitem__, default=None)
+
+
+def _words(software: str) -> str:
+    """The package as people call it; of a source, that it is its software."""
+    if "==" not in software:
+        return f"software of {software}, predicted"
+    release = software.partition("==")[2].rpartition(".")[0]
+    return f"ONNX Runtime {release}, predicted"
+
+
+def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked]:
     """Training and inference, each where the model's spec names a batch that fits."""
-    count = hardware.accelerators[0].count
+    device, count = place.device, place.count
     sizes: dict[Mode, tuple[int, ...]] = {}
     # With parameters frozen, a step is no three forward passes.
     if model.training is not None and not model.training.freeze:
@@ -142,11 +175,11 @@ def _questions(
                 mode=mode,
                 precision="fp32",
                 batch=max(fitting),
-                software=_SOFTWARE,
+                software=place.software,
                 device=device,
                 count=count,
             )
-            yield _Asked(model, hardware, mode, question)
+            yield _Asked(model, place, mode, question)
 
 
 def _fits(
@@ -201,14 +234,15 @@ def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Obs
     trains = training is not None and asked.mode == "training"
     return Observation(
         workload=Workload.of_model(asked.model),
-        machine=published_machine(asked.hardware),
+        machine=published_machine(asked.place.hardware),
         kind="predicted",
         mode=asked.mode,
         batch_size=batch,
-        software=_SOFTWARE,
+        software=asked.place.software,
         step=step,
         epoch=epoch_time(step, training if trains else None, batch),
         epochs=training.epochs if trains and training is not None else None,
         date=max(one.retrieved for one in catalogue.observations.values()),
         evidence=Evidence("prediction", _PAGE),
+        unserved=asked.place.unserved,
     )

@@ -66,7 +66,7 @@ class Row:
     @property
     def answers(self) -> bool:
         """Whether the row may be the answer to what is cheapest or fastest."""
-        return self.current and self.observed.epochs_known
+        return self.current and self.observed.epochs_known and not self.observed.unserved
 
     @property
     def assumed(self) -> bool:
@@ -265,10 +265,15 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """What can be compared, cheapest first, and each row that cannot, with the reason."""
+    """What can be compared, cheapest first, and each row that cannot, with the reason.
+
+    ``apart`` are times of other software on machines that the runtime cannot run on: the cheapest
+    plan of each, cheapest first.
+    """
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]
+    apart: tuple[Candidate[Offer], ...] = ()
 
 
 def offers(rows: Iterable[Row], goal: Goal) -> Offers:
@@ -277,21 +282,35 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
     A candidate's time is on the wall: with start-ups and what is expected of interruptions.
     """
     candidates: list[Candidate[Offer]] = []
+    apart: dict[str, Candidate[Offer]] = {}
     unpriced: list[tuple[Row, str]] = []
     for row in rows:
-        if row.answers and row.time(goal) is not None:
+        machine, unserved = row.observed.machine.hardware, row.current and row.observed.unserved
+        if (row.answers or unserved) and row.time(goal) is not None:
             try:
-                candidates.append(_candidate(row, goal))
+                one = _candidate(row, goal)
             except InputError as error:
                 unpriced.append((row, str(error)))
+                continue
+            if unserved:
+                apart[machine] = min(apart.get(machine, one), one, key=_cheapest_first)
+            else:
+                candidates.append(one)
     usual = _usual_currency(candidates)
     for one in candidates:
         if one.cost.currency != usual:
             reason = f"its price is in {one.cost.currency}, and others are in {usual}"
             unpriced.append((one.key.row, reason))
     same = [one for one in candidates if one.cost.currency == usual]
-    ordered = sorted(same, key=lambda one: (one.cost.mean, one.seconds))
-    return Offers(tuple(ordered), tuple(unpriced))
+    return Offers(
+        tuple(sorted(same, key=_cheapest_first)),
+        tuple(unpriced),
+        tuple(sorted(apart.values(), key=_cheapest_first)),
+    )
+
+
+def _cheapest_first(one: Candidate[Offer]) -> tuple[Decimal, Decimal]:
+    return one.cost.mean, one.seconds
 
 
 def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:

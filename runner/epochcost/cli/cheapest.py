@@ -161,6 +161,9 @@ def _show(answer: CheapestAnswer) -> None:
     header = ("machine", "software", "batch", "plan", "time", "cost", "lies between", "figures")
     print_table(header, [_row(one) for one in answer.ordered])
     typer.echo("\n" + "\n".join(explanation(answer)))
+    if answer.offers.apart:
+        typer.echo("\nNever the choice, for the runtime of today has no kernels for them:\n")
+        print_table(header, [_row(one) for one in answer.offers.apart])
     if answer.offers.unpriced:
         typer.echo("\nNot compared:")
         for row, reason in answer.offers.unpriced:
@@ -202,6 +205,10 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
             "demanded_percent": answer.batch.demanded,
             "unknown_batch_sizes": answer.batch.unknown,
         },
+        "apart": [
+            _candidate(one) | {"reason": one.key.row.observed.unserved}
+            for one in answer.offers.apart
+        ],
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
             for row, reason in answer.offers.unpriced
