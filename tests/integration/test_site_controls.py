@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from playwright.sync_api import Page
 
-from browsed_site import Site, wait_until
+from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
 
 
 def test_a_legend_filters_by_keyboard(site: Site) -> None:
@@ -61,3 +64,43 @@ def test_a_link_into_a_fold_opens_it(site: Site) -> None:
     assert fold.get_attribute("open") is None
     page.emulate_media(media="print")
     assert page.locator("details.ec-fold td").last.is_visible()
+
+
+@pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
+def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, look: Look) -> None:
+    """Sixty rows stand on three pages, and the page moves little when they get there."""
+    page = site.tab(look)
+    page.add_init_script(_SHIFTS)
+    written = (site.folder / "machines/index.html").read_text(encoding="utf-8")
+    rows = "".join(f'<tr><td>m {n}</td>{"<td>x</td>" * 3}<td data-order="{60 - n}">$</td>'
+                   "<td>$</td><td>1</td></tr>" for n in range(60))  # fmt: skip
+    long = re.sub("<tbody>.*?</tbody>", f"<tbody>{rows}</tbody>", written, flags=re.DOTALL)
+    page.route("**/machines/index.html", lambda route: route.fulfill(body=long))
+    page.goto(site.address + "machines/index.html")
+    shown = page.locator(".ec-sortable tbody td:first-child")
+    page.locator(".dt-paging-button", has_text="3").click()
+    assert shown.all_inner_texts() == [f"m {n}" for n in range(50, 60)]
+    page.locator("th", has_text="An hour").click()
+    page.locator("tr:first-child", has_text="m 59").wait_for()
+    page.get_by_label("Filter").fill("m 17")
+    page.locator("tr:first-child", has_text="m 17").wait_for()
+    assert shown.all_inner_texts() == ["m 17"]
+    page.get_by_label("Filter").fill("")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.locator("tr:nth-child(60)").wait_for()
+    assert page.evaluate("window.shifted || 0") <= 0.05
+    assert overflow(page) <= 0
+
+
+# What moves without a hand's doing.
+_SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
+  if (!entry.hadRecentInput) { window.shifted = (window.shifted || 0) + entry.value; }
+})).observe({ type: "layout-shift", buffered: true });"""
+
+
+def test_tables_sort_from_the_disk(site: Site) -> None:
+    """No server is needed for the program of tables."""
+    page = site.tab()
+    page.goto((site.folder / "machines/index.html").as_uri())
+    page.locator("th", has_text="Machine").click()
+    page.locator("th[aria-sort=ascending]").wait_for()

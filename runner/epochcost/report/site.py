@@ -6,9 +6,11 @@ the docs folder.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import distribution
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from jinja2 import Environment
 from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
-from epochcost.errors import InputError
+from epochcost.errors import CapabilityError, InputError
 from epochcost.report.cards import Card, badge_svg, badges_of, card_of, card_svg
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
@@ -136,7 +138,7 @@ def _embedded(made: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, s
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
-    """Style, script and pictures as they are, and the palette as a style sheet."""
+    """Style, script and pictures as they are, the palette as a style sheet, and the tables."""
     folder = templates / ASSETS
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
@@ -144,6 +146,18 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
         if path.is_file():
             yield f"{ASSETS}/{path.relative_to(folder).as_posix()}", path.read_bytes()
     yield f"{ASSETS}/palette.css", stylesheet().encode()
+    yield f"{ASSETS}/datatables.js", _table_library().encode()
+
+
+def _table_library() -> str:
+    """DataTables with its notices as one script, for from the disk browsers load no modules."""
+    package = distribution("itables")
+    module = Path(str(package.locate_file("itables/html/dt_bundle.js"))).read_text("utf-8")
+    parts = re.split(r"export\{[^}]*?\b(\w+) as default\b[^}]*\};", module)
+    if len(parts) != 3:
+        raise CapabilityError(f"itables {package.version}: not the version that is locked")
+    code, table, notices = parts
+    return f'(()=>{{"use strict";{code}window.DataTable={table};}})();{notices}'
 
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:

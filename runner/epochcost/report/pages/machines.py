@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from epochcost.analysis.inputs import RESULTS_URI
@@ -13,11 +14,13 @@ from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.dots import workloads_compared
 from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.prices import hourly
 from epochcost.report.charts.roofline import roofline
 from epochcost.report.pages.page import Page, Report, machine_uri
 from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
 
 ValueForMoney = Literal["good", "fair", "bad", "alone"]
 # Times the cheapest of all: up to which a machine is good value, and from which it is bad.
@@ -53,38 +56,44 @@ class Standing:
         return "bad" if self.factor > _BAD else "fair"
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A machine of the list; ``hour`` is its list price on demand in US dollars."""
+
+    hardware: Hardware
+    results: int
+    hour: Decimal | None
+
+    @property
+    def gpu_hour(self) -> Decimal | None:
+        """The same of each of its accelerators."""
+        count = sum(one.count for one in self.hardware.accelerators)
+        return self.hour / count if self.hour is not None and count else None
+
+
 def pages(report: Report) -> Iterator[Page]:
-    """The list, then every machine's page."""
-    machines = list(report.catalogue.hardware.values())
-    counted = [(one, _counts(report, one)) for one in machines]
+    """The list, those with results first, then every machine's page."""
+    listed = [_listed(report, one) for one in report.catalogue.hardware.values()]
     yield Page(
         uri="machines/index.md",
         title="Machines",
         template="machines.md.jinja",
-        context={
-            "timed": [(one, counts) for one, counts in counted if _figures(counts)],
-            "untimed": sorted(
-                group_by(
-                    [(one, counts) for one, counts in counted if not _figures(counts)],
-                    lambda pair: pair[0].provider,
-                ).items()
-            ),
-        },
-        description="Every machine, what it is made of, and how many figures it has.",
+        context={"listed": sorted(listed, key=lambda one: not one.results)},
+        description="Every machine: its CPU and accelerators, its price an hour and its results.",
     )
-    for hardware in machines:
+    for hardware in report.catalogue.hardware.values():
         yield _page(report, hardware)
 
 
-def _counts(report: Report, hardware: Hardware) -> dict[str, int]:
-    mine = report.observations_on(hardware)
-    measured = sum(one.kind == "measured" for one in mine)
-    prices = len(report.catalogue.prices_of(hardware.id))
-    return {"measured": measured, "published": len(mine) - measured, "prices": prices}
+def _listed(report: Report, hardware: Hardware) -> Listed:
+    prices = current_prices(report.catalogue.prices_of(hardware.id))
+    hours = (hourly(one) for one in prices if _on_demand(one))
+    least = min((hour for hour in hours if hour is not None), default=None)
+    return Listed(hardware, len(report.observations_on(hardware)), least)
 
 
-def _figures(counts: dict[str, int]) -> int:
-    return counts["measured"] + counts["published"]
+def _on_demand(price: Price) -> bool:
+    return price.plan == "on-demand" and price.currency == "USD" and not price.assumed
 
 
 def _page(report: Report, hardware: Hardware) -> Page:
