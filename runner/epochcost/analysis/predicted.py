@@ -7,9 +7,9 @@ rates of others is left to ``predict``.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
@@ -29,9 +29,7 @@ from epochcost.graphs.profile import Profile
 from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
-from epochcost.predict.rates import without_repeats
-from epochcost.predict.screening import doubted_rows
-from epochcost.predict.tables import placed, placed_tables
+from epochcost.predict.learnt import learnt_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
@@ -86,7 +84,7 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     """
     catalogue = inputs.catalogue
     devices = Devices(catalogue.devices.values())
-    known = _typical(catalogue, devices)
+    known = learnt_rates(catalogue, devices)
     places = {one.id: _place(one, devices, known) for one in catalogue.hardware.values()}
     without = [NoTime(name, why) for name, why in places.items() if isinstance(why, str)]
     asked: list[_Asked] = []
@@ -196,34 +194,6 @@ def _fits(
         numbers = numbers * (2 + optimizer_states(model.training.optimizer))
         numbers += written * batch / count
     return numbers * BYTES_PER_NUMBER < float(device.memory_gib) * 2**30
-
-
-def _typical(catalogue: Catalogue, devices: Devices) -> tuple[Placed, ...]:
-    """What frameworks reach as they come: one rate for each work and device, whatever version.
-
-    Programs that vendors tuned for a device say little of what a runtime reaches untuned.
-    """
-    tables = [one for one in catalogue.observations.values() if not one.tuned]
-    rows = _undoubted(placed_tables(catalogue, tables, devices), devices)
-    profiles = {
-        (one.rate.model, one.rate.size): one.profile for one in rows if one.profile is not None
-    }
-    rates = without_repeats(replace(one.rate, software="") for one in rows)
-    return tuple(placed(rates, devices, profiles)[0])
-
-
-def _undoubted(rows: Sequence[Placed], devices: Devices) -> tuple[Placed, ...]:
-    """The rows that can be right, judged table by table."""
-    tables: dict[str, list[Placed]] = defaultdict(list)
-    for one in rows:
-        tables[one.rate.path].append(one)
-    return tuple(
-        one
-        for table in tables.values()
-        for doubts in [doubted_rows(table, devices)]
-        for at, one in enumerate(table)
-        if at not in doubts
-    )
 
 
 def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:

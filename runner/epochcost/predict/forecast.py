@@ -75,9 +75,12 @@ class Forecaster:
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
-        if not questions:
+        return self.of([Placed(_as_rate(one), one.device, one.profile) for one in questions])
+
+    def of(self, asked: Sequence[Placed]) -> tuple[Forecast, ...]:
+        """One for each row, whatever rate stands there; of its work, all that is known counts."""
+        if not asked:
             return ()
-        asked = tuple(Placed(_as_rate(one), one.device, one.profile) for one in questions)
         design = designed((*self._placed, *asked), self._devices)
         rows = np.arange(len(design.rate))
         known, unknown = (
@@ -87,15 +90,13 @@ class Forecaster:
         found = zip(*_posterior(known, unknown, _SCALES), unknown.device_features, strict=True)
         return tuple(
             self._forecast(one, float(mean), float(deviation), features)
-            for one, (mean, deviation, features) in zip(questions, found, strict=True)
+            for one, (mean, deviation, features) in zip(asked, found, strict=True)
         )
 
-    def _forecast(
-        self, question: Question, mean: float, deviation: float, features: Vector
-    ) -> Forecast:
+    def _forecast(self, asked: Placed, mean: float, deviation: float, features: Vector) -> Forecast:
         factor = max(one.factor(features) for one in self._calibrations)
         half = factor * deviation
-        rate, ceiling = question.count * math.exp(mean), _ceiling(question)
+        rate, ceiling = asked.rate.count * math.exp(mean), _ceiling(asked)
         ends = (rate, rate * math.exp(-half), rate * math.exp(half))
         return Forecast(*(min(end, ceiling) for end in ends))
 
@@ -109,11 +110,13 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
     )
 
 
-def _ceiling(question: Question) -> float:
+def _ceiling(asked: Placed) -> float:
     """Examples a second at the peak of the devices, if nothing but products took time."""
-    passes = PASSES if question.mode == "training" else 1
-    peak = peak_of(question.device, question.precision) * 1e12
-    return question.count * peak / (passes * question.profile.flops)
+    if asked.profile is None:
+        return math.inf
+    passes = PASSES if asked.rate.mode == "training" else 1
+    peak = peak_of(asked.device, asked.rate.precision) * 1e12
+    return asked.rate.count * peak / (passes * asked.profile.flops)
 
 
 def _calibrations(design: Design, scales: Scales) -> tuple[Errors, ...]:

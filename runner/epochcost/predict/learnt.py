@@ -1,0 +1,45 @@
+"""The rows that predictions learn from: of the project's tables, those that can be right.
+
+Reading tables is left to ``tables``, doubting rows to ``screening``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from epochcost.predict.design import Devices, Placed
+from epochcost.predict.rates import without_repeats
+from epochcost.predict.screening import doubted_rows
+from epochcost.predict.tables import placed, placed_tables
+from epochcost.specs.catalogue import Catalogue
+
+
+def learnt_rates(catalogue: Catalogue, devices: Devices) -> tuple[Placed, ...]:
+    """What frameworks reach as they come: one rate for each work and device, whatever version.
+
+    Programs that vendors tuned for a device say little of what a runtime reaches untuned. Raises
+    InputError for a table that cannot be read.
+    """
+    tables = [one for one in catalogue.observations.values() if not one.tuned]
+    rows = _undoubted(placed_tables(catalogue, tables, devices), devices)
+    profiles = {
+        (one.rate.model, one.rate.size): one.profile for one in rows if one.profile is not None
+    }
+    rates = without_repeats(replace(one.rate, software="") for one in rows)
+    return tuple(placed(rates, devices, profiles)[0])
+
+
+def _undoubted(rows: Sequence[Placed], devices: Devices) -> tuple[Placed, ...]:
+    """The rows that can be right, judged table by table."""
+    tables: dict[str, list[Placed]] = defaultdict(list)
+    for one in rows:
+        tables[one.rate.path].append(one)
+    return tuple(
+        one
+        for table in tables.values()
+        for doubts in [doubted_rows(table, devices)]
+        for at, one in enumerate(table)
+        if at not in doubts
+    )
