@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,13 @@ def found(inputs: Inputs) -> Predictions:
 
 
 def of(found: Predictions, model: str, hardware: str, mode: str) -> Observation:
-    """The one observation of a model, machine and mode."""
-    (one,) = (
+    """What is predicted of a model, machine and mode at the largest batch."""
+    mine = (
         one
         for one in found.observations
         if (one.workload.id, one.machine.hardware, one.mode) == (model, hardware, mode)
     )
-    return one
+    return max(mine, key=lambda one: one.batch_size)
 
 
 def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, found: Predictions) -> None:
@@ -106,6 +107,27 @@ def test_a_batch_that_does_not_fit_the_device_is_not_predicted(found: Prediction
     small = of(found, "bert-base", "g4dn.xlarge", "training").batch_size
     large = of(found, "bert-base", "lambda-1x-h100-sxm5", "training").batch_size
     assert small < large
+
+
+def test_inference_is_predicted_one_by_one_too(found: Predictions) -> None:
+    """Requests that wait for nobody take batches of one, and those take less time."""
+    sizes = {
+        one.batch_size: one.step.mean
+        for one in found.observations
+        if one.mode == "inference"
+        and one.step is not None
+        and (one.workload.id, one.machine.hardware) == ("resnet50", "g5.xlarge")
+    }
+    assert min(sizes) == 1
+    assert sizes[1] < sizes[max(sizes)]
+
+
+def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:
+    """Of a machine and mode that has one time, no other is predicted, whatever its batch."""
+    known = of(found, "resnet50", "g5.xlarge", "training")
+    left = list(found.beyond([replace(known, kind="measured", batch_size=3)]))
+    assert len(left) == len(found.observations) - 1
+    assert known not in left
 
 
 def test_models_without_kin_have_a_reason(inputs: Inputs) -> None:

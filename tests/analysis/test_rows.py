@@ -8,7 +8,7 @@ from pathlib import Path
 
 from epochcost.analysis.inputs import Inputs, StepRatio
 from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.rows import Row, answer, join, on_frontier
+from epochcost.analysis.rows import Row, answer, best_by_machine, join, on_frontier
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.results.records import Result, Round
@@ -219,16 +219,38 @@ def rows_by_workload(report: Report, workload: str) -> list[Row]:
     return [row for row in report.rows if row.observed.workload.id == workload]
 
 
-def test_an_assumed_answer_comes_with_a_listed_one(report: Report) -> None:
-    """The cheapest is at an assumed price, so the cheapest at a price list stands beside it."""
-    found = answer(rows_by_workload(report, "net"), "epoch")
+def test_an_assumed_price_never_leads(report: Report) -> None:
+    """The least cost is at an assumed price, and the answer is the cheapest at a price list."""
+    rows = rows_by_workload(report, "net")
+    found = answer(rows, "epoch")
+    assert found is not None
+    for choice in (found.cheapest, found.balanced, found.fastest):
+        assert choice is not None
+        assert choice.row.price is not None
+        assert choice.row.price.id == "box-2026"
+    assert found.machines == 2
+    least = min(
+        (row for row in rows if row.answers and row.estimate("epoch")),
+        key=lambda row: row.costs["epoch"].mean,
+    )
+    assert least.assumed
+
+
+def test_an_assumed_price_leads_where_nobody_asks_another(report: Report) -> None:
+    """A machine at an assumed price alone is better than no answer, and is marked."""
+    assumed = [row for row in rows_by_workload(report, "net") if row.assumed]
+    found = answer(assumed, "epoch")
     assert found is not None
     assert found.cheapest is not None
-    assert found.cheapest.row.assumed
-    assert found.listed is not None
-    assert found.listed.row.price is not None
-    assert found.listed.row.price.id == "box-2026"
-    assert found.machines == 2
+    assert "assumed" in found.cheapest.row.mark
+
+
+def test_machines_are_ranked_by_their_cheapest_plan(report: Report) -> None:
+    """Each machine stands once, and those at assumed prices come last."""
+    ranked = best_by_machine(rows_by_workload(report, "net"), "epoch")
+    machines = [row.observed.machine for row in ranked]
+    assert len(machines) == len(set(machines)) == 2
+    assert [row.assumed for row in ranked] == [False, True]
 
 
 def test_superseded_prices_are_no_candidates(report: Report) -> None:
@@ -237,14 +259,13 @@ def test_superseded_prices_are_no_candidates(report: Report) -> None:
     assert found is not None
     assert found.cheapest is not None
     assert found.cheapest.row.current
-    assert found.listed is None
 
 
 def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
     """Its epoch is the cheapest, but how many of them a training takes at it nobody has said."""
     large = make_result(batch_size=256, samples=(0.011, 0.012, 0.011, 0.012))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), large])))
-    rows = rows_by_workload(report, "net")
+    rows = [row for row in rows_by_workload(report, "net") if row.assumed]
     for goal in ("epoch", "full"):
         found = answer(rows, goal)
         assert found is not None
@@ -267,7 +288,8 @@ def test_rivals_are_those_whose_intervals_overlap(tmp_path: Path) -> None:
     """Two hosts with nearly the same step times cannot be told apart."""
     near = make_result(fingerprint="beef" * 4, samples=(0.0101, 0.0111, 0.0121, 0.0111))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), near])))
-    found = answer(rows_by_workload(report, "net"), "epoch")
+    assumed = [row for row in rows_by_workload(report, "net") if row.assumed]
+    found = answer(assumed, "epoch")
     assert found is not None
     assert [row.observed.machine.host for row in found.rivals] == ["beef" * 4]
 

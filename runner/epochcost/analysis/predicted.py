@@ -56,6 +56,15 @@ class Predictions:
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
 
+    def beyond(self, observed: Iterable[Observation]) -> Iterator[Observation]:
+        """Those of work that has no other time on that kind of machine."""
+        known = {_work(one) for one in observed}
+        return (one for one in self.observations if _work(one) not in known)
+
+
+def _work(observed: Observation) -> tuple[str, str, Mode]:
+    return observed.workload.id, observed.machine.hardware, observed.mode
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -79,8 +88,9 @@ class _Asked:
 def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     """Training and inference of the models on every machine of the catalogue.
 
-    At the largest batch size that the model's spec names and that fits the device. Raises
-    InputError for a table of observations that cannot be read.
+    At the largest batch size that the model's spec names and that fits the device; inference also
+    at the smallest, for requests one by one. Raises InputError for a table of observations that
+    cannot be read.
     """
     catalogue = inputs.catalogue
     devices = Devices(catalogue.devices.values())
@@ -166,18 +176,24 @@ def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked
         sizes["inference"] = model.inference.batch_sizes
     for mode, batches in sizes.items():
         fitting = [size for size in batches if _fits(model, profile, mode, size, device, count)]
-        if fitting:
+        for size in _asked_sizes(mode, fitting):
             question = Question(
                 model=model.id,
                 profile=profile,
                 mode=mode,
                 precision="fp32",
-                batch=max(fitting),
+                batch=size,
                 software=place.software,
                 device=device,
                 count=count,
             )
             yield _Asked(model, place, mode, question)
+
+
+def _asked_sizes(mode: Mode, fitting: Sequence[int]) -> Iterable[int]:
+    if not fitting:
+        return ()
+    return {max(fitting)} if mode == "training" else sorted({min(fitting), max(fitting)})
 
 
 def _fits(

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Goal, Observation, observe
+from epochcost.analysis.observations import Goal, Machine, Observation, observe
 from epochcost.cost import (
     Candidate,
     Cost,
@@ -33,6 +33,7 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
+from epochcost.units import money, seconds
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
@@ -193,16 +194,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The cheapest and the fastest way to a goal, among current prices in one currency.
+    """The best ways to a goal, among current prices in one currency.
 
-    ``rivals`` are those whose cost's interval reaches into the best's: they may be as cheap.
-    Where the cheapest has an assumed price, ``listed`` is the cheapest at somebody's price list.
-    ``machines`` counts the machines compared, ``unpriced`` the rows without a price.
+    An assumed price leads only where nobody asks another. ``balanced`` is the one of the least
+    product of cost and time. ``rivals`` are those whose cost's interval reaches into the
+    cheapest's: they may be as cheap. ``machines`` counts the machines compared, ``unpriced`` the
+    rows without a price.
     """
 
     goal: Goal
     cheapest: Choice | None
-    listed: Choice | None
+    balanced: Choice | None
     fastest: Choice
     rivals: tuple[Row, ...]
     machines: int
@@ -215,17 +217,33 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     if not timed:
         return None
     candidates = _candidates(rows, goal)
-    best = cheapest(candidates)
-    listed = cheapest(one for one in candidates if not one.key.assumed)
+    competing = [one for one in candidates if not one.key.assumed] or candidates
+    best = cheapest(competing)
+    balanced = min(competing, key=lambda one: one.cost.mean * one.seconds, default=None)
+    priced = [Choice(one.key, goal) for one in competing]
     return Answer(
         goal=goal,
         cheapest=Choice(best.key, goal) if best else None,
-        listed=Choice(listed.key, goal) if listed and best and best.key.assumed else None,
-        fastest=min(timed, key=_fastest_first),
-        rivals=tuple(one.key for one in rivals(best, candidates)) if best else (),
+        balanced=Choice(balanced.key, goal) if balanced else None,
+        fastest=min(priced or timed, key=_fastest_first),
+        rivals=tuple(one.key for one in rivals(best, competing)) if best else (),
         machines=len({choice.row.observed.machine for choice in timed}),
         unpriced=sum(choice.cost is None for choice in timed),
     )
+
+
+def best_by_machine(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
+    """Each machine's cheapest row that may answer, the cheapest first.
+
+    At somebody's price list where there is one; machines at assumed prices alone come last.
+    """
+    candidates = sorted(
+        _candidates(rows, goal), key=lambda one: (one.key.assumed, one.cost.mean, one.seconds)
+    )
+    found: dict[Machine, Row] = {}
+    for one in candidates:
+        found.setdefault(one.key.observed.machine, one.key)
+    return tuple(found.values())
 
 
 def on_frontier(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
@@ -279,6 +297,7 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal) -> Offers:
     """The offers of rows that may answer, in the currency that most of them have.
 
+    Those at assumed prices are compared only where nobody asks another.
     A candidate's time is on the wall: with start-ups and what is expected of interruptions.
     """
     candidates: list[Candidate[Offer]] = []
@@ -302,8 +321,12 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
             reason = f"its price is in {one.cost.currency}, and others are in {usual}"
             unpriced.append((one.key.row, reason))
     same = [one for one in candidates if one.cost.currency == usual]
+    asked = [one for one in same if not one.key.row.assumed]
+    if asked:
+        left = (one for one in same if one.key.row.assumed)
+        unpriced += [(one.key.row, f"nobody asks its price: {_said(one)}") for one in left]
     return Offers(
-        tuple(sorted(same, key=_cheapest_first)),
+        tuple(sorted(asked or same, key=_cheapest_first)),
         tuple(unpriced),
         tuple(sorted(apart.values(), key=_cheapest_first)),
     )
@@ -311,6 +334,11 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
 
 def _cheapest_first(one: Candidate[Offer]) -> tuple[Decimal, Decimal]:
     return one.cost.mean, one.seconds
+
+
+def _said(one: Candidate[Offer]) -> str:
+    cost = money(one.cost.mean, one.cost.currency)
+    return f"{cost} at an assumed one, in {seconds(float(one.seconds))}"
 
 
 def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:

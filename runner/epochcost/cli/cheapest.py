@@ -6,7 +6,6 @@ Candidates are stored results and published timings under today's prices of thei
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -14,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.inputs import Inputs, read_inputs
-from epochcost.analysis.observations import Goal, Observation, observe
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.observations import Goal, observe
 from epochcost.analysis.predicted import predict_times
 from epochcost.analysis.rows import Offer, Offers, accuracies, offers, price_rows
 from epochcost.cli.cheapest_answer import (
@@ -104,7 +103,8 @@ def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     timed = [one for one in observe(inputs) if one.workload.id == demand.model]
-    observed = [*timed, *_predicted(inputs, demand.model, timed)]
+    models = [one for one in (catalogue.models.get(demand.model),) if one]
+    observed = [*timed, *predict_times(inputs, models).beyond(timed)]
     found = offers(price_rows(catalogue, observed), _GOALS[demand.mode])
     if not found.candidates and not found.unpriced:
         raise InputError(
@@ -112,15 +112,6 @@ def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
         )
     return found
-
-
-def _predicted(inputs: Inputs, model: str, timed: Sequence[Observation]) -> Iterator[Observation]:
-    """Predicted times of the model on machines of which no time of it is known."""
-    known = {(one.machine.hardware, one.mode) for one in timed}
-    models = [inputs.catalogue.models[model]] if model in inputs.catalogue.models else []
-    for one in predict_times(inputs, models).observations:
-        if (one.machine.hardware, one.mode) not in known:
-            yield one
 
 
 def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from textwrap import shorten
 from types import MappingProxyType
 
-from epochcost.analysis.observations import Goal, Workload
+from epochcost.analysis.observations import Goal, Kind, Workload
 from epochcost.analysis.rows import Answer, Choice
 from epochcost.report.charts.palette import DARK
 from epochcost.report.charts.theme import FONT
@@ -24,6 +24,10 @@ from epochcost.report.pages.page import Page, Report, workload_uri
 from epochcost.report.wording import count_words, date_range
 from epochcost.units import money
 
+_TIMES: Mapping[Kind, str] = {
+    "published": "time published by others",
+    "predicted": "time predicted",
+}
 _JOBS: Mapping[Goal, str] = {"epoch": "cheapest epoch", "million": "cheapest million inferences"}
 # Of a machine, so that a badge stays a badge.
 _LONGEST_NAME = 44
@@ -39,13 +43,10 @@ class Headline:
 
 
 def headline(answers: Mapping[Goal, Answer]) -> Headline | None:
-    """The cheapest epoch, else the cheapest million; None where nothing has a price.
-
-    A price that somebody asks goes before an assumed one.
-    """
+    """The cheapest epoch, else the cheapest million; None where nothing has a price."""
     for goal, job in _JOBS.items():
         found = answers.get(goal)
-        choice = (found.listed or found.cheapest) if found else None
+        choice = found.cheapest if found else None
         if choice is not None and choice.cost is not None:
             return Headline(job, money(choice.cost.mean, choice.cost.currency), _where(choice))
     return None
@@ -56,8 +57,8 @@ def _where(choice: Choice) -> str:
     words = [f"on {shorten(one_line(row.observed.machine.name), _LONGEST_NAME, placeholder='…')}"]
     if row.price is not None:
         words.append(f"{'assumed price' if row.assumed else 'price'} of {row.price.as_of:%Y-%m}")
-    if row.observed.kind == "published":
-        words.append("time published by others")
+    if row.observed.kind != "measured":
+        words.append(_TIMES[row.observed.kind])
     return ", ".join(words)
 
 

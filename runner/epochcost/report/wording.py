@@ -33,12 +33,12 @@ _WAYS: dict[Way, str] = {
 # Of an interval that two or three scattered samples give.
 _UNBOUNDED = "too few samples to bound it"
 SHAPES = {
-    "measured": "○",
-    "measured, price assumed": "□",
-    "published": "◇",
-    "published, price assumed": "△",
-    "predicted": "⊙",
-    "predicted, price assumed": "⊡",
+    "measured": "●",
+    "measured, price assumed": "■",
+    "published": "◆",
+    "published, price assumed": "▲",
+    "predicted": "○",
+    "predicted, price assumed": "□",
     "estimated": "✚",
     "estimated, price assumed": "▽",
 }

@@ -19,6 +19,8 @@ _SHAPES = {
     "measured, price assumed": "square",
     "published": "diamond",
     "published, price assumed": "triangle-up",
+    "predicted": "circle",
+    "predicted, price assumed": "circle",
     "estimated": "cross",
     "estimated, price assumed": "triangle-down",
     "on-demand": "diamond",

@@ -47,11 +47,16 @@ def _interval(
     )
 
 
-_ENDS = " of the 95 % interval of the mean; of an estimate, of the range of utilisation"
+_ENDS = (
+    " of the 95 % interval of the mean; of a prediction, of the 90 % interval; of an estimate, of "
+    "the range of utilisation"
+)
 ENTRIES: tuple[Entry, ...] = (
     Entry("workload", "id of the model, or of the published table"),
     Entry("task", "kind of work that the workload is"),
-    Entry("figure", "measured, published or estimated, and whether the price is assumed"),
+    Entry(
+        "figure", "measured, published, predicted or estimated, and whether the price is assumed"
+    ),
     Entry("mode", "training or inference"),
     Entry(
         "variant",

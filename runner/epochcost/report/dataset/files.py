@@ -47,7 +47,7 @@ def _package(comma_separated: bytes, columnar: bytes) -> dict[str, Any]:
     return {
         "$schema": _PROFILE,
         "name": "epochcost-figures",
-        "title": "Measured, published and estimated costs of training and inference",
+        "title": "Measured, published, predicted and estimated costs of training and inference",
         "resources": [
             {
                 **_resource("figures", "csv", "text/csv", comma_separated),

@@ -19,6 +19,7 @@ from epochcost.analysis.observations import (
     observe_variants,
     workloads,
 )
+from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.rows import GOALS, Answer, Row, answer, group_by, price_rows
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
@@ -66,8 +67,14 @@ class Report:
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
-        """Every timed workload."""
-        return observe(self.inputs)
+        """Every timed workload, and what is predicted of machines where nobody timed it."""
+        timed = observe(self.inputs)
+        return (*timed, *self.predictions.beyond(timed))
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """Every predicted time, and why others have none."""
+        return predict_times(self.inputs, self.catalogue.models.values())
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
