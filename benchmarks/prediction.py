@@ -19,6 +19,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from epochcost.analysis.prediction_trust import hourly_prices
 from epochcost.errors import EpochcostError
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.rates import read_profiles, read_rates, without_repeats
@@ -26,7 +27,7 @@ from epochcost.predict.regret import regret
 from epochcost.predict.screening import doubted_rows
 from epochcost.predict.tables import described, placed
 from epochcost.predict.trust import LEFT, Score, score
-from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -61,20 +62,6 @@ def line(name: str, left: str, anchors: int, found: Score) -> str:
         f"{found.roofline_median_percent:.1f} / {found.roofline_p90_percent:.1f} %, coverage "
         f"{found.coverage:.3f} ({generations}), half-width x{found.half_width:.2f}"
     )
-
-
-def hourly_prices(catalogue: Catalogue, devices: Devices) -> dict[str, float]:
-    """Today's least on-demand price in USD of one device of each kind, by the hour."""
-    hourly: dict[str, float] = {}
-    for price in current_prices(catalogue.prices.values()):
-        machine = catalogue.hardware[price.hardware]
-        listed = price.plan == "on-demand" and price.currency == "USD" and not price.assumed
-        if listed and price.amount is not None and len(machine.accelerators) == 1:
-            device = devices.named(machine.accelerators[0].name)
-            each = float(price.amount) / machine.accelerators[0].count
-            if device is not None:
-                hourly[device.id] = min(each, hourly.get(device.id, each))
-    return hourly
 
 
 def main() -> None:

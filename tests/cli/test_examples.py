@@ -24,7 +24,7 @@ MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl")
 # It serves until it is stopped; that it has these options is tested with all others.
 ENDLESS = {"serve"}
 # What takes long by its nature; each has quick tests of its own.
-LONG = {"build", "ceilings", "plan", "run", "runtimes install"}
+LONG = {"build", "ceilings", "plan", "run", "runtimes install", "trust"}
 LISTED = "InstanceType,Region,Price,SpotPrice\ng4dn.xlarge,us-east-1,0.526,0.2104\n"
 # What has a default is left at it, for all else an answer follows.
 ANSWERS = b"\nmade up for a test\n" * 9

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import epochcost
 from epochcost.analysis.gc_pause import gc_paused
+from epochcost.analysis.prediction_trust import Trust, read_trust, stale_fault
 from epochcost.analysis.repository import PastResult
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
@@ -193,6 +194,7 @@ class Inputs:
     What was measured on a host as the machine at hand stands here under the name that
     ``declared`` has for it.
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
+    ``trust`` says how far predictions are off; None where that was not computed.
     ``folders`` are those of the results, whose earlier files git may have, and ``limit_files`` the
     files of ``limits``.
     """
@@ -208,6 +210,7 @@ class Inputs:
     folders: tuple[Path, ...] = ()
     declared: Mapping[str, str] = field(default_factory=dict)
     limit_files: tuple[Path, ...] = ()
+    trust: Trust | None = None
 
     @property
     def files(self) -> frozenset[Path]:
@@ -267,6 +270,9 @@ def read_inputs(
     problems += [f"{fault} (left out of the site)" for end in ends for fault in end.faults]
     ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
     at = declared_machines(catalogue, stored)
+    trust = _or(None, lambda: read_trust(docs), problems)
+    stale = trust and stale_fault(catalogue.root, docs)
+    problems += [str(stale)] if stale else []
     return Inputs(
         catalogue,
         with_declared_machines(catalogue, stored, at),
@@ -286,6 +292,7 @@ def read_inputs(
         tuple(results),
         at,
         tuple(path for end in ends for path in end.records),
+        trust,
     )
 
 

@@ -49,6 +49,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "serve": "Preview the site; it is built again when a spec, a result or a template changes.",
         "train-graph": "Write the training step of a model as one ONNX graph, and its first "
         "values beside it.",
+        "trust": "Compute how far predictions are off where the truth is known, for the site to "
+        "quote.",
         "new": "Write a new spec: what is not given is asked at a terminal.",
         "prices": "Price tables of others, taken over as specs.",
         "runtimes": "Runtimes beside the installed one, each in its own environment.",
@@ -91,6 +93,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "runtimes list": "epochcost runtimes list",
         "schema": "epochcost schema --to docs/schemas",
         "serve": "epochcost serve --dev-addr 127.0.0.1:8001",
+        "trust": "epochcost trust",
         "train-graph": "epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop "
         "-o step.onnx",
     }

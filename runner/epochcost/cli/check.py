@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # A reason that many files share is read once.
 _MOST_NAMED = 3
 _OBSERVATIONS = "observations"
+_DOCS = RESULTS.parent.parent
 
 
 def check(
@@ -60,7 +61,7 @@ def check(
 def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     checked = check_paths(paths or [Path("specs")], _graph_fault)
     # What the site would be asked to copy; MkDocs alone would follow it.
-    faults = checked.faults if paths else (*checked.faults, *link_faults(Path("docs")))
+    faults = checked.faults if paths else (*checked.faults, *link_faults(_DOCS), *_stale_faults())
     faults = (*faults, *_table_faults(checked.files))
     if as_json:
         print_json({"files": len(checked.files), "faults": faults})
@@ -80,6 +81,15 @@ def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
 
         for file in tables:
             yield from table_faults(file)
+
+
+def _stale_faults() -> Iterator[Fault]:
+    """Figures that the site quotes and that follow from other specs."""
+    from epochcost.analysis.prediction_trust import stale_fault  # noqa: PLC0415
+
+    fault = stale_fault(Path(), _DOCS)
+    if fault:
+        yield fault
 
 
 def _graph_fault(path: Path) -> str | None:

@@ -101,9 +101,9 @@ def designed(placed: Sequence[Placed], devices: Devices) -> Design:
         work_features=_centred([work_features(one.profile) for one in placed]),
         work=_labels(one.work for one in rates),
         setting=_labels((*one.setting, one.task, one.unit) for one in rates),
-        edition=_labels((one.source, one.model, one.mode, one.task, one.unit) for one in rates),
+        edition=_labels(one.edition for one in rates),
         model_mode=_labels((one.family, one.model, one.mode) for one in rates),
-        model=_labels(_family(one.model) for one in rates),
+        model=_labels(model_family(one.model) for one in rates),
         software=_labels((one.source, one.software, one.precision, one.mode) for one in rates),
         device=_labels(one.device.id for one in placed),
         group=_labels(group_of(one.device) for one in placed),
@@ -114,8 +114,8 @@ def designed(placed: Sequence[Placed], devices: Devices) -> Design:
     )
 
 
-def _family(model: str) -> str:
-    """A model under every demand of accuracy that MLPerf writes behind its name."""
+def model_family(model: str) -> str:
+    """A model's name under every demand of accuracy that MLPerf writes behind its name."""
     return _ACCURACY.sub("", model.casefold())
 
 

@@ -76,6 +76,11 @@ class Rate:
         return (self.source, self.model, self.mode, self.precision, self.software)
 
     @property
+    def edition(self) -> tuple[str, ...]:
+        """The model as its source ran it, whatever the settings: what has one level."""
+        return (self.source, self.model, self.mode, self.task, self.unit)
+
+    @property
     def family(self) -> str:
         """The source without its version: MLPerf Inference, of whatever round."""
         return _VERSION.sub("", self.source)

@@ -43,13 +43,16 @@ def regret(
     predicted = np.full(len(design.rate), math.nan)
     for case in left_out(design, design.group, design.model, 0):
         predicted[case.row] = design.rate[case.row] - case.error
-    roof = design.rate - roofline_errors(design, design.group, design.model)
+    roof = design.rate - roofline_errors(design, design.group, design.edition)
     prices = np.array([hourly.get(one.device.id, math.nan) for one in placed])
-    return _regret(design, predicted, prices), _regret(design, roof, prices)
+    return regret_of(design, predicted, prices), regret_of(design, roof, prices)
 
 
-def _regret(design: Design, predicted: Vector, prices: Vector) -> Regret:
-    """Costs are those of an example: price over rate."""
+def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
+    """Of logarithms of rates per device and prices of a device [n], NaN where there is none.
+
+    Costs are those of an example: price over rate.
+    """
     usable = np.isfinite(predicted) & np.isfinite(prices)
     choices: dict[tuple[int, float], list[int]] = defaultdict(list)
     for row in np.flatnonzero(usable):
@@ -66,9 +69,9 @@ def _regret(design: Design, predicted: Vector, prices: Vector) -> Regret:
         return Regret(0, 0.0, math.nan, math.nan)
     return Regret(
         len(over),
-        sum(one <= _WITHIN for one in over) / len(over),
-        100 * float(np.median(over)),
-        100 * float(np.quantile(over, 0.9)),
+        round(sum(one <= _WITHIN for one in over) / len(over), 3),
+        round(100 * float(np.median(over)), 1),
+        round(100 * float(np.quantile(over, 0.9)), 1),
     )
 
 

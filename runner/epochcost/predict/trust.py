@@ -83,19 +83,20 @@ def score(placed: Sequence[Placed], devices: Devices, left: Left, anchors: int) 
     refused = _refused(design, groups)
     means = [float(np.mean([percent(one.error) for one in found])) for found in cases.values()]
     means += [math.inf] * refused
-    roofs = roofline_errors(design, groups, apart)
+    constants = design.device if left == "model" else design.edition
+    roofs = roofline_errors(design, groups, constants)
     roof = [math.inf if math.isnan(error) else percent(error) for error in roofs]
     every = [one for found in cases.values() for one in found]
     return Score(
         rows=len(means),
         refused=refused,
-        median_percent=_quantile(means, 0.5),
-        p90_percent=_quantile(means, 0.9),
+        median_percent=quantile(means, 0.5),
+        p90_percent=quantile(means, 0.9),
         coverage=_mean([one.held for one in every]),
         coverage_by_generation=_coverage(placed, cases),
-        half_width=math.exp(_quantile([one.half_width for one in every] or [math.inf], 0.5)),
-        roofline_median_percent=_quantile(roof, 0.5),
-        roofline_p90_percent=_quantile(roof, 0.9),
+        half_width=math.exp(quantile([one.half_width for one in every] or [math.inf], 0.5)),
+        roofline_median_percent=quantile(roof, 0.5),
+        roofline_p90_percent=quantile(roof, 0.9),
     )
 
 
@@ -130,13 +131,12 @@ def _refused(design: Design, groups: Labels) -> int:
     return sum(len(one) - len(predictable(design, one)) for one in rows)
 
 
-def roofline_errors(design: Design, groups: Labels, apart: Labels) -> Vector:
-    """Of the rows by √(peak · bandwidth) and a constant of the model [n]; NaN where none is known.
+def roofline_errors(design: Design, groups: Labels, same: Labels) -> Vector:
+    """Of the rows by √(peak · bandwidth) and a constant of the rows of one label of ``same`` [n].
 
-    Where it is models that were left out, a constant of the device.
+    NaN where no other row tells of the work, infinite where none has that label.
     """
     departures = design.rate - roofline(design)
-    same = design.device if apart is design.group else design.edition
     result: Vector = np.full(len(departures), math.nan)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
@@ -162,6 +162,6 @@ def _mean(held: Sequence[bool]) -> float:
     return sum(held) / max(1, len(held))
 
 
-def _quantile(values: Sequence[float], share: float) -> float:
-    """Of values of which some may be infinite."""
+def quantile(values: Sequence[float], share: float) -> float:
+    """The least of the values that so large a share of them does not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]

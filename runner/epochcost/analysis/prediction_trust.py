@@ -1,0 +1,240 @@
+"""How far predictions are off and what following them costs: one file, which the pages quote.
+
+It takes a minute to compute, so it is kept as data with a digest of what it follows from; whatever
+quotes it can tell whether it is stale. Withholding and forecasting are left to ``predict``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from epochcost import predict
+from epochcost.errors import Fault, ResultError
+from epochcost.predict.design import Devices, designed
+from epochcost.predict.learnt import learnt_rates
+from epochcost.predict.regret import Regret, regret, regret_of
+from epochcost.predict.tables import placed_tables
+from epochcost.predict.withheld import WITHHELD, Errors, Tried, Withheld, errors_of, tried
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.price import Price
+
+TRUST_FILE = "data/prediction-trust.json"
+COMMAND = "epochcost trust"
+_CODE = Path(predict.__file__).parent
+_DIGESTED = (".toml", ".csv", ".py")
+# Of one accelerator, evenly spread over its times.
+_MOST_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What was withheld together, or a class of rows, with the errors of its rows."""
+
+    name: str
+    errors: Errors
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One withheld row: seconds of an example on the whole machine, true and predicted."""
+
+    accelerator: str
+    count: int
+    source: str
+    model: str
+    mode: str
+    seconds: float
+    predicted: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the cheapest accelerator by predictions costs more than the truly cheapest."""
+
+    name: str
+    predictions: Regret
+    roofline: Regret
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """All figures; ``digest`` is of what they follow from but the prices, whose last day is given.
+
+    ``all`` is over every row, ``groups`` by what was withheld, ``classes`` by source and mode
+    where accelerators were.
+    """
+
+    digest: str
+    prices_of: date
+    all: Mapping[Withheld, Errors]
+    groups: Mapping[Withheld, tuple[Group, ...]]
+    classes: tuple[Group, ...]
+    choices: tuple[Choices, ...]
+    shown: tuple[Shown, ...]
+
+
+_FILE = TypeAdapter(Trust)
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """Half of ``rows`` predictions were within ``factor`` of the truth.
+
+    ``coverage`` is the share of their 90 % intervals that held it.
+    """
+
+    rows: int
+    factor: float
+    coverage: float
+
+
+def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
+    """What other pages quote: over all rows of accelerators, or of other things, withheld."""
+    found = trust.all.get(withheld)
+    if found is None:
+        return None
+    return Headline(found.rows, 1 + found.median_percent / 100, found.coverage)
+
+
+def read_trust(docs: Path) -> Trust | None:
+    """What the docs folder holds; None where nothing is. Raises ResultError on another form."""
+    path = docs / TRUST_FILE
+    if not path.is_file():
+        return None
+    try:
+        return _FILE.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ResultError(
+            f"{path}: demanded figures as `{COMMAND}` writes them; got {error}"
+        ) from None
+
+
+def as_text(trust: Trust) -> str:
+    """The content of the file."""
+    return _FILE.dump_json(trust, indent=1).decode() + "\n"
+
+
+def stale_fault(root: Path, docs: Path) -> Fault | None:
+    """That the figures follow from other data or code than there is; None where they do not.
+
+    ``root`` is the folder with ``specs/``. Where ``docs`` has no figures, nothing is stale.
+    """
+    path = docs / TRUST_FILE
+    try:
+        trust = read_trust(docs)
+    except ResultError as error:
+        return Fault(path, 1, 1, str(error).removeprefix(f"{path}: "))
+    if trust is None or trust.digest == digest(root):
+        return None
+    demand = "demanded figures of the observations, devices and code that there are; got older ones"
+    return Fault(path, 1, 1, f"{demand}: run `{COMMAND}`")
+
+
+def digest(root: Path) -> str:
+    """Of observations, devices and the code of predictions, whatever the prices."""
+    found = hashlib.sha256()
+    for folder in (root / "specs/devices", root / "specs/observations", _CODE):
+        for path in sorted(folder.glob("*.*")):
+            if path.suffix in _DIGESTED:
+                found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()[:16]
+
+
+def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
+    """Withhold one thing after the other, saying which; None where nothing is learnt from.
+
+    Raises InputError for a table of observations that cannot be read.
+    """
+    devices = Devices(catalogue.devices.values())
+    learnt = learnt_rates(catalogue, devices)
+    found: dict[Withheld, tuple[Tried, ...]] = {}
+    for withheld in WITHHELD:
+        say(withheld)
+        found[withheld] = tried(learnt, devices, withheld)
+    prices = list(_prices(catalogue, devices))
+    totals = {kind: errors for kind, rows in found.items() if (errors := errors_of(rows))}
+    if not totals or not prices:
+        return None
+    accelerators = found["accelerator"]
+    return Trust(
+        digest=digest(catalogue.root),
+        prices_of=max(price.as_of for price, _, _ in prices),
+        all=totals,
+        groups={kind: _groups(rows, lambda one: one.name) for kind, rows in found.items()},
+        classes=_groups(
+            accelerators, lambda one: f"{one.placed.rate.source}, {one.placed.rate.mode}"
+        ),
+        choices=tuple(_choices(catalogue, devices, accelerators)),
+        shown=tuple(_shown(accelerators)),
+    )
+
+
+def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group, ...]:
+    named: dict[str, list[Tried]] = {}
+    for one in rows:
+        named.setdefault(name(one), []).append(one)
+    found = ((name, errors_of(some)) for name, some in sorted(named.items()))
+    return tuple(Group(name, errors) for name, errors in found if errors)
+
+
+def _shown(rows: Sequence[Tried]) -> Iterator[Shown]:
+    """Some rows of each accelerator, from the fastest to the slowest."""
+    for name in sorted({one.name for one in rows}):
+        own = [one for one in rows if one.name == name and one.forecast]
+        own.sort(key=lambda one: one.placed.rate.per_second)
+        for at in sorted({round(at) for at in np.linspace(0, len(own) - 1, _MOST_SHOWN)}):
+            yield _row(own[at])
+
+
+def _row(one: Tried) -> Shown:
+    rate, forecast = one.placed.rate, one.forecast
+    assert forecast is not None, "only rows with a forecast are shown"
+    rates = rate.per_second, forecast.per_second, forecast.high, forecast.low
+    seconds = (float(f"{1 / each:.4g}") for each in rates)
+    return Shown(one.name, rate.count, rate.source, rate.model, rate.mode, *seconds)
+
+
+def hourly_prices(catalogue: Catalogue, devices: Devices) -> dict[str, float]:
+    """The least current on-demand price in USD of one device of each kind, by the hour."""
+    hourly: dict[str, float] = {}
+    for _, device, each in _prices(catalogue, devices):
+        hourly[device] = min(each, hourly.get(device, each))
+    return hourly
+
+
+def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str, float]]:
+    for price in current_prices(catalogue.prices.values()):
+        machine = catalogue.hardware[price.hardware]
+        listed = price.plan == "on-demand" and price.currency == "USD" and not price.assumed
+        if listed and price.amount is not None and len(machine.accelerators) == 1:
+            device = devices.named(machine.accelerators[0].name)
+            if device is not None:
+                yield price, device.id, float(price.amount) / machine.accelerators[0].count
+
+
+def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
+    """Among what is learnt from, and in each table of tuned programs by itself."""
+    hourly = hourly_prices(catalogue, devices)
+    placed = [one.placed for one in rows]
+    design = designed(placed, devices)
+    prices = np.array([hourly.get(one.device.id, math.nan) for one in placed])
+    by = (
+        regret_of(design, design.rate - np.array(errors), prices)
+        for errors in ([one.error for one in rows], [one.roofline for one in rows])
+    )
+    found = [Choices("what predictions learn from", *by)]
+    for table in catalogue.observations.values():
+        tuned = placed_tables(catalogue, [table], devices) if table.tuned else ()
+        if tuned:
+            found.append(Choices(table.name, *regret(tuned, devices, hourly)))
+    yield from (one for one in found if one.predictions.choices)

@@ -1,0 +1,38 @@
+"""`epochcost trust`: how far predictions are off, written for the site to quote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from epochcost.analysis.prediction_trust import TRUST_FILE, as_text, headline, trust_of
+from epochcost.cli.terminal import RESULTS
+from epochcost.errors import CapabilityError, InputError
+from epochcost.specs.loader import load_catalogue
+
+
+def trust() -> None:
+    """Compute how far predictions are off where the truth is known, for the site to quote."""
+    path = RESULTS.parent.parent / TRUST_FILE
+    found = trust_of(load_catalogue(Path.cwd()), _say)
+    if found is None:
+        raise InputError(
+            "specs/observations: demanded rates on priced devices to withhold; got none"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(as_text(found), encoding="utf-8")
+    except OSError as error:
+        raise CapabilityError(f"{path}: cannot write: {error.strerror}") from error
+    for withheld in found.all:
+        if one := headline(found, withheld):
+            typer.echo(
+                f"each {withheld} withheld: half of {one.rows:,} predictions within "
+                f"x{one.factor:.2f}, {one.coverage:.0%} of intervals held the truth"
+            )
+    typer.echo(f"written to {path}")
+
+
+def _say(withheld: str) -> None:
+    typer.echo(f"withholding each {withheld} ...", err=True)

@@ -1,0 +1,105 @@
+"""Figures of trust: what they hold, and when they are stale."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.prediction_trust import (
+    TRUST_FILE,
+    Trust,
+    as_text,
+    headline,
+    read_trust,
+    stale_fault,
+    trust_of,
+)
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", name="project")
+def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our machines, prices and devices with one table of observations."""
+    folder = tmp_path_factory.mktemp("trusted")
+    for kind in ("hardware", "prices", "grids", "currencies", "devices"):
+        shutil.copytree(ROOT / "specs" / kind, folder / "specs" / kind)
+    (folder / "specs" / "observations").mkdir()
+    for table in (ROOT / "specs" / "observations").glob("neusight*"):
+        shutil.copy(table, folder / "specs" / "observations")
+    return folder
+
+
+@pytest.fixture(scope="module", name="trust")
+def trust_fixture(project: Path) -> Trust:
+    """The figures of that project, which stand in its docs."""
+    found = trust_of(load_catalogue(project), lambda _: None)
+    assert found is not None
+    path = project / "docs" / TRUST_FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(as_text(found), encoding="utf-8")
+    return found
+
+
+def test_the_figures_of_the_site_follow_from_what_there_is() -> None:
+    """Whoever changes observations, devices or predictions runs `epochcost trust` again."""
+    assert (ROOT / "docs" / TRUST_FILE).is_file()
+    assert stale_fault(ROOT, ROOT / "docs") is None
+
+
+def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
+    """What is read is what was written, and every group is of rows that the whole has."""
+    assert read_trust(project / "docs") == trust
+    for kind, groups in trust.groups.items():
+        assert sum(one.errors.rows for one in groups) == (
+            trust.all[kind].rows if kind in trust.all else 0
+        )
+    assert {one.name for one in trust.groups["accelerator"]} == {
+        one.accelerator for one in trust.shown
+    }
+    assert all(one.low < one.predicted < one.high for one in trust.shown)
+    assert {one.predictions.choices for one in trust.choices} == {5}
+
+
+def test_a_headline_is_of_all_rows(trust: Trust) -> None:
+    """Its factor is 1 and the median error; what was not withheld has none."""
+    found, every = headline(trust), trust.all["accelerator"]
+    assert found is not None
+    assert (found.rows, found.coverage) == (every.rows, every.coverage)
+    assert found.factor == pytest.approx(1 + every.median_percent / 100)
+    assert headline(replace(trust, all={})) is None
+
+
+def test_another_observation_makes_figures_stale_and_another_price_does_not(
+    project: Path, trust: Trust
+) -> None:
+    """The fault names file and command; a build has it among its problems."""
+    docs = project / "docs"
+    assert trust.digest
+    (project / "specs/prices/g4dn.xlarge-on-demand-2026-07.toml").unlink(missing_ok=True)
+    assert stale_fault(project, docs) is None
+    table = project / "specs" / "observations" / "neusight.csv"
+    text = table.read_text(encoding="utf-8")
+    table.write_text(text.rpartition("\n")[0].rpartition("\n")[0] + "\n", encoding="utf-8")
+    fault = stale_fault(project, docs)
+    assert fault is not None
+    assert "run `epochcost trust`" in str(fault)
+    assert str(fault) in read_inputs(load_catalogue(project), [], docs).problems
+    table.write_text(text, encoding="utf-8")
+
+
+def test_figures_of_another_form_are_a_fault_and_no_figures(tmp_path: Path) -> None:
+    """A damaged file is named, and nothing is quoted from it."""
+    path = tmp_path / TRUST_FILE
+    path.parent.mkdir(parents=True)
+    assert stale_fault(ROOT, tmp_path) is None
+    path.write_text('{"digest": 1}', encoding="utf-8")
+    fault = stale_fault(ROOT, tmp_path)
+    assert fault is not None
+    assert "demanded figures as `epochcost trust` writes them" in str(fault)
+    assert read_inputs(load_catalogue(ROOT), [], tmp_path).trust is None

@@ -1,0 +1,69 @@
+"""Rows that are withheld with all of their name, and forecast as the site forecasts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epochcost.graphs.profile import Profile
+from epochcost.predict.design import Devices, Placed
+from epochcost.predict.rates import read_rates
+from epochcost.predict.tables import placed
+from epochcost.predict.withheld import Errors, Withheld, errors_of, tried
+from predict.tables import FACTS, MODELS, devices, rows, write
+
+KNOWN = Devices(devices())
+PROFILES = {
+    (model, ""): Profile(1e9 / level, 5e8 / level, 1e6 / level, 0, 1e6 / level, 10**6, 50)
+    for level, model in enumerate(sorted(MODELS), 1)
+}
+
+
+def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
+    """The made-up rows, once as one source and once as another that is a tenth slower."""
+    others = [
+        row | {"source": "others", "value": repr(float(row["value"]) / 1.1)} for row in rows(seed=1)
+    ]
+    rates = read_rates(write(tmp_path / "t.csv", [*rows(), *others]))
+    return placed(rates, KNOWN, PROFILES if graphs else {})[0]
+
+
+def errors(found: list[Placed], withheld: Withheld) -> Errors:
+    """Over all rows."""
+    errors = errors_of(tried(found, KNOWN, withheld))
+    assert errors is not None
+    return errors
+
+
+@pytest.mark.parametrize("withheld", ["accelerator", "generation", "model", "source"])
+def test_intervals_hold_what_was_withheld(tmp_path: Path, withheld: Withheld) -> None:
+    """Of rows that follow a law, every one is forecast, and most intervals hold the truth."""
+    found = errors(learnt(tmp_path), withheld)
+    assert (found.rows, found.refused) == (2 * len(FACTS) * len(MODELS), 0)
+    assert found.coverage > 0.75
+    assert found.median_percent < found.p90_percent
+    assert found.half_width > 1
+
+
+def test_a_row_tells_nothing_of_itself(tmp_path: Path) -> None:
+    """A chip ten times as fast as its facts say is forecast as if they were true."""
+    table = learnt(tmp_path)
+    chip = [at for at, one in enumerate(table) if one.device.name == "C1"]
+    before = tried(table, KNOWN, "accelerator")
+    for at in chip:
+        one = table[at]
+        rate = replace(one.rate, per_second=10 * one.rate.per_second)
+        table[at] = replace(one, rate=rate)
+    after = tried(table, KNOWN, "accelerator")
+    assert all(before[at].forecast == after[at].forecast for at in chip)
+    assert not any(after[at].held for at in chip)
+
+
+def test_a_model_without_a_graph_is_not_asked_for_by_it(tmp_path: Path) -> None:
+    """Where no graph is known, nothing can be withheld, nor an interval be calibrated."""
+    table = learnt(tmp_path, graphs=False)
+    assert tried(table, KNOWN, "model") == ()
+    assert errors_of(tried(table, KNOWN, "source")) is None
+    assert errors_of(tried(table, KNOWN, "accelerator")) is None
