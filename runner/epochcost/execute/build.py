@@ -143,7 +143,7 @@ def _training(work: _BoundTrial, training: Training) -> JobFiles:
         batches=batches,
         reference=fp32_reference(trial, step.model, _plain_step(work, training, graph), batches),
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
-        carried=_carried(step, trial.provider),
+        carried=carried_values(step, trial.provider),
         outputs=(step.loss,),
         evaluation=_evaluation(work, training, teacher),
         scalars=scalars,
@@ -239,7 +239,7 @@ def powers_of_two(largest: int) -> tuple[int, ...]:
     return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)
 
 
-def _carried(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
+def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
     places = in_place_inputs(step, provider)
     return tuple(
         CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)

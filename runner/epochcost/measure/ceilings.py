@@ -31,6 +31,7 @@ from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import (
     CEILINGS_VERSION,
     FOLDER,
+    Anchor,
     Ceiling,
     Ceilings,
     find_ceilings,
@@ -40,6 +41,7 @@ from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, require_writable
 from epochcost.results.plausibility import contradictions
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.study import Provider
 
 # What is copied and its copy take a quarter of a small machine's memory.
 _SHARE_OF_MEMORY = 8
@@ -53,33 +55,48 @@ _LONGEST_SECONDS = 600
 _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
-def ceilings_here(hardware: Hardware, folder: Path, *, again: bool) -> tuple[Ceilings, bool]:
-    """What this host's CPU does at most, as ``hardware``, and whether it was measured just now.
+def ceilings_here(
+    hardware: Hardware,
+    folder: Path,
+    provider: Provider,
+    anchors: Callable[[], tuple[Anchor, ...]],
+    *,
+    again: bool,
+) -> tuple[Ceilings, bool]:
+    """What this host does at most, as ``hardware``, and whether it was measured just now.
 
     It is stored below ``folder`` as soon as it is whole, and measured where this host has none
-    under this runtime, or ``again``. Raises CapabilityError where it cannot be measured or stored,
+    under this runtime and in today's form, or ``again``; ``anchors`` measures those, under the
+    lock on the folder. Raises CapabilityError where it cannot be measured or stored,
     or another run measures into the same folder.
     """
     environment = detect_environment()
-    stored = None if again else find_ceilings(folder, hardware.id, "cpu", environment)
-    if stored is not None:
+    stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
+    if stored is not None and stored.ceilings_version == CEILINGS_VERSION:
         return stored, False
     require_writable(folder / hardware.id / FOLDER)
     with exclusive_lock(folder / hardware.id):
-        measured = _measure_here(hardware, environment)
+        measured = _measure_here(hardware, provider, environment, anchors)
         write_ceilings(folder, measured)
     return measured, True
 
 
-def _measure_here(hardware: Hardware, environment: Environment) -> Ceilings:
+def _measure_here(
+    hardware: Hardware,
+    provider: Provider,
+    environment: Environment,
+    anchors: Callable[[], tuple[Anchor, ...]],
+) -> Ceilings:
     begun = dt.datetime.now(dt.UTC)
     copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
+    threads = _thread_counts(environment)
     return Ceilings(
         ceilings_version=CEILINGS_VERSION,
         hardware=hardware.id,
-        provider="cpu",
+        provider=provider,
         measured_at=begun,
-        ceilings=measure_apart(copied, _thread_counts(environment)),
+        ceilings=measure_apart(copied, threads) if provider == "cpu" else (),
+        anchors=anchors(),
         environment=environment,
         contradictions=contradictions(hardware, environment),
     )

@@ -1,28 +1,33 @@
-"""What a machine did at most, measured: a product of matrices, and a copy of memory.
+"""What a machine did at most, measured: a product of matrices, a copy of memory; and its anchors.
 
-The record, its versioned JSON form, and where it is stored: one file for a host and a provider,
+An anchor is a small work of known arithmetic that was timed as trials are; what follows from it for
+other works is left to ``predict``. The record, its versioned JSON form, and where it is stored: one file for a host and a provider,
 ``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is measured again. Raw times are
 stored; rates are derived by readers.
 
 History of CEILINGS_VERSION:
 1  first form.
+2  anchors; on CUDA there are no others. An older file has none and is read as it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from statistics import median
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from epochcost.graphs.profile import Profile
 from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, FiniteSeconds, Record, Timestamp
 from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
-from epochcost.specs.study import Provider
+from epochcost.specs.study import Mode, Provider
 
-CEILINGS_VERSION = 1
+CEILINGS_VERSION = 2
 FOLDER = "ceilings"
 _HOST_DIGITS = 4
 _FEWEST_TIMES = 3
@@ -61,16 +66,44 @@ class Ceiling(Record):
         return _rate(2 * self.copied_bytes, self.copy_seconds)
 
 
+class Anchor(Record):
+    """Times of the steps of a small work in fp32, by all threads or one GPU.
+
+    ``profile`` is what its graph asks for, as counted when it was timed.
+    """
+
+    work: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,49}$")]
+    mode: Mode
+    batch_size: Count
+    profile: Profile
+    step_seconds: _Times
+
+    @property
+    def examples_per_second(self) -> float:
+        """By the median of the times."""
+        return self.batch_size / median(self.step_seconds)
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Anchor:
+        asked = self.profile
+        least = min(asked.flops, asked.moved, asked.parameters, asked.products)
+        if least < 1 or not all(0 <= one < math.inf for one in astuple(asked)):
+            raise ValueError("profile should have numbers from 1 of flops, moved, parameters and "
+                             "products, and none below 0")
+        return self
+
+
 class Ceilings(Sidecar):
     """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
 
-    ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
+    On CUDA there are anchors only. ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
     """
 
     ceilings_version: int
     provider: Provider
     measured_at: Timestamp
-    ceilings: Annotated[tuple[Ceiling, ...], Field(min_length=1)]
+    ceilings: tuple[Ceiling, ...]
+    anchors: tuple[Anchor, ...] = ()
     environment: Environment
     contradictions: tuple[str, ...] = ()
 
@@ -86,9 +119,11 @@ class Ceilings(Sidecar):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Ceilings:
-        if self.ceilings_version != CEILINGS_VERSION:
-            got = f"{CEILINGS_VERSION}, not {self.ceilings_version}"
+        if not 1 <= self.ceilings_version <= CEILINGS_VERSION:
+            got = f"from 1 to {CEILINGS_VERSION}, not {self.ceilings_version}"
             raise ValueError(f"ceilings_version should be {got}")
+        if self.provider == "cpu" and not self.ceilings:
+            raise ValueError("ceilings of a CPU should be there")
         threads = [one.threads for one in self.ceilings]
         if threads != sorted(set(threads)):
             raise ValueError("ceilings should be of ascending numbers of threads")
