@@ -10,8 +10,8 @@ import pytest
 
 from epochcost.cli.app import main
 from epochcost.errors import CapabilityError
-from epochcost.results.ceilings import Ceiling, load_ceilings
-from kept_ceilings import ceiling
+from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
+from kept_ceilings import anchor, ceiling
 from tiny_project import write_tiny_project
 
 RESULTS = Path("docs/data/results")
@@ -28,6 +28,7 @@ def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
+    monkeypatch.setattr("epochcost.cli.ceilings.measure_anchors", lambda *_: (anchor(),))
     monkeypatch.setattr("epochcost.cli.run.run_trials", lambda *_: ())
     return asked
 
@@ -48,11 +49,29 @@ def test_a_run_takes_them_once(
     assert call(monkeypatch, *command, "--no-ceilings") == 0
     assert not asked
     assert call(monkeypatch, *command) == 0
-    assert "ceilings of the CPU: " in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "ceilings of cpu: 1 small works timed, " in said
+    assert said.count("timing small works") == 1
     assert call(monkeypatch, *command) == 0
-    assert "ceilings" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "ceilings" not in said
+    assert "small works" not in said
     assert len(asked) == 1
-    assert len(load_ceilings(RESULTS).records) == 1
+    (kept,) = load_ceilings(RESULTS).records.values()
+    assert kept.anchors == (anchor(),)
+
+
+def test_a_host_without_anchors_is_measured_once_more(
+    monkeypatch: pytest.MonkeyPatch, asked: list[int]
+) -> None:
+    """What an older version stored of this host stays until a run replaces it."""
+    assert call(monkeypatch, "run", "--provider", "cpu") == 0
+    ((path, kept),) = load_ceilings(RESULTS).records.items()
+    write_ceilings(RESULTS, kept.model_copy(update={"ceilings_version": 1, "anchors": ()}))
+    assert load_ceilings(RESULTS).records[path].anchors == ()
+    assert call(monkeypatch, "run", "--provider", "cpu") == 0
+    assert load_ceilings(RESULTS).records[path].anchors == (anchor(),)
+    assert len(asked) == 2
 
 
 def test_a_run_whose_ceilings_fail_keeps_its_results(
@@ -75,7 +94,9 @@ def test_the_command_measures_again_and_shows(
 ) -> None:
     """For a person with the spread, for a machine the record."""
     assert call(monkeypatch, "ceilings") == 0
-    assert "100 (95.24 to 102)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "100 (95.24 to 102)" in shown
+    assert "200 ms" in shown
     assert call(monkeypatch, "ceilings", "--format", "json") == 0
     assert json.loads(capsys.readouterr().out)["ceilings"][0]["threads"] == 1
     assert len(asked) == 2

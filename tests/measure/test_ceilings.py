@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from epochcost.results.files import exclusive_lock
 from epochcost.results.submissions import ceiling_faults, check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from kept_ceilings import ceiling, make_ceilings, with_own_fingerprint
+from kept_ceilings import anchor, ceiling, make_ceilings, with_own_fingerprint
 from report_project import REPOSITORY, make_result
 from revisions import SPECS, write_spec
 
@@ -97,14 +98,28 @@ def test_a_host_is_measured_once(
 ) -> None:
     """What is kept of it is taken, by a resumed run too, unless it is asked for again."""
     local = catalogue.hardware["local"]
-    first, new = ceilings_here(local, tmp_path / "results", again=False)
+    here = partial(ceilings_here, local, tmp_path / "results", "cpu", lambda: (anchor(),))
+    first, new = here(again=False)
     assert new
     assert asked[0][0] == 1
     assert asked[0][-1] == first.environment.logical_cpus
-    assert ceilings_here(local, tmp_path / "results", again=False) == (first, False)
+    assert here(again=False) == (first, False)
     assert len(asked) == 1
-    assert ceilings_here(local, tmp_path / "results", again=True)[1]
+    assert here(again=True)[1]
     assert len(load_ceilings(tmp_path / "results").records) == 1
+
+
+def test_of_a_gpu_there_are_anchors_only(
+    catalogue: Catalogue, tmp_path: Path, asked: list[tuple[int, ...]]
+) -> None:
+    """In a file of its own beside that of the CPU."""
+    local, results = catalogue.hardware["local"], tmp_path / "results"
+    found, new = ceilings_here(local, results, "cuda", lambda: (anchor(),), again=False)
+    assert new
+    assert not asked
+    assert (found.ceilings, found.anchors) == ((), (anchor(),))
+    ceilings_here(local, results, "cpu", lambda: (anchor(),), again=False)
+    assert len(load_ceilings(results).records) == 2
 
 
 @pytest.mark.usefixtures("asked")
@@ -115,7 +130,7 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
         exclusive_lock(tmp_path / "results/local"),
         pytest.raises(CapabilityError, match="another one in progress"),
     ):
-        ceilings_here(catalogue.hardware["local"], tmp_path / "results", again=False)
+        ceilings_here(catalogue.hardware["local"], tmp_path / "results", "cpu", tuple, again=False)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +154,8 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
             },
             "product_seconds: demanded at most 4.16e11",
         ),
-        ({"provider": "cuda"}, "provider: demanded cpu, of which ceilings are measured"),
+        ({"provider": "cuda", "ceilings": ()}, "gpus: demanded the GPU that was measured"),
+        ({"anchors": (anchor(step_seconds=0.001),)}, "of attention: demanded at most 8.32e11"),
         ({"hardware": "nowhere"}, "demanded a machine with a spec; got 'nowhere'"),
     ],
 )

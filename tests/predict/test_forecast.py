@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices
-from epochcost.predict.forecast import Forecaster, Question
+from epochcost.predict.forecast import Forecaster, Question, measured_rate
 from epochcost.predict.rates import read_rates
 from epochcost.predict.tables import placed
 from predict.tables import FACTS, MODELS, devices, rows, true_rate, write
@@ -72,3 +72,23 @@ def test_a_forecast_does_not_depend_on_what_is_asked_beside_it(forecaster: Forec
     among = forecaster.forecasts([*many, question("dense", "C1")])[-1]
     assert math.log(among.per_second / alone.per_second) == pytest.approx(0, abs=0.05)
     assert forecaster.forecasts([]) == ()
+
+
+@pytest.mark.parametrize("factor", [0.5, 2])
+def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float):
+    """Of one half or twice as fast as the rest say, by three works; the interval narrows."""
+    found, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
+    anchored = [question(model, "B1") for model in ("dense", "light", "thin")]
+    asked = question("wide", "B1")
+    plain = Forecaster(found, KNOWN)
+    measured = [
+        measured_rate(one, factor * forecast.per_second)
+        for one, forecast in zip(anchored, plain.forecasts(anchored), strict=True)
+    ]
+    before, after = (
+        one.forecasts([asked])[0] for one in (plain, Forecaster(found, KNOWN, measured))
+    )
+    moved = math.log(after.per_second / before.per_second) / math.log(factor)
+    assert 0.6 < moved < 1.1
+    assert after.high / after.low < before.high / before.low
+    assert after.low < factor * before.per_second < after.high

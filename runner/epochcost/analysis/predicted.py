@@ -17,6 +17,7 @@ from epochcost.analysis.arithmetic import (
     optimizer_states,
 )
 from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.measured_rates import measured_rates
 from epochcost.analysis.observations import (
     Evidence,
     Observation,
@@ -108,7 +109,13 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
                 asked += _questions(model, profile, place)
     if not asked:
         return Predictions((), tuple(without))
-    forecasts = Forecaster(known, devices).forecasts([one.question for one in asked])
+    measured = [
+        rate
+        for one in places.values()
+        if isinstance(one, _Place)
+        for rate in measured_rates(inputs, one.hardware, one.device, one.software, known)
+    ]
+    forecasts = Forecaster(known, devices, measured).forecasts([one.question for one in asked])
     observations = tuple(
         _observation(catalogue, one, forecast)
         for one, forecast in zip(asked, forecasts, strict=True)

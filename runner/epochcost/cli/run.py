@@ -40,7 +40,7 @@ from epochcost.plan.make import Plan
 from epochcost.results.records import MOST_EPOCH_SECONDS
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.study import MOST_ROUNDS
+from epochcost.specs.study import MOST_ROUNDS, Provider
 
 
 @with_option_groups
@@ -97,9 +97,11 @@ def run(
     else:
         show_outcomes(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
-    if ceilings and not selection.quick and _on_the_cpu(planned):
+    if ceilings and not selection.quick:
         with interrupted_by_signals():
-            measure_missing_ceilings(catalogue.machine(hardware), results)
+            for provider, device in _used(planned):
+                machine = catalogue.machine(hardware)
+                measure_missing_ceilings(machine, results, provider, device)
     _exit_with_failures(outcomes)
 
 
@@ -109,9 +111,12 @@ def _require_trials(plan: Plan) -> None:
         raise InputError(f"demanded at least one trial to run; got none{reasons}")
 
 
-def _on_the_cpu(plan: Plan) -> bool:
+def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
+    """The providers of the trials under this runtime, each with the device of its first."""
     trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
-    return any(trial.provider == "cpu" for trial in trials)
+    own = [trial for trial in trials if not trial.other_runtime]
+    devices = {trial.provider: trial.session.device for trial in reversed(own)}
+    return tuple(sorted(devices.items()))
 
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:

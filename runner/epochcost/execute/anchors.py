@@ -38,9 +38,7 @@ from epochcost.specs.study import Mode, Provider
 
 # With the ceilings before and the last work after it, this stays within a minute.
 _LATEST_START_SECONDS = 35
-_SAMPLING = SamplingRule(
-    minimum_samples=5, most_samples=30, minimum_seconds=0.3, budget_seconds=2
-)
+_SAMPLING = SamplingRule(minimum_samples=5, most_samples=30, minimum_seconds=0.3, budget_seconds=2)
 # What fills a GPU; a CPU has two examples a core, up to as many.
 _MOST_EXAMPLES = 64
 _POOL = 2
@@ -190,22 +188,24 @@ def _heads(net: _Net, value: str, width: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Work:
+class Work:
+    """A small work; ``graph`` makes it of a number of examples."""
+
     name: str
     mode: Mode
     graph: Callable[[int], onnx.ModelProto]
 
 
 # What predictions learn most from comes first: a slow machine has no time for all.
-_WORKS = (
-    _Work("convolution", "training", _convolution),
-    _Work("attention", "training", _attention),
-    _Work("convolution", "inference", _convolution),
-    _Work("attention", "inference", _attention),
-    _Work("depthwise-convolution", "inference", _depthwise),
-    _Work("copies", "inference", _copies),
+WORKS = (
+    Work("convolution", "training", _convolution),
+    Work("attention", "training", _attention),
+    Work("convolution", "inference", _convolution),
+    Work("attention", "inference", _attention),
+    Work("depthwise-convolution", "inference", _depthwise),
+    Work("copies", "inference", _copies),
     *(
-        _Work(f"products-{side}", "inference", partial(_product, side=side))
+        Work(f"products-{side}", "inference", partial(_product, side=side))
         for side in (2048, 1024, 256)
     ),
 )
@@ -219,7 +219,7 @@ def measure_anchors(results: Path, provider: Provider, device: int = 0) -> tuple
     """
     begun, found = time.monotonic(), []
     failure: EpochcostError | None = None
-    for work in _WORKS:
+    for work in WORKS:
         if time.monotonic() - begun > _LATEST_START_SECONDS:
             break
         try:
@@ -232,7 +232,7 @@ def measure_anchors(results: Path, provider: Provider, device: int = 0) -> tuple
     return tuple(found)
 
 
-def _measure(work: _Work, provider: Provider, device: int, folder: Path) -> Anchor:
+def _measure(work: Work, provider: Provider, device: int, folder: Path) -> Anchor:
     cores = os.cpu_count() or 1
     examples = min(_MOST_EXAMPLES, 2 * cores) if provider == "cpu" else _MOST_EXAMPLES
     model = work.graph(examples)

@@ -240,6 +240,7 @@ def powers_of_two(largest: int) -> tuple[int, ...]:
 
 
 def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
+    """What a step hands to the next, overwritten in place where the provider can."""
     places = in_place_inputs(step, provider)
     return tuple(
         CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)

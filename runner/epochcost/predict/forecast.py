@@ -1,7 +1,8 @@
 """Rates of works on devices that nobody ran them on, with intervals, or the reason why none.
 
 Everything that others published is learnt from at once; the software that is asked about is one
-more, whose differences from theirs are as wide as theirs from one another. Machines, memory and
+more, whose differences from theirs are as wide as theirs from one another, until it was measured
+itself. Machines, memory and
 prices are left to ``analysis``.
 """
 
@@ -66,16 +67,22 @@ class Forecast:
 
 
 class Forecaster:
-    """What a set of published rates says of works whose graphs are known."""
+    """What a set of published rates says of works whose graphs are known.
 
-    def __init__(self, placed: Sequence[Placed], devices: Devices) -> None:
-        self._placed = tuple(placed)
+    ``measured`` are rates of the software that is asked about, as ``measured_rate`` makes them.
+    They are learnt from like others, and intervals are calibrated on the published ones alone.
+    """
+
+    def __init__(
+        self, placed: Sequence[Placed], devices: Devices, measured: Sequence[Placed] = ()
+    ) -> None:
+        self._placed = (*placed, *measured)
         self._devices = devices
-        self._calibrations = _calibrations(designed(self._placed, devices), _SCALES)
+        self._calibrations = _calibrations(designed(placed, devices), _SCALES)
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
-        return self.of([Placed(_as_rate(one), one.device, one.profile) for one in questions])
+        return self.of([measured_rate(one, 1.0) for one in questions])
 
     def of(self, asked: Sequence[Placed]) -> tuple[Forecast, ...]:
         """One for each row, whatever rate stands there; of its work, all that is known counts."""
@@ -101,13 +108,11 @@ class Forecaster:
         return Forecast(*(min(end, ceiling) for end in ends))
 
 
-def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
+def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = _FARTHEST_KIN) -> bool:
     """Whether some rate is of a work whose graph asks for nearly as much."""
     own = work_features(profile)
     known = [one.profile for one in placed if one.profile is not None]
-    return any(
-        np.linalg.norm(own - work_features(one)) < _FARTHEST_KIN for one in dict.fromkeys(known)
-    )
+    return any(np.linalg.norm(own - work_features(one)) < farthest for one in dict.fromkeys(known))
 
 
 def _ceiling(asked: Placed) -> float:
@@ -150,9 +155,9 @@ def _parts(design: Design) -> Iterator[Design]:
         yield design.rows((rows >= start) & (rows < start + _AT_ONCE))
 
 
-def _as_rate(question: Question) -> Rate:
-    """The row that a table would have, but for its rate, which is not known."""
-    return Rate(
+def measured_rate(question: Question, per_second: float) -> Placed:
+    """The row that a table would have where so many examples a second answer a question."""
+    rate = Rate(
         source=_OURS,
         model=question.model,
         task="",
@@ -165,9 +170,10 @@ def _as_rate(question: Question) -> Rate:
         count=question.count,
         machine="",
         unit="samples/s",
-        per_second=1.0,
+        per_second=per_second,
         file="",
         licence="",
         path="",
         line=0,
     )
+    return Placed(rate, question.device, question.profile)

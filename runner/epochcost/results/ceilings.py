@@ -1,9 +1,9 @@
 """What a machine did at most, measured: a product of matrices, a copy of memory; and its anchors.
 
-An anchor is a small work of known arithmetic that was timed as trials are; what follows from it for
-other works is left to ``predict``. The record, its versioned JSON form, and where it is stored: one file for a host and a provider,
-``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is measured again. Raw times are
-stored; rates are derived by readers.
+An anchor is a small work of known arithmetic that was timed as trials are; what follows for other
+works is left to ``predict``. The record, its versioned JSON form, and where it is stored: one file
+for a host and a provider, ``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is
+measured again. Raw times are stored; rates are derived by readers.
 
 History of CEILINGS_VERSION:
 1  first form.
@@ -88,15 +88,18 @@ class Anchor(Record):
         asked = self.profile
         least = min(asked.flops, asked.moved, asked.parameters, asked.products)
         if least < 1 or not all(0 <= one < math.inf for one in astuple(asked)):
-            raise ValueError("profile should have numbers from 1 of flops, moved, parameters and "
-                             "products, and none below 0")
+            raise ValueError(
+                "profile should have numbers from 1 of flops, moved, parameters and "
+                "products, and none below 0"
+            )
         return self
 
 
 class Ceilings(Sidecar):
     """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
 
-    On CUDA there are anchors only. ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
+    On CUDA there are anchors only. ``contradictions`` are what the machine has that ``hardware``
+    has not, as of a result.
     """
 
     ceilings_version: int

@@ -22,6 +22,7 @@ from epochcost.results.submission_figures import MOST_CPUS
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
+from epochcost.specs.study import Precision
 from epochcost.units import scientific
 
 
@@ -83,7 +84,8 @@ def peak_flops(catalogue: Catalogue, result: Result) -> float:
     """The most FLOP/s that a trial can reach on this machine."""
     hardware, trial = catalogue.hardware[result.hardware], result.trial
     if trial.provider == "cuda":
-        return _of_gpu(catalogue, hardware, result)
+        device = trial.session.device
+        return gpu_flops(catalogue, hardware, result.environment, device, trial.precision)
     environment = result.environment
     single = cpu_flops(hardware, environment, trial.vcpus or environment.logical_cpus)
     return single * (1 if trial.precision == "fp32" else _HALF_OVER_SINGLE_CPU)
@@ -115,19 +117,25 @@ def _cpus_at_most(hardware: Hardware, environment: Environment, cpus: int) -> in
     return min(cpus, environment.logical_cpus, hardware.vcpus or MOST_CPUS)
 
 
-def _of_gpu(catalogue: Catalogue, hardware: Hardware, result: Result) -> float:
+def gpu_flops(
+    catalogue: Catalogue,
+    hardware: Hardware,
+    environment: Environment,
+    device: int = 0,
+    precision: Precision = "fp32",
+) -> float:
     """Of the spec's fastest, else of the catalogue's of this name, else of any that there is."""
-    gpus, device = result.environment.gpus, result.trial.session.device
+    gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None
     every = (chip for one in catalogue.hardware.values() for chip in one.accelerators)
     alike = [chip for chip in every if name is not None and same_chip(name, chip.name)]
     chips = hardware.accelerators or alike
-    single = result.trial.precision == "fp32"
+    single = precision == "fp32"
     known = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
     peaks = [float(one) * 1e12 for one in known if one is not None]
     any_gpu = _ANY_GPU_SINGLE if single else _ANY_GPU_HALF
     fastest = max(peaks) if peaks and len(peaks) == len(known) else any_gpu
-    doubled = 2 if result.trial.precision == "int8" else 1
+    doubled = 2 if precision == "int8" else 1
     return fastest * doubled * _BOOST * _FEWER_PRODUCTS
 
 

@@ -23,7 +23,13 @@ from epochcost.results.environment import Environment
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
-from epochcost.results.peak import FlopsByModel, cpu_cycles, cpu_flops, implausible_rate
+from epochcost.results.peak import (
+    FlopsByModel,
+    cpu_cycles,
+    cpu_flops,
+    gpu_flops,
+    implausible_rate,
+)
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
@@ -310,10 +316,19 @@ def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> 
     unsaid = [words for words in found if words not in ceilings.contradictions]
     if unsaid:
         yield f"environment: demanded {hardware.name}; got {'; '.join(unsaid)}"
-    if ceilings.provider != "cpu":
-        yield f"provider: demanded cpu, of which ceilings are measured; got {ceilings.provider}"
+    if ceilings.provider == "cuda" and not environment.gpus:
+        yield "gpus: demanded the GPU that was measured; got none"
     for one in ceilings.ceilings:
         yield from _beyond_the_cpu(one, hardware, environment)
+    if ceilings.provider == "cpu":
+        most = cpu_flops(hardware, environment, environment.logical_cpus)
+    else:
+        most = gpu_flops(catalogue, hardware, environment)
+    for anchor in ceilings.anchors:
+        rate = anchor.profile.flops * anchor.batch_size / min(anchor.step_seconds)
+        if rate > most:
+            demanded = f"demanded at most {scientific(most)} FLOP/s, what this machine can do"
+            yield f"step_seconds of {anchor.work}: {demanded}; got {scientific(rate)}"
 
 
 def _beyond_the_cpu(
