@@ -59,10 +59,10 @@ def with_anchors(inputs: Inputs, seconds: float, **fields: object) -> Inputs:
 
 
 def predicted(inputs: Inputs, mode: str = "training") -> Observation:
-    """ResNet-50's on the machine."""
+    """ResNet-50's on the machine, at its largest batch."""
     found = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
-    (one,) = (one for one in found if (one.machine.hardware, one.mode) == (MACHINE, mode))
-    return one
+    own = [one for one in found if (one.machine.hardware, one.mode) == (MACHINE, mode)]
+    return max(own, key=lambda one: one.batch_size)
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])

@@ -30,8 +30,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "break-even": "Say after how many hours of use a month buying beats renting, and when it "
         "has paid.",
         "build": "Build the site from the specs and the results there are.",
-        "ceilings": "Measure what this machine's CPU does at most: a product of matrices, a copy "
-        "of memory.",
+        "ceilings": "Measure what this machine does at most, and small works that predictions "
+        "learn from.",
         "cheapest": "Show where a model costs least, how sure that is, and what would change it.",
         "check": "Validate specs, results or budgets: a line path:line:col: message for each "
         "fault.",

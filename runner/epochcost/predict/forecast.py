@@ -2,8 +2,7 @@
 
 Everything that others published is learnt from at once; the software that is asked about is one
 more, whose differences from theirs are as wide as theirs from one another, until it was measured
-itself. Machines, memory and
-prices are left to ``analysis``.
+itself. Machines, memory and prices are left to ``analysis``.
 """
 
 from __future__ import annotations
