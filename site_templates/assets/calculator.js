@@ -1,12 +1,28 @@
 /* The calculator: what the form says becomes a usage, every plan's program bills it, and the answer
-   is a table, cheapest first. The form's state stands in the address, behind the #. */
+   is a verdict above a list of machines. The address keeps the question, as names and values of the
+   form's fields; each may be left out:
+
+     model       id of a model, or published/ID of a published table
+     job         train or serve
+     runs every  so many trainings once (in all), or each day, week or month
+     rate hours  requests a second, during so many hours a day
+     deadline    hours for one training; within: milliseconds for 99 % of answers
+     budget      a month, or in all where every=once
+     prices      on-demand, spot, committed, owned, or nothing for all list prices
+     a b         ids of two machines, which are set against each other
+     epochs failed busy interruptions electricity utilisation: the reader's own assumptions */
 (function () {
   "use strict";
 
-  var HOUR = 3600;
-  var MOST_ROWS = 40;
+  var HOUR = 3600, DAYS = 30.4375, MONTH_HOURS = 24 * DAYS, MILLION = 1e6;
   var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them; or nothing
   var COMMITTED = ["reserved", "committed-use", "savings-plan"];
+  var TIMES = { once: 1, day: DAYS, week: DAYS / 7, month: 1 };
+  var ONCE = { size: "epochs", kind: "prices" }; // fields that had another name once
+
+  var shown = window.epochcostShown;
+  var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
+  var small = shown.small;
 
   /* By its own name only: a form also knows its fields by number, and itself has a length. */
   function fields(form) {
@@ -24,188 +40,349 @@
     return field.value === "" || !sound(field) ? otherwise : Number(field.value);
   }
 
-  /* What the reader knows better replaces a plan's figure, where the plan has it. */
-  function known(form, program) {
-    var said = {
-      "interruptions.rate_per_hour": number(form, "interruptions", null),
-      "owned.electricity_per_kwh": number(form, "electricity", null),
-      "owned.utilisation": number(form, "utilisation", null)
-    };
-    if (said["owned.utilisation"] !== null) { said["owned.utilisation"] /= 100; }
-    return Object.fromEntries(Object.entries(said).filter(function (entry) {
-      return entry[1] !== null && Object.hasOwn(program.inputs, entry[0]);
-    }));
-  }
-
-  /* A project's bill is that of the runs that count and of the failures to be expected; its time
-     is as many rounds as all of them take, so many at once (epochcost.cost.project). */
-  function project(form, program, seconds, vcpus) {
-    var runs = Math.max(1, Math.round(number(form, "runs", 1)));
-    var at_once = Math.max(1, Math.round(number(form, "at_once", 1)));
-    var failed = Math.min(Math.max(number(form, "failed", 0) / 100, 0), 0.9);
-    var usage = Object.assign({ seconds: seconds, vcpus: vcpus }, known(form, program));
-    var one = window.epochcostBill.run(program, usage);
-    var all = window.epochcostBill.run(program, Object.assign({ runs: runs }, usage));
-    var failures = runs * failed / (1 - failed);
-    var lines = all.lines.slice();
-    if (failures > 0) { lines.push({ label: "failed runs, expected", amount: failures * one.total }); }
-    var started = Math.ceil((runs + failures) * (1 - 1e-12));
+  /* The question: times in seconds, shares of one, money in the plan's currency. */
+  function asked(form, data) {
+    var every = form.elements.every.value;
     return {
-      lines: lines,
-      total: all.total + failures * one.total,
-      seconds: one.elapsed_seconds * Math.ceil(started / at_once)
+      job: form.elements.job.value,
+      prices: form.elements.prices.value,
+      a: form.elements.a.value,
+      b: form.elements.b.value,
+      every: every,
+      times: Math.max(1, Math.round(number(form, "runs", 1))) * TIMES[every],
+      epochs: number(form, "epochs", data.epochs),
+      deadline: number(form, "deadline", Infinity) * HOUR,
+      rate: number(form, "rate", 10),
+      month: number(form, "hours", 24) * DAYS * HOUR,
+      within: number(form, "within", Infinity) / 1000,
+      budget: number(form, "budget", Infinity),
+      failed: number(form, "failed", 0) / 100,
+      busy: number(form, "busy", 70) / 100,
+      known: {
+        "interruptions.rate_per_hour": number(form, "interruptions", null),
+        "owned.electricity_per_kwh": number(form, "electricity", null),
+        "owned.utilisation": number(form, "utilisation", null) / 100 || null
+      }
     };
   }
 
-  function wanted(form, plan) {
-    var kind = form.elements.kind.value;
-    if (kind === "committed") { return COMMITTED.includes(plan.kind); }
-    return kind === "" || kind === plan.kind;
+  /* What the reader knows better replaces a plan's figure, where the plan has it. */
+  function bill(program, usage, known) {
+    var better = Object.entries(known).filter(function (entry) {
+      return entry[1] !== null && Object.hasOwn(program.inputs, entry[0]);
+    });
+    return window.epochcostBill.run(program, Object.assign(usage, Object.fromEntries(better)));
   }
 
-  function answers(form, all) {
-    var work = all.works.find(function (one) { return one.id === form.elements.work.value; });
-    var size = number(form, "size", work.size), found = [];
-    work.timings.forEach(function (timing) {
+  /* One training with the failures to be expected, which takes as long as a run that succeeds. */
+  function trained(question, timing, plan, seconds) {
+    var one = bill(plan.bill, { seconds: seconds * question.epochs, vcpus: timing.vcpus }, question.known);
+    var failures = question.failed / (1 - question.failed) * one.total;
+    if (failures > 0) { one.lines.push({ label: "failed runs, expected", amount: failures }); }
+    return {
+      lines: one.lines,
+      each: one.total + failures,
+      total: (one.total + failures) * question.times,
+      seconds: one.elapsed_seconds,
+      machines: question.every === "once" ? 1 : Math.ceil(one.elapsed_seconds * question.times / MONTH_HOURS / HOUR)
+    };
+  }
+
+  /* Within which time 99 % are answered: singles queue as they arrive at random; a batch takes all
+     who wait, up to its size, so that nobody waits for more than the one before. */
+  function answered(seconds, batch, load) {
+    var waits = batch > 1 ? 1 : Math.max(0, Math.log(100 * load) / (2 * (1 - load)));
+    return seconds * (1 + (load < 1 ? waits : Infinity));
+  }
+
+  /* As many machines as keep each below the load that is allowed, for a month. */
+  function served(question, timing, plan, seconds) {
+    var capacity = timing.batch / seconds;
+    var machines = Math.max(1, Math.ceil(question.rate / capacity / question.busy * (1 - 1e-12)));
+    var month = bill(plan.share, { seconds: question.month, count: machines, vcpus: timing.vcpus }, question.known);
+    var load = question.rate / capacity / machines;
+    return {
+      lines: month.lines,
+      each: month.total / (question.rate * question.month) * MILLION,
+      total: month.total,
+      seconds: answered(seconds, timing.batch, load),
+      machines: machines,
+      load: load
+    };
+  }
+
+  function wanted(question, plan) {
+    if (question.prices === "committed") { return COMMITTED.includes(plan.kind); }
+    return question.prices === "" || question.prices === plan.kind;
+  }
+
+  /* Why a figure stands apart from those that may win; nothing where it may. */
+  function reserve(question, timing, plan) {
+    if (timing.unserved) { return timing.unserved; }
+    return plan.assumed && question.prices !== "owned" ? "assumed price" : "";
+  }
+
+  function miss(question, found) {
+    if (found.seconds > (question.job === "train" ? question.deadline : question.within)) { return "too slow"; }
+    return found.total > question.budget ? "over budget" : "";
+  }
+
+  function candidate(question, timing, plan) {
+    var price = question.job === "train" ? trained : served;
+    var ends = timing.seconds.map(function (seconds) { return price(question, timing, plan, seconds); });
+    return {
+      timing: timing, plan: plan, low: ends[0], mean: ends[1], high: ends[2],
+      apart: reserve(question, timing, plan), misses: miss(question, ends[1])
+    };
+  }
+
+  function better(one, other) {
+    return Boolean(one.apart) - Boolean(other.apart) || Boolean(one.misses) - Boolean(other.misses) ||
+      one.plan.currency.localeCompare(other.plan.currency) ||
+      one.mean.total - other.mean.total || one.mean.seconds - other.mean.seconds;
+  }
+
+  /* Of each machine the cheapest way that fits, and what stands apart of it; best first. */
+  function candidates(question, data, plans) {
+    var found = [], best = new Map();
+    data[question.job].forEach(function (timing) {
+      if ((question.a || question.b) && ![question.a, question.b].includes(timing.machine)) { return; }
       timing.plans.forEach(function (id) {
-        var plan = all.plans[id];
-        var program = work.mode === "training" ? plan.bill : plan.share;
-        if (program === null || !wanted(form, plan)) { return; }
-        var ends = timing.seconds.map(function (seconds) {
-          return project(form, program, seconds * size, timing.vcpus);
-        });
-        found.push({ id: id, plan: plan, timing: timing, low: ends[0], mean: ends[1], high: ends[2] });
+        var plan = plans[id], program = question.job === "train" ? plan.bill : plan.share;
+        if (program === null || !(plan.assumed || wanted(question, plan))) { return; }
+        found.push(candidate(question, timing, plan));
       });
     });
-    return found.filter(function (one) { return isFinite(one.mean.total); });
+    found.filter(function (one) { return isFinite(one.mean.total); }).sort(better).forEach(function (one) {
+      var key = one.timing.name + (one.apart ? " apart" : "");
+      if (!best.has(key)) { best.set(key, one); }
+    });
+    return Array.from(best.values());
   }
 
-  function meets(form, one) {
-    var deadline = number(form, "deadline", Infinity), budget = number(form, "budget", Infinity);
-    return one.mean.seconds <= deadline * HOUR && one.mean.total <= budget;
+  /* What a total is of; of the form's fields or of the question. */
+  function per(asked) {
+    var once = (asked.every.value || asked.every) === "once" && (asked.job.value || asked.job) === "train";
+    return once ? "in all" : "a month";
   }
 
-  function cheaper(a, b) {
-    return a.plan.currency.localeCompare(b.plan.currency) || a.mean.total - b.mean.total;
+  function spread(low, high, words) { return low === high ? "" : words(low) + " to " + words(high); }
+
+  function badge(one, shapes) {
+    var mark = one.timing.kind + (one.plan.assumed ? ", price assumed" : "");
+    var kinds = "ec-badge ec-" + one.timing.kind + (one.plan.assumed ? " ec-assumed" : "");
+    return element("span", shapes[mark] + "\u00a0" + mark, { className: kinds });
   }
 
-  var shown = window.epochcostShown;
-  var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
-  var small = shown.small;
+  function range(one, key, words) {
+    var said = spread(one.low[key], one.high[key], words);
+    return [element("strong", words(one.mean[key]))].concat(said ? [element("br"), small(said)] : []);
+  }
 
-  function row(form, one) {
-    var made = element("tr"), currency = one.plan.currency, said = one.timing;
-    if (!meets(form, one)) { made.className = "ec-missed"; }
-    var link = element("a", said.machine, { href: form.dataset.ecRoot + said.page });
-    var facts = said.kind + " " + said.date + (said.batch ? ", batch " + said.batch : "");
-    cell(made, [link, element("br"), small(facts)]);
-    var place = one.plan.region ? ", " + one.plan.region : "";
-    var assumed = one.plan.assumed ? ", assumed" : "";
-    var dated = "price of " + one.plan.as_of + assumed;
-    cell(made, [one.plan.name + place, element("br"), small(dated)]);
-    var spread = one.low.total === one.high.total ? [] :
-      [element("br"), small(money(one.low.total, currency) + " to " + money(one.high.total, currency))];
-    cell(made, [element("strong", money(one.mean.total, currency))].concat(spread), true);
-    cell(made, [duration(one.mean.seconds)], true);
+  function row(form, question, one, shapes) {
+    var made = element("tr"), plan = one.plan, timing = one.timing;
+    function amount(value) { return money(value, plan.currency); }
+    var machine = element("a", timing.name, { href: form.dataset.ecRoot + "machines/" + timing.machine + ".html" });
+    var place = plan.name + (plan.region ? ", " + plan.region : "") + ", " + plan.as_of;
+    if (one.misses) { made.className = "ec-missed"; }
+    cell(made, [machine, element("br"), small([place, one.misses].filter(Boolean).join("; "))]);
+    if (question.times !== 1 || question.job === "serve") { cell(made, range(one, "total", amount), true, one.mean.total); }
+    cell(made, range(one, "each", amount), true, one.mean.each);
+    cell(made, range(one, "seconds", duration), true, one.mean.seconds);
+    if (question.job === "serve") {
+      cell(made, [one.mean.machines + " × ", small(share(one.mean.load) + " busy")], true, one.mean.machines);
+    }
+    var facts = timing.software + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
+    cell(made, [badge(one, shapes), element("br"), small(facts)]);
     return made;
   }
 
-  function table(form, found) {
-    return shown.table(["Machine", "Plan", "Cost", "Time"], found.slice(0, MOST_ROWS).map(function (one) {
-      return row(form, one);
-    }));
+  function share(part) { return Number((100 * part).toPrecision(2)) + " %"; }
+
+  function table(form, question, found, shapes) {
+    var costs = question.job === "serve" ? ["Cost a month", "A million", "Answer within", "Machines"] :
+      (question.times === 1 ? [] : ["Cost " + per(question)]).concat("A training", "Time");
+    var titles = ["Machine"].concat(costs, "Evidence");
+    return shown.table(titles, found.map(function (one) { return row(form, question, one, shapes); }));
   }
 
-  function bill(one) {
-    var made = element("details"), list = element("ul"), currency = one.plan.currency;
-    made.append(element("summary", "The bill, line by line"));
+  function lines(question, one) {
+    var list = element("ul"), currency = one.plan.currency;
     one.mean.lines.filter(function (line) { return line.amount !== 0; }).forEach(function (line) {
       list.append(element("li", line.label + ": " + money(line.amount, currency)));
     });
-    made.append(list);
+    return fold("The bill of " + (question.job === "train" ? "one training" : "a month") + ", line by line", list);
+  }
+
+  function fold(summary, inside) {
+    var made = element("details", "", { className: "ec-fold" });
+    made.append(element("summary", summary), inside);
     return made;
   }
 
-  function verdict(form, found) {
-    var best = found.find(function (one) { return meets(form, one); });
-    if (!best) {
-      return [element("p", found.length ? "No machine and plan meets your demands; these come nearest." :
-        "No such plan has a price for this work.")];
-    }
-    var words = element("p", "", { className: "ec-verdict" });
-    words.append(element("strong", money(best.mean.total, best.plan.currency)),
-      " on " + best.timing.machine + ", " + best.plan.name + ", in " + duration(best.mean.seconds) + ".");
-    return [words, bill(best)];
+  /* What a request costs beside one on a machine that is never idle. */
+  function idle(one) {
+    var times = 1 / one.mean.load;
+    return times < 1.1 ? "" : " Each request costs " + times.toPrecision(2) + " times what it would on a machine that is always busy.";
   }
 
-  function show(form, place, all) {
-    var found = answers(form, all).sort(cheaper);
-    var met = found.filter(function (one) { return meets(form, one); });
-    var rest = found.filter(function (one) { return !meets(form, one); });
-    place.replaceChildren.apply(place, verdict(form, found));
-    if (found.length) { place.append(table(form, met.concat(rest))); }
-    if (found.length > MOST_ROWS) {
-      place.append(element("p", (found.length - MOST_ROWS) + " more are dearer or miss your demands."));
+  function answer(question, one) {
+    var mean = one.mean, amount = money(mean.total, one.plan.currency), each = money(mean.each, one.plan.currency);
+    var words = element("p", "", { className: "ec-verdict" }), said;
+    if (question.job === "serve") {
+      said = " for " + mean.machines + " × " + one.timing.name + ", " + share(mean.load) + " busy: " + each +
+        " a million requests, 99 % answered within " + duration(mean.seconds) + "." + idle(one);
+    } else {
+      said = " on " + one.timing.name + (question.times === 1 ? "" : ": " + each + " a training") +
+        ", in " + duration(mean.seconds) + "." +
+        (mean.machines > 1 ? " It takes " + mean.machines + " machines side by side." : "");
     }
+    words.append(element("strong", amount + " " + per(question)), said);
+    return words;
+  }
+
+  function certainty(one, question) {
+    var currency = one.plan.currency;
+    var said = spread(one.low.total, one.high.total, function (value) { return money(value, currency); });
+    var known = one.timing.seconds[0] < one.timing.seconds[2];
+    return small((said ? "Range " + said + " " + per(question) + ". " : known ? "" : "No range: one time from a source. ") +
+      "Plan: " + one.plan.name + ", price of " + one.plan.as_of + ".");
+  }
+
+  function verdict(question, found, shapes) {
+    var best = found.find(function (one) { return !one.apart; });
+    if (!best) {
+      return [element("p", "No machine has a list price of this kind for this job.", { className: "ec-verdict" })];
+    }
+    var sure = element("p");
+    sure.append(badge(best, shapes), " ", certainty(best, question));
+    var parts = [answer(question, best), sure, lines(question, best)];
+    if (best.misses) { parts.unshift(element("p", "Nothing fits. The closest:")); }
+    return parts;
+  }
+
+  /* Which of two has less of something, and by how much. */
+  function less(one, other, key, word, words) {
+    var first = one.mean[key] <= other.mean[key] ? one : other, second = first === one ? other : one;
+    var factor = second.mean[key] / first.mean[key];
+    if (factor < 1.005) { return "Both are equally " + word[0] + ". "; }
+    return first.timing.name + " is " + factor.toPrecision(2) + " times " + word[1] + ": " +
+      words(first.mean[key], first.plan.currency) + " against " + words(second.mean[key], second.plan.currency) + ". ";
+  }
+
+  function overlap(one, other) {
+    if (one.low.total === one.high.total && other.low.total === other.high.total) { return "No range is known of either. "; }
+    var apart = one.high.total < other.low.total || other.high.total < one.low.total;
+    return apart ? "Their ranges of cost do not overlap. " : "Their ranges of cost overlap: either may be the cheaper one. ";
+  }
+
+  function versus(question, found) {
+    var sides = [question.a, question.b].map(function (id) {
+      return found.find(function (one) { return one.timing.machine === id; });
+    });
+    var words = element("p", "", { className: "ec-verdict" });
+    if (!sides[0] || !sides[1] || sides[0] === sides[1]) {
+      words.append("For two different machines with a time and a price of this kind, the comparison stands here.");
+      return [words];
+    }
+    var same = sides[0].plan.currency === sides[1].plan.currency;
+    words.append(element("strong", same ? less(sides[0], sides[1], "total", ["expensive", "cheaper"], money) : ""),
+      less(sides[0], sides[1], "seconds", ["fast", "faster"], duration), same ? overlap(sides[0], sides[1]) : "");
+    var notes = sides.filter(function (one) { return one.timing.unserved; }).map(function (one) {
+      return element("p", "Today's ONNX Runtime does not run on " + one.timing.name + " (" + one.timing.unserved +
+        "): its time is that of " + one.timing.software + ".");
+    });
+    return [words].concat(notes);
+  }
+
+  function show(form, place, data, known) {
+    var question = asked(form, data), found = candidates(question, data, known.plans);
+    var main = found.filter(function (one) { return !one.apart; });
+    var apart = found.filter(function (one) { return one.apart; });
+    var two = question.a && question.b;
+    place.replaceChildren.apply(place, two ? versus(question, found) : verdict(question, found, known.shapes));
+    if (main.length || two) { place.append(table(form, question, two ? found : main, known.shapes)); }
+    if (apart.length && !two) {
+      place.append(fold("Not compared: " + apart.length + " with an assumed price or without today's ONNX Runtime", table(form, question, apart, known.shapes)));
+    }
+    window.epochcostTables.begin();
   }
 
   /* Only what differs from the form as it came stands in the address. */
-  function remember(form, all) {
+  function remember(form) {
     var state = new URLSearchParams();
     fields(form).forEach(function (field) {
-      if (sound(field) && field.value !== plain(field, form, all)) { state.set(field.name, field.value); }
+      if (sound(field) && field.value !== plain(field)) { state.set(field.name, field.value); }
     });
-    var text = state.toString();
-    history.replaceState(history.state, "", location.pathname + location.search + (text ? "#" + text : ""));
+    history.replaceState(history.state, "", location.pathname + (String(state) && "?" + state));
   }
 
-  function plain(field, form, all) {
-    if (field.name === "size") { return String(current(form, all).size); }
-    if (field.name === "work") { return all.start; }
-    return field.tagName === "SELECT" ? field.options[0].value : field.defaultValue;
+  function plain(field) {
+    if (field.tagName !== "SELECT") { return field.defaultValue; }
+    return (field.querySelector("[selected]") || field.options[0]).value;
   }
 
-  function current(form, all) {
-    return all.works.find(function (one) { return one.id === form.elements.work.value; });
+  /* The question of the address: of today, or behind the # as it was once written. */
+  function asks() {
+    var state = new URLSearchParams(location.search), old = new URLSearchParams(location.hash.slice(1));
+    old.forEach(function (value, name) { state.set(Object.hasOwn(ONCE, name) ? ONCE[name] : name, value); });
+    var work = /^(.+)\/(training|inference)$/.exec(old.get("work") || "");
+    if (work) {
+      state.set("model", work[1]);
+      state.set("job", work[2] === "training" ? "train" : "serve");
+    }
+    return state;
   }
 
   /* An address may say anything: a field takes what it would take from a hand. */
-  function recall(form, all) {
-    var state = new URLSearchParams(location.hash.slice(1));
+  function recall(form, state) {
     fields(form).forEach(function (field) {
       if (!state.has(field.name)) { return; }
       var before = field.value, said = state.get(field.name);
       if (field.type !== "number" || NUMBER.test(said)) { field.value = said; }
       if (field.value !== said || !sound(field)) { field.value = before; }
-      if (field.name === "work") { settle(form, all); }
     });
   }
 
-  /* Another work is of another size, in other units. */
-  function settle(form, all) {
-    var work = current(form, all);
-    form.elements.size.value = work.size;
-    form.querySelector("[data-ec-size]").textContent =
-      work.mode === "training" ? "Epochs" : "Million inferences";
+  /* The machines that there is a time of, and the fields that the job needs. */
+  function settle(form, data, state) {
+    var job = form.elements.job.value, names = new Map();
+    data[job].forEach(function (one) { if (!names.has(one.machine)) { names.set(one.machine, one.name); } });
+    var sorted = Array.from(names).sort(function (one, other) { return one[1].localeCompare(other[1]); });
+    ["a", "b"].forEach(function (side) {
+      var field = form.elements[side], said = state.get(side) || field.value;
+      var chosen = sorted.find(function (one) { return one.includes(said); });
+      field.replaceChildren.apply(field, [["", "any"]].concat(sorted).map(function (one) {
+        return element("option", one[1], { value: one[0] });
+      }));
+      field.value = chosen ? chosen[0] : "";
+    });
+    form.elements.epochs.placeholder = data.epochs;
+    form.elements.budget.labels[0].firstChild.textContent = "Budget ($ " + per(form.elements) + ") ";
+    form.querySelectorAll("[data-ec-job]").forEach(function (label) { label.hidden = label.dataset.ecJob !== job; });
+  }
+
+  async function renew(form, place, state) {
+    var folder = new URL(form.dataset.ecCalculator, location.href).href, model = form.elements.model.value;
+    var known = await shown.loaded(folder + "plans.js", "epochcostPlans");
+    var data = await shown.loaded(folder + model + ".js", "epochcost/" + model);
+    if (form.elements.model.value !== model) { return; }
+    settle(form, data, state);
+    show(form, place, data, known);
   }
 
   async function begin(form) {
-    var all = await shown.loaded(new URL(form.dataset.ecCalculator, location.href).href, "epochcostCalculator");
-    var place = form.parentElement.querySelector(".ec-calculated");
-    function renew() { show(form, place, all); }
-    settle(form, all);
-    recall(form, all);
-    renew();
-    form.addEventListener("input", function (event) {
-      if (event.target.name === "work") { settle(form, all); }
-      renew();
-      remember(form, all);
-    });
+    var place = form.parentElement.querySelector(".ec-calculated"), state = asks();
+    async function again() {
+      await renew(form, place, new URLSearchParams());
+      remember(form);
+    }
+    recall(form, state);
+    await renew(form, place, state);
+    form.addEventListener("input", again);
     form.addEventListener("change", function (event) { event.target.reportValidity(); });
     form.addEventListener("submit", function (event) { event.preventDefault(); });
-    form.addEventListener("reset", function () {
-      setTimeout(function () { settle(form, all); renew(); remember(form, all); });
-    });
+    form.addEventListener("reset", function () { setTimeout(again); });
     form.dataset.state = "ready";
   }
 

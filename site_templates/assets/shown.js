@@ -18,19 +18,21 @@
     return loading[variable];
   }
 
+  /* To two digits below ten cents, to the cent below a hundred, else whole. */
   function money(amount, currency) {
-    var digits = amount !== 0 && Math.abs(amount) < 1 ? { maximumSignificantDigits: 3 } : {
-      minimumFractionDigits: 2, maximumFractionDigits: 2
+    var size = Math.abs(amount), tiny = size > 0 && size < 1e-4, cents = size < 100 ? 2 : 0;
+    var digits = size > 0 && size < 0.1 ? { maximumSignificantDigits: 2 } : {
+      minimumFractionDigits: cents, maximumFractionDigits: cents
     };
     var options = Object.assign({ style: "currency", currency: currency }, digits);
-    return new Intl.NumberFormat("en-US", options).format(amount);
+    return (tiny ? "under " : "") + new Intl.NumberFormat("en-US", options).format(tiny ? 1e-4 : amount);
   }
 
   function duration(seconds) {
     if (seconds < 90) { return seconds.toPrecision(3) + " s"; }
     if (seconds < 90 * 60) { return (seconds / 60).toPrecision(3) + " min"; }
-    if (seconds < 48 * HOUR) { return (seconds / HOUR).toPrecision(3) + " h"; }
-    return Math.round(seconds / HOUR / 24).toLocaleString("en-US") + " days";
+    if (seconds < 96 * HOUR) { return (seconds / HOUR).toPrecision(3) + " h"; }
+    return Number((seconds / HOUR / 24).toPrecision(3)).toLocaleString("en-US") + " days";
   }
 
   function element(name, text, attributes) {
@@ -41,27 +43,27 @@
 
   function small(text) { return element("small", text); }
 
-  function cell(row, parts, right) {
+  /* A cell, to the right where it is a number, which it is sorted by. */
+  function cell(row, parts, right, order) {
     var made = element("td");
+    if (order !== undefined) { made.dataset.order = order; }
     if (right) { made.style.textAlign = "right"; }
     parts.forEach(function (part) { made.append(part); });
     row.append(made);
   }
 
-  /* A table as Material frames it: it scrolls in its place. */
+  /* A table that tables.js sorts. */
   function table(titles, rows) {
-    var made = element("table"), head = element("tr"), body = element("tbody");
-    titles.forEach(function (title) {
-      head.append(element("th", title, { scope: "col" }));
+    var made = element("table", "", { className: "ec-sortable" }), head = element("tr"), body = element("tbody");
+    titles.forEach(function (title, at) {
+      head.append(element("th", title, { scope: "col", style: rows[0].cells[at].getAttribute("style") || "" }));
     });
-    rows.forEach(function (row) { body.append(row); });
+    body.append.apply(body, rows);
     made.append(element("thead"), body);
     made.firstChild.append(head);
-    var frame = element("div", "", { className: "md-typeset__table" });
+    var frame = element("div", "", { className: "ec-frame" });
     frame.append(made);
-    var scroll = element("div", "", { className: "md-typeset__scrollwrap" });
-    scroll.append(frame);
-    return scroll;
+    return frame;
   }
 
   window.epochcostShown = {

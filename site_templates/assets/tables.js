@@ -12,14 +12,13 @@
   async function sortable(table) {
     var DataTable = await window.epochcostShown.loaded(folder + "datatables.js", "DataTable");
     var rows = table.tBodies[0].rows.length, some = rows > FEW, many = rows > PAGE;
-    var made = new DataTable(table, {
+    return new DataTable(table, {
       autoWidth: false, language: WORDS, order: [], pageLength: PAGE, paging: many,
       layout: {
         topStart: some ? "search" : null, topEnd: some ? "info" : null,
         bottomStart: null, bottomEnd: many ? "paging" : null
       }
     });
-    return made;
   }
 
   var seen = new IntersectionObserver(function (entries) {
@@ -45,6 +44,8 @@
   }
   addEventListener("beforeprint", function () { each(-1); });
   addEventListener("afterprint", function () { each(PAGE); });
+
+  window.epochcostTables = { begin: start };
 
   if (window.document$) { window.document$.subscribe(start); } else { start(); }
 })();

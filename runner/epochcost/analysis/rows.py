@@ -128,20 +128,6 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
     return tuple(sorted(rows, key=_order))
 
 
-def at_every_price(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
-    """The rows under all prices that are known of the machines, superseded ones too."""
-    today = {
-        price.id
-        for name in catalogue.hardware
-        for price in current_prices(catalogue.prices_of(name))
-    }
-    return tuple(
-        _priced(observed, price, current=price.id in today)
-        for observed in observations
-        for price in catalogue.prices_of(observed.machine.hardware)
-    )
-
-
 def _plans(
     catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:

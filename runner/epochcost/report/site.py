@@ -29,7 +29,6 @@ from epochcost.report.escape import page_title
 from epochcost.report.pages import (
     calculator,
     changes,
-    compare,
     data,
     home,
     machines,
@@ -50,7 +49,6 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Prices": prices.pages,
     "Calculator": calculator.pages,
     "Rent or buy": rent_or_buy.pages,
-    "Compare": compare.pages,
     "Sources": sources.pages,
     "Changes": changes.pages,
     "Data": data.pages,
@@ -161,8 +159,7 @@ def _table_library() -> str:
 
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
-    yield calculator.URI, calculator.script(report.rows)
-    yield compare.URI, compare.script(report)
+    yield from calculator.files(report)
     yield publishing.URI, report.publication.file()
     for one in badges_of(report):
         yield one.uri, badge_svg(one.headline)

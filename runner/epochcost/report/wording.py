@@ -21,11 +21,6 @@ _GOALS: dict[Goal, str] = {
     "full": "full training",
     "million": "million inferences",
 }
-_CLAUSES: dict[Goal, str] = {
-    "epoch": "training, one epoch",
-    "full": "training, all epochs",
-    "million": "a million inferences",
-}
 _WAYS: dict[Way, str] = {
     "requests": "million inferences, one by one",
     "bulk": "million inferences in bulk",
@@ -173,11 +168,6 @@ def date_range(dates: Iterable[dt.date]) -> str:
     if not found:
         return "no date"
     return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
-
-
-def goal_clause(goal: Goal) -> str:
-    """The goal as a clause of its own: ``training, one epoch``."""
-    return _CLAUSES[goal]
 
 
 def count_words(number: int | Decimal, noun: str) -> str:

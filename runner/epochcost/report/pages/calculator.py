@@ -1,109 +1,126 @@
-"""The page "Calculator": any size of job, priced in the browser by the cost engine's formulas.
+"""The page "Calculator": any job of any size, on all machines or on two, priced in the browser.
 
-Published here are timed work and the bill programs of the plans that price it; the browser does the
-rest (`calculator.js` on `bill.js`). Times are of one epoch, or of a million inferences, in seconds;
-money is left to the programs.
+Published here, as scripts, are the times of each workload and the bill programs of the plans that
+price it; the browser does the rest (`calculator.js` on `bill.js`). Times are of one epoch, or of a
+batch of inferences, in seconds; money is left to the programs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row
+from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.rows import Row, group_by
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report
+from epochcost.report.wording import SHAPES
 from epochcost.specs.price import Price
 
 Json = dict[str, Any]
-URI = "data/calculator.js"
+FOLDER = "data/calculator"
+_PLANS = "epochcostPlans"
+_JOBS = {"training": "train", "inference": "serve"}
+# Where the page "Compare" was; an address that leads there goes on with what it asks.
+_MOVED = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Calculator</title>
+<script>location.replace("calculator.html" + location.search + location.hash);</script>
+<p>Two machines are compared by the <a href="calculator.html">calculator</a>.</p></html>
+"""
 
 
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
-    known = calculator_data(report.rows)
+    known = {key: rows for key, rows in _rows(report).items() if rows}
+    names = {key: one_line(rows[0].observed.workload.name) for key, rows in known.items()}
     yield Page(
         uri="calculator.md",
         title="Calculator",
         template="calculator.md.jinja",
-        description="What a training or serving job of your size costs, on every machine and plan.",
-        context={"works": known["works"], "start": known["start"], "data": URI},
+        description="What your training or serving costs, on every machine, or on two you name.",
+        context={
+            "workloads": sorted(names.items(), key=lambda one: one[1].casefold()),
+            "start": max(known, key=lambda key: _places(known[key]), default=""),
+            "data": FOLDER,
+        },
     )
 
 
-def script(rows: Iterable[Row]) -> str:
-    """The data as a script, for a page opened from the disk can load one and fetch nothing."""
-    data = json.dumps(calculator_data(rows), separators=(",", ":"), allow_nan=False)
-    return f"window.epochcostCalculator={data};\n"
+def files(report: Report) -> Iterator[tuple[str, str]]:
+    """A script of each workload's times, and one of all plans, by address.
+
+    Scripts, for a page opened from the disk can load one and fetch nothing.
+    """
+    known = _rows(report)
+    plans = {row.price.id: row.price for rows in known.values() for row in rows if row.price}
+    made = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
+    yield f"{FOLDER}/plans.js", _script(_PLANS, {"plans": made, "shapes": dict(SHAPES)})
+    for key, rows in known.items():
+        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows))
+    yield "compare.html", _MOVED
 
 
-def calculator_data(rows: Iterable[Row]) -> Json:
-    """All work that may answer and has a price, by workload and mode, with its bill programs."""
-    priced = [row for row in rows if row.answers and row.estimate(_goal(row)) is not None]
-    plans = {row.price.id: row.price for row in priced if row.price is not None}
-    groups = groupby(sorted(priced, key=_work_id), key=_work_id)
-    works = [_work(identifier, list(group)) for identifier, group in groups]
-    return {
-        "start": max(works, key=_places)["id"] if works else "",
-        "works": sorted(works, key=lambda work: (work["mode"] != "training", work["name"])),
-        "plans": {identifier: _plan(price) for identifier, price in sorted(plans.items())},
-    }
+def _script(name: str, value: Json) -> str:
+    data = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return f'window["{name}"]={data};\n'
 
 
-def _goal(row: Row) -> Goal:
-    return "epoch" if row.observed.mode == "training" else "million"
+def _rows(report: Report) -> dict[str, list[Row]]:
+    """By workload the rows that have a cost today: those that may answer and those listed apart."""
+    priced = [
+        row
+        for row in report.rows
+        if row.current
+        and row.observed.epochs_known
+        and row.estimate("epoch" if row.mode == "training" else "million") is not None
+    ]
+    groups = group_by(priced, lambda row: row.observed.workload)
+    return {_key(workload): list(rows) for workload, rows in groups.items()}
 
 
-def _work_id(row: Row) -> str:
-    return f"{row.observed.workload.id}/{row.observed.mode}"
+def _key(workload: Workload) -> str:
+    return workload.id if workload.is_model else f"published/{workload.id}"
 
 
-def _work(identifier: str, rows: list[Row]) -> Json:
+def _places(rows: Sequence[Row]) -> int:
+    """On how many machines a reader sees the workload trained."""
+    return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
+
+
+def _jobs(rows: Sequence[Row]) -> Json:
+    """The timings of each job, with the epochs of a training."""
+    epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
+    timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
+    for mine in group_by(rows, lambda row: id(row.observed)).values():
+        timings[_JOBS[mine[0].mode]].append(_timing(mine))
+    return {"epochs": epochs[0] if epochs else 1, **timings}
+
+
+def _timing(rows: Sequence[Row]) -> Json:
+    """One observation, with the plans that price it."""
     observed = rows[0].observed
-    epochs = [row.observed.epochs for row in rows if row.observed.epochs is not None]
-    verb = "train" if observed.mode == "training" else "serve"
     return {
-        "id": identifier,
-        "name": f"{one_line(observed.workload.name)}: {verb}",
-        "mode": observed.mode,
-        "size": float(epochs[0]) if epochs else 1.0,
-        "timings": list(_timings(rows)),
-    }
-
-
-def _places(work: Json) -> tuple[bool, int]:
-    """What a reader sees first: a training, timed on many machines."""
-    return work["mode"] == "training", len({timing["machine"] for timing in work["timings"]})
-
-
-def _timings(rows: list[Row]) -> Iterator[Json]:
-    """One for each machine and batch size, with the plans that price it."""
-    found: dict[int, Json] = {}
-    for row in rows:
-        assert row.price is not None, "an estimate has a price"
-        timing = found.setdefault(id(row.observed), _timing(row))
-        timing["plans"].append(row.price.id)
-    yield from found.values()
-
-
-def _timing(row: Row) -> Json:
-    observed, time = row.observed, row.time(_goal(row))
-    assert time is not None, "a priced row has a time"
-    return {
-        "machine": one_line(observed.machine.name),
-        "page": f"machines/{observed.machine.hardware}.html",
+        "machine": observed.machine.hardware,
+        "name": one_line(observed.machine.name),
         "kind": observed.kind,
+        "software": one_line(observed.software),
+        "unserved": one_line(observed.unserved),
         "batch": observed.batch_size,
         "vcpus": observed.machine.vcpus or 1,
         "date": str(observed.date),
-        "seconds": [float(end) for end in (time.low, time.mean, time.high)],
-        "plans": [],
+        "seconds": _seconds(observed),
+        "plans": [row.price.id for row in rows if row.price],
     }
+
+
+def _seconds(observed: Observation) -> list[float]:
+    """The least, the mean and the most; a doubled digit would cost more than it tells."""
+    time = observed.epoch if observed.mode == "training" else observed.step
+    assert time is not None, "a priced row has a time"
+    return [float(f"{float(end):.9g}") for end in (time.low, time.mean, time.high)]
 
 
 def _plan(price: Price) -> Json:
