@@ -29,6 +29,7 @@
   }
 
   function duration(seconds) {
+    if (seconds < 1) { return (seconds * 1000).toPrecision(3) + " ms"; }
     if (seconds < 90) { return seconds.toPrecision(3) + " s"; }
     if (seconds < 90 * 60) { return (seconds / 60).toPrecision(3) + " min"; }
     if (seconds < 96 * HOUR) { return (seconds / HOUR).toPrecision(3) + " h"; }

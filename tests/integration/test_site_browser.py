@@ -38,7 +38,6 @@ _KINDS = {
     "prices.html": ".ec-plot[data-state]",
     "calculator.html": ".ec-verdict",
     "rent-or-buy.html": "main h1",
-    "compare.html": "main h1",
     "history.html": "main h1",
     "sources/paper.html": "main h1",
     "data.html": "main h1",
@@ -65,7 +64,7 @@ def test_every_page_opens(site: Site) -> None:
 
 def _walked(site: Site) -> list[str]:
     """The pages that instant navigation reaches; those outside of it have a test of their own."""
-    return [uri for uri in site.pages() if uri != "404.html" and not uri.startswith("embed/")]
+    return [uri for uri in site.pages() if uri not in {"404.html", "compare.html"}]
 
 
 def test_pages_of_every_kind_are_accessible(site: Site) -> None:
@@ -309,103 +308,3 @@ def test_the_site_opens_from_the_disk(site: Site) -> None:
     page.locator("#how-it-was-measured").wait_for()  # the address changes before the content
     page.locator(".ec-plot").first.scroll_into_view_if_needed()
     wait_until(page, f"{_INTERACTIVE} > 0")
-
-
-@pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
-def test_the_calculator_answers_and_its_address_keeps_the_question(site: Site, look: Look) -> None:
-    """Twice the epochs, asked for by an address, cost more; the address follows the form."""
-    page = site.tab(look)
-    page.goto(site.address + "calculator.html")
-    page.locator(".ec-verdict strong").wait_for()
-    first = page.locator(".ec-calculated tbody strong").all_inner_texts()
-    size = page.locator("[name=size]")
-    size.fill(str(float(size.input_value()) * 2))
-    assert page.locator(".ec-calculated tbody strong").all_inner_texts() != first
-    asked = page.evaluate("location.href")
-    doubled = page.locator(".ec-calculated").inner_text()
-    other = site.tab(look)
-    other.goto(asked)
-    other.locator(".ec-verdict strong").wait_for()
-    assert other.locator(".ec-calculated").inner_text() == doubled
-    assert overflow(page) <= 0
-    page.locator(".ec-calculator [type=reset]").click()
-    wait_until(page, "location.hash === ''")
-    assert page.locator(".ec-calculated tbody strong").all_inner_texts() == first
-
-
-# One address each, since of a key's values the first counts.
-_ADDRESSES = (
-    "size=-1&utilisation=-1&electricity=-1e308&runs=-3&failed=-1&interruptions=-1&deadline=-1",
-    "size=1e300&utilisation=1000&electricity=Infinity&runs=1e400&failed=100&budget=-1&at_once=0",
-    "size=NaN&utilisation=x&electricity=0x10&runs=&kind=nowhere&work=nowhere&deadline=%ff",
-    "1=x&length=NaN&item=x&elements=x&__proto__=x&constructor=x&submit=x&dataset=x&0=x&=x",
-    "%",
-)
-
-
-def test_an_address_fills_in_only_what_a_hand_could(site: Site) -> None:
-    """Unknown keys, and values beyond a field's bounds, leave the calculator as it is."""
-    page = site.tab()
-    page.goto(site.address + "calculator.html")
-    page.locator(".ec-verdict strong").wait_for()
-    plain = page.locator(".ec-calculated").inner_text()
-    for asked in _ADDRESSES:
-        page.evaluate("asked => history.replaceState(null, '', '#' + asked)", asked)
-        page.reload()
-        page.locator(".ec-verdict strong").wait_for()
-        assert page.locator(".ec-calculated").inner_text() == plain, asked
-
-
-def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> None:
-    """The form marks it, the answer is that without it, and the address does not keep it."""
-    page = site.tab()
-    page.goto(site.address + "calculator.html")
-    page.locator(".ec-verdict strong").wait_for()
-    plain = page.locator(".ec-calculated").inner_text()
-    for name, value in (("utilisation", "-1"), ("electricity", "-1e308"), ("size", "-1")):
-        page.locator(f"[name={name}]").fill(value)
-        assert page.locator(".ec-calculated").inner_text() == plain
-        assert page.locator(f"[name={name}]:invalid").count() == 1
-    assert page.evaluate("location.hash") == ""
-
-
-def test_the_calculator_says_what_misses_a_demand(site: Site) -> None:
-    """A deadline that nothing meets leaves the list, marked, and no verdict."""
-    page = site.tab()
-    page.goto(site.address + "calculator.html")
-    page.locator(".ec-verdict").wait_for()
-    page.locator("[name=deadline]").fill("0.0000001")
-    page.locator(".ec-calculated", has_text="No machine and plan meets your demands").wait_for()
-    rows = page.locator(".ec-calculated tbody tr")
-    assert rows.count() == page.locator(".ec-calculated tr.ec-missed").count() > 0
-
-
-def test_the_calculator_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:
-    """Without a server it computes; without JavaScript it names what answers instead."""
-    page = site.tab()
-    page.goto((site.folder / "calculator.html").as_uri())
-    page.locator(".ec-verdict strong").wait_for()
-    plain = site.browser.new_context(java_script_enabled=False).new_page()
-    plain.goto(site.address + "calculator.html")
-    assert "epochcost cheapest" in plain.locator(".md-content noscript").inner_text()
-
-
-def test_two_sides_stand_beside_each_other_and_the_address_keeps_them(site: Site) -> None:
-    """Two machines with two jobs in common; two days of prices, asked for by an address."""
-    page = site.tab(PHONE)
-    page.goto(site.address + "compare.html")
-    page.locator(".ec-verdict", has_text="2 jobs on both sides").wait_for()
-    assert page.locator(".ec-compared tbody tr").count() == 2
-    page.locator("[name=what]").select_option("dates")
-    page.locator("[name=a]").select_option("2016-11-01")
-    page.locator("[name=b]").select_option("2026-07-01")
-    compared = page.locator(".ec-compared").inner_text()
-    assert "2016-11-01" in compared
-    assert overflow(page) <= 0
-    other = site.tab(PHONE)
-    other.goto(page.evaluate("location.href"))
-    other.locator(".ec-compared tbody tr").first.wait_for()
-    assert other.locator(".ec-compared").inner_text() == compared
-    plain = site.browser.new_context(java_script_enabled=False).new_page()
-    plain.goto(site.address + "compare.html")
-    assert "needs JavaScript" in plain.locator(".md-content noscript").inner_text()

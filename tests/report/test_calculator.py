@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 from bill_programs import run
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.pages.calculator import calculator_data, script
+from epochcost.report.pages.calculator import FOLDER, files, pages
 from epochcost.report.pages.page import Report
 
 
-def test_every_priced_row_is_offered_with_its_plan(inputs: Inputs) -> None:
-    """A current row with a cost is in the data once; one without is not."""
-    rows = Report(inputs).rows
-    data = calculator_data(rows)
-    goals = {"training": "epoch", "inference": "million"}
+def data_of(report: Report) -> dict[str, Any]:
+    """What each script says, by its address; the plans are those of ``plans``."""
+    found = {}
+    for uri, text in files(report):
+        if uri.startswith(FOLDER):
+            name, _, value = text.partition("=")
+            assert name.startswith('window["epochcost')
+            key = uri.removeprefix(f"{FOLDER}/").removesuffix(".js")
+            found[key] = json.loads(value.removesuffix(";\n"))
+    return found
+
+
+def offered(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The machine, kind and plan of every timing."""
+    for key, jobs in data.items():
+        if key != "plans":
+            for timing in (*jobs["train"], *jobs["serve"]):
+                yield from ((timing["machine"], timing["kind"], plan) for plan in timing["plans"])
+
+
+def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report) -> None:
+    """Once; of a row without a price there is nothing to bill."""
+    data = data_of(report)
     meant = [
-        row
-        for row in rows
-        if row.current and row.estimate(goals[row.observed.mode])  # type: ignore[arg-type]
+        (row.observed.machine.hardware, row.observed.kind, row.price.id)
+        for row in report.rows
+        if row.current and row.price and row.observed.epochs_known
+        if row.estimate("epoch" if row.mode == "training" else "million")
     ]
-    offered = [
-        (work["id"], plan)
-        for work in data["works"]
-        for timing in work["timings"]
-        for plan in timing["plans"]
-    ]
-    assert len(offered) == len(meant)
-    assert {plan for _, plan in offered} == set(data["plans"])
+    assert meant
+    assert sorted(offered(data)) == sorted(meant)
+    assert {plan for _, _, plan in offered(data)} == set(data["plans"]["plans"])
 
 
-def test_the_data_alone_give_the_pages_costs(inputs: Inputs) -> None:
+def test_the_data_alone_give_the_pages_costs(report: Report) -> None:
     """The full training of each row costs the same by the published program."""
-    rows = [row for row in Report(inputs).rows if row.current and row.estimate("full")]
-    plans = calculator_data(rows)["plans"]
+    plans = data_of(report)["plans"]["plans"]
+    rows = [row for row in report.rows if row.current and row.estimate("full")]
     assert rows
     for row in rows:
         cost, time = row.estimate("full"), row.time("full")
@@ -46,14 +62,19 @@ def test_the_data_alone_give_the_pages_costs(inputs: Inputs) -> None:
         assert abs(bill.total - cost.mean) <= Decimal("1e-9") * cost.mean
 
 
-def test_the_script_is_data_and_hands_nothing_to_html(inputs: Inputs) -> None:
-    """A hostile name stays a string of the data."""
-    text = script(Report(inputs).rows)
-    head, _, rest = text.partition("=")
-    assert head == "window.epochcostCalculator"
-    assert json.loads(rest.rstrip(";\n"))["works"]
+def test_a_workload_of_a_table_has_a_script_of_its_own(report: Report) -> None:
+    """Ids of tables and of models may meet: theirs stand in a folder."""
+    (page,) = pages(report)
+    listed = [key for key, _ in page.context["workloads"]]
+    assert "net" in listed
+    assert any(key.startswith("published/") for key in listed)
+    assert {*listed, "plans"} == set(data_of(report))
 
 
-def test_nothing_is_offered_where_nothing_is_measured() -> None:
-    """Without rows the page has no work to offer and nothing to start with."""
-    assert calculator_data(()) == {"start": "", "works": [], "plans": {}}
+def test_nothing_is_offered_where_nothing_is_measured(inputs: Inputs) -> None:
+    """Without rows the page has no workload to offer and nothing to start with."""
+    report = Report(inputs)
+    report.__dict__["rows"] = ()
+    (page,) = pages(report)
+    assert (page.context["workloads"], page.context["start"]) == ([], "")
+    assert data_of(report)["plans"]["plans"] == {}

@@ -183,7 +183,7 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
         for uris in entry.values()
         for uri in ([uris] if isinstance(uris, str) else uris)
     ]
-    assert {"Compare": "compare.md"} in entries
+    assert {"Calculator": "calculator.md"} in entries
     assert sorted(listed) == sorted([*site.pages, *written])
     assert entries[0] == {"Home": "index.md"}
     assert entries[-2] == {"Method": ["method.md", "method/cost.md", "adding.md"]}

@@ -24,6 +24,12 @@ Json = dict[str, Any]
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
+# Questions to begin with: words, and what the address says (calculator.js) of a model.
+_EXAMPLES = (
+    ("BERT fine-tuned three times a week", "bert-base-fine-tune-all", "runs=3&every=week"),
+    ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
+    ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
+)
 # Where the page "Compare" was; an address that leads there goes on with what it asks.
 _MOVED = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Calculator</title>
@@ -44,6 +50,7 @@ def pages(report: Report) -> Iterator[Page]:
         context={
             "workloads": sorted(names.items(), key=lambda one: one[1].casefold()),
             "start": max(known, key=lambda key: _places(known[key]), default=""),
+            "examples": [one for one in _EXAMPLES if one[1] in known],
             "data": FOLDER,
         },
     )

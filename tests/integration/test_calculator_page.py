@@ -1,0 +1,162 @@
+"""The calculator's page in a real Chromium: questions, addresses, constraints, the disk."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page
+
+from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
+
+_SETTLED = "document.querySelector('[data-ec-calculator]').dataset.state === 'ready'"
+
+
+def ask(site: Site, question: str, look: Look = LIGHT) -> Page:
+    """The page with a question in its address, answered."""
+    page = site.tab(look)
+    page.goto(f"{site.address}calculator.html{question}")
+    wait_until(page, _SETTLED)
+    return page
+
+
+def said(page: Page) -> str:
+    """The whole answer, whether its tables are framed yet or not."""
+    return " ".join(page.locator(".ec-calculated").inner_text().split())
+
+
+@pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
+def test_the_address_keeps_the_question(site: Site, look: Look) -> None:
+    """Three trainings a week, asked for by hand, then by the address; start over ends it."""
+    page = ask(site, "", look)
+    first = said(page)
+    page.locator("[name=runs]").fill("3")
+    page.locator("[name=every]").select_option("week")
+    wait_until(page, "location.search === '?runs=3&every=week'")
+    assert "a month" in said(page)
+    assert said(ask(site, "?runs=3&every=week", look)) == said(page)
+    assert overflow(page) <= 0
+    page.locator("summary", has_text="assumptions").click()
+    page.get_by_role("button", name="Start over").click()
+    wait_until(page, "location.search === ''")
+    assert said(page) == first
+
+
+# One address each, since of a key's values the first counts.
+_ADDRESSES = (
+    "epochs=-1&utilisation=-1&electricity=-1e308&runs=-3&failed=-1&interruptions=-1&deadline=-1",
+    "epochs=1e300&utilisation=1000&electricity=Infinity&runs=1e400&failed=100&budget=-1&hours=0",
+    "epochs=NaN&utilisation=x&electricity=0x10&runs=&prices=nowhere&model=nowhere&deadline=%ff",
+    "1=x&length=NaN&item=x&elements=x&__proto__=x&constructor=x&submit=x&dataset=x&0=x&=x",
+    "job=bake&every=eon&a=nowhere&b=%00&within=-1&rate=0&busy=101&model=../../bill",
+    "%",
+)
+
+
+def test_an_address_fills_in_only_what_a_hand_could(site: Site) -> None:
+    """Unknown keys, and values beyond a field's bounds, leave the calculator as it is."""
+    plain = said(ask(site, ""))
+    for asked in _ADDRESSES:
+        assert said(ask(site, f"?{asked}#{asked}")) == plain, asked
+
+
+def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> None:
+    """The form marks it, the answer is that without it, and the address does not keep it."""
+    page = ask(site, "")
+    plain = said(page)
+    page.locator("summary", has_text="assumptions").click()
+    for name, value in (("utilisation", "-1"), ("electricity", "-1e308"), ("epochs", "-1")):
+        page.locator(f"[name={name}]").fill(value)
+        assert said(page) == plain
+        assert page.locator(f"[name={name}]:invalid").count() == 1
+    assert page.evaluate("location.search") == ""
+
+
+def test_the_addresses_of_before_still_lead_to_the_question(site: Site) -> None:
+    """Those of the calculator behind the #, and those of the page that compared."""
+    old = ask(site, "#work=net%2Ftraining&size=20&kind=spot")
+    assert said(old) == said(ask(site, "?model=net&epochs=20&prices=spot"))
+    page = site.tab()
+    page.goto(f"{site.address}compare.html#what=machines&a=local&b=box")
+    wait_until(page, _SETTLED)
+    assert [page.locator(f"[name={side}]").input_value() for side in "ab"] == ["local", "box"]
+
+
+def test_what_misses_a_constraint_is_said(site: Site) -> None:
+    """A deadline that nothing meets: the closest is named, and every machine is marked."""
+    page = ask(site, "?deadline=0.0000001")
+    assert "Nothing fits. The closest:" in said(page)
+    rows = page.locator(".ec-calculated tbody tr")
+    assert rows.count() == page.locator("tr.ec-missed", has_text="too slow").count() > 0
+    assert "over budget" in said(ask(site, "?budget=0.0000001"))
+
+
+def test_an_assumed_price_wins_only_where_it_is_asked_for(site: Site) -> None:
+    """It stands apart from list prices, and among owned machines when those are chosen."""
+    apart = ask(site, "?model=net").locator("details", has_text="Not compared")
+    assert apart.locator("td a", has_text="This machine").count() == 1
+    owned = ask(site, "?model=net&prices=owned")
+    assert "This machine" in owned.locator(".ec-verdict").inner_text()
+
+
+def test_a_busier_server_costs_less_a_request(site: Site) -> None:
+    """A month costs the same at a thousandth of the requests, and each a thousand times as much."""
+    costs = []
+    for rate in (100, 0.1):
+        page = ask(site, f"?model=net&job=serve&prices=owned&rate={rate}")
+        verdict = page.locator(".ec-verdict").inner_text()
+        assert re.search("for 1 . This machine", verdict)
+        assert "99 % answered within" in verdict
+        costs.append(page.locator("tbody td").nth(1).get_attribute("data-order"))
+        each = page.locator("tbody td").nth(2).get_attribute("data-order")
+        costs.append(str(float(each or 0) * rate))
+    assert costs[0] == costs[2]
+    assert float(costs[1]) == pytest.approx(float(costs[3]))
+    assert "times what it would" in verdict
+    slow = ask(site, "?model=net&job=serve&prices=owned&within=0.001")
+    assert "too slow" in said(slow)
+
+
+def test_many_requests_need_more_machines(site: Site) -> None:
+    """Each is kept below the load that is allowed: at half of it there are twice as many."""
+    counts = []
+    for busy in (70, 35):
+        page = ask(site, f"?model=net&job=serve&prices=owned&rate=1000000&busy={busy}")
+        counts.append(float(page.locator("tbody td").nth(4).get_attribute("data-order") or 0))
+    assert counts[1] == pytest.approx(2 * counts[0], rel=0.01)
+    assert counts[0] > 10
+
+
+def test_two_machines_are_set_against_each_other(site: Site) -> None:
+    """Cost and time, each with the factor and both figures; one machine alone is no comparison."""
+    page = ask(site, "?model=net&a=local&b=box", PHONE)
+    verdict = page.locator(".ec-verdict").inner_text()
+    assert " times cheaper: $" in verdict
+    assert " times faster: " in verdict
+    assert page.locator(".ec-calculated tbody tr").count() == 2
+    assert overflow(page) <= 0
+    same = ask(site, "?model=net&a=local&b=local").locator(".ec-verdict")
+    assert "two different machines" in same.inner_text()
+
+
+def test_the_bill_adds_up_to_the_verdict(site: Site) -> None:
+    """The lines of one training, with the failures that its reader expects."""
+    page = ask(site, "?model=net&failed=50")
+    page.locator("summary", has_text="The bill").click()
+    lines = page.locator("details[open] li").all_inner_texts()
+    assert any(line.startswith("failed runs, expected: ") for line in lines)
+    amounts = [float(line.rpartition("$")[2].replace(",", "")) for line in lines]
+    total = float(page.locator("tbody td").nth(1).get_attribute("data-order") or 0)
+    assert sum(amounts) == pytest.approx(total, rel=0.05)
+
+
+def test_it_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:
+    """Without a server it computes; without JavaScript it names what answers instead."""
+    page = site.tab()
+    page.goto((site.folder / "calculator.html").as_uri() + "?runs=2")
+    wait_until(page, _SETTLED)
+    page.locator("[name=runs]").fill("3")
+    wait_until(page, "location.search === '?runs=3'")
+    plain = site.browser.new_context(java_script_enabled=False).new_page()
+    plain.goto(site.address + "calculator.html")
+    assert "epochcost cheapest" in plain.locator(".md-content noscript").inner_text()

@@ -1,0 +1,79 @@
+"""Three questions of new users, from the first page to the answer, on the catalogue's own specs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from browsed_site import Site, chromium, served
+from report_project import REPOSITORY
+
+_MOST_CLICKS = 3
+_MACHINES = ("p3.2xlarge", "g5.xlarge", "g4dn.xlarge", "g6.xlarge")
+_MODELS = ("resnet50", "bert-base-fine-tune-all")
+
+
+@pytest.fixture(scope="module", name="asked")
+def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of two models and four machines, whose times are predicted from all observations."""
+    folder = tmp_path_factory.mktemp("questions")
+    for name in ("datasets", "devices", "observations"):
+        shutil.copytree(REPOSITORY / "specs" / name, folder / "specs" / name)
+    names = [f"hardware/{one}" for one in _MACHINES] + [f"models/{one}" for one in _MODELS]
+    prices = [path for one in _MACHINES for path in (REPOSITORY / "specs/prices").glob(f"{one}-*")]
+    for path in [*(REPOSITORY / f"specs/{name}.toml" for name in names), *prices]:
+        target = folder / path.relative_to(REPOSITORY)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    for name in ("models", "site_templates"):
+        shutil.copytree(REPOSITORY / name, folder / name)
+    shutil.copytree(REPOSITORY / "docs/method", folder / "docs/method")
+    shutil.copyfile(REPOSITORY / "docs/method.md", folder / "docs/method.md")
+    shutil.copyfile(REPOSITORY / "mkdocs.yml", folder / "mkdocs.yml")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet"]
+    subprocess.run(command, cwd=folder, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=True)
+    return folder / "site"
+
+
+def answer(page: Page, words: str) -> str:
+    """What the site answers to a question, in as few clicks as its first page allows."""
+    clicks = [
+        page.locator("nav a:visible", has_text="Calculator"),
+        page.locator("main a", has_text=words),
+    ]
+    assert len(clicks) <= _MOST_CLICKS
+    for one in clicks:
+        one.first.click()
+    page.wait_for_url("**model=**")
+    page.locator(".ec-verdict").wait_for()
+    return " ".join(page.locator(".ec-calculated").inner_text().split())
+
+
+def test_three_questions_are_answered_in_three_clicks(asked: Path) -> None:
+    """Machine and cost a month; which of two, and where the runtime cannot run; load and cost."""
+    with served(asked) as address, chromium() as browser:
+        site = Site(asked, address, browser)
+        said = []
+        for words in ("BERT fine-tuned", "p3 or g5", "ResNet-50 served"):
+            page = site.tab()
+            page.goto(f"{address}index.html")
+            said.append(answer(page, words))
+    bert, either, serving = said
+    assert "a month on EC2 g" in bert
+    assert "a training, in " in bert
+    assert "predicted" in bert
+    assert "EC2 g5.xlarge (A10G) is" in either
+    assert " times cheaper: $" in either
+    assert "Today's ONNX Runtime does not run on EC2 p3.2xlarge" in either
+    assert "ranges of cost" in either
+    assert re.search("a month for 1 . EC2 g", serving)
+    assert "% busy" in serving
+    assert "times what it would on a machine that is always busy" in serving
+    assert site.complaints == []
