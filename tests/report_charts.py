@@ -17,6 +17,7 @@ from epochcost.report.charts.relative import CpuRatio, RelativeChart
 from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
 from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
 from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
+from epochcost.report.charts.withheld import WithheldChart, WithheldTime
 
 HOSTILE = '</template><script>alert(1)</script> & "x"'
 COLOURS = ((HOSTILE, 0), ("b", 1))
@@ -120,6 +121,14 @@ CHARTS: dict[str, Chart[Any]] = {
             )
         ),
         title="times the GPU's",
+    ),
+    "withheld": WithheldChart(
+        ChartData(
+            (
+                WithheldTime(HOSTILE, 1, "m", "x", "y", 1e-3, (1e-3, 2e-3, 4e-3), (1, 2, 4), "h"),
+                WithheldTime("b", 8, "m", "x", "y", 1.0, (0.1, 0.2, 0.5), (0.1, 0.2, 0.5), "m"),
+            )
+        )
     ),
     "roofline": RooflineChart(
         ChartData(

@@ -35,6 +35,7 @@ from epochcost.report.pages import (
     prices,
     rent_or_buy,
     sources,
+    trust,
     workloads,
 )
 from epochcost.report.pages.page import Page, Report
@@ -50,6 +51,7 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Calculator": calculator.pages,
     "Rent or buy": rent_or_buy.pages,
     "Sources": sources.pages,
+    "Predictions": trust.pages,
     "Changes": changes.pages,
     "Data": data.pages,
 }

@@ -1,0 +1,90 @@
+"""Predicted over true times of rates that were withheld, with intervals, by true time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from epochcost.analysis.prediction_trust import Shown as WithheldRow
+from epochcost.report.charts import axes, theme
+from epochcost.report.charts.data import ChartData, Ends, Shown
+from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.escape import one_line
+
+_APART_PIXELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldTime:
+    """An example on an accelerator without which it was predicted; ``interval`` is of 90 %."""
+
+    accelerator: Annotated[str, Shown("Accelerator")]
+    count: Annotated[int, Shown("Accelerators", "number")]
+    model: Annotated[str, Shown("Model")]
+    mode: Annotated[str, Shown("Mode")]
+    source: Annotated[str, Shown("Source")]
+    true: Annotated[float, Shown("True time", "seconds")]
+    predicted: Annotated[Ends, Shown("Predicted", "seconds", place="table")]
+    over_true: Annotated[Ends, Shown("Predicted over true", "number", bounds=False)]
+    interval: Annotated[str, Shown("90 % interval")]
+
+
+@dataclass(frozen=True)
+class WithheldChart(Chart[WithheldTime]):
+    """Points with error bars over logarithmic axes, and the line where predictions are true."""
+
+    summary = "Predicted over true time of an example, by true time."
+
+    def layers(self, alt: Any) -> list[Any]:
+        """The line, then bars and points."""
+        domain = axes.log_domain(self.data.values_of("true"))
+        ticks, title = axes.time_ticks(domain), "true time of an example"
+        x = axes.log_scaled(alt.X, "true", domain, title, ticks, axes.SECONDS_LABEL, _APART_PIXELS)
+        y = axes.log_axis(alt.Y, self.data, "over_true", "predicted over true time", also=[1.0])
+        base = self.marks(alt).encode(x=x, color=theme.colour_by(alt, self.data, "interval"))
+        at_one = alt.Chart(alt.Data(values=[{"over_true": 1}])).encode(y=y)
+        return [
+            at_one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)"),
+            *theme.error_bars(alt, base, "Y", "over_true"),
+            base.mark_point(filled=True, size=60).encode(
+                y=y,
+                shape=theme.shape_by(alt, self.data, "interval"),
+                tooltip=self.data.tooltips(alt),
+            ),
+        ]
+
+
+def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> Figure | None:
+    """Some rows of each accelerator that was withheld; None where there is none."""
+    if not rows:
+        return None
+    held = sorted((_row(one) for one in rows), key=lambda one: one.interval)
+    return Figure(
+        id=identifier,
+        title="Predicted over true time of an example",
+        description=(
+            "On the dashed line a prediction is true; bars are 90 % intervals. Of each accelerator "
+            "some rates are drawn, evenly from its fastest to its slowest, each predicted without "
+            "any rate of that accelerator."
+        ),
+        chart=WithheldChart(ChartData(tuple(held))),
+    )
+
+
+def _row(one: WithheldRow) -> WithheldTime:
+    return WithheldTime(
+        accelerator=one_line(one.accelerator),
+        count=one.count,
+        model=one_line(one.model),
+        mode=one.mode,
+        source=one_line(one.source),
+        true=one.seconds,
+        predicted=(one.low, one.predicted, one.high),
+        over_true=(
+            one.low / one.seconds,
+            one.predicted / one.seconds,
+            one.high / one.seconds,
+        ),
+        interval="holds the truth" if one.low <= one.seconds <= one.high else "misses the truth",
+    )

@@ -1,0 +1,37 @@
+"""The page on trust: how far predictions are off where the truth is known, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from epochcost.analysis.prediction_trust import COMMAND, TRUST_FILE, headline
+from epochcost.report.charts.withheld import predicted_against_true
+from epochcost.report.pages.page import Page, Report
+
+URI = "predictions.md"
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The one page."""
+    trust = report.inputs.trust
+    tables = report.catalogue.observations.values()
+    yield Page(
+        uri=URI,
+        title="How good the predictions are",
+        template="trust.md.jinja",
+        description="How far predicted times are off where the truth is known, and how sure.",
+        context={
+            "trust": trust,
+            "machine": trust and headline(trust),
+            "software": trust and headline(trust, "source"),
+            "tables": [one for one in tables if not one.tuned],
+            "notices": sorted({one.notice for one in tables if one.notice}),
+            "file": TRUST_FILE,
+            "command": COMMAND,
+        },
+        figures={
+            "rows": predicted_against_true(trust.shown, identifier="predicted-true")
+            if trust
+            else None
+        },
+    )

@@ -1,0 +1,62 @@
+"""The page on trust: the figures of the file, or how to get them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.prediction_trust import Trust, read_trust
+from epochcost.report.pages.trust import URI
+from epochcost.report.site import Site, build
+from report_project import HOSTILE, REPOSITORY, cells
+
+
+@pytest.fixture(scope="module", name="trust")
+def trust_fixture() -> Trust:
+    """The committed figures, with a name that would do harm if it were markup."""
+    found = read_trust(REPOSITORY / "docs")
+    assert found is not None
+    first, *others = found.groups["source"]
+    groups = {**found.groups, "source": (replace(first, name=HOSTILE), *others)}
+    return replace(found, groups=groups)
+
+
+@pytest.fixture(scope="module", name="site")
+def site_fixture(inputs: Inputs, trust: Trust) -> Site:
+    """The site of the project with these figures."""
+    return build(replace(inputs, trust=trust), REPOSITORY / "site_templates")
+
+
+def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
+    """Each group has a row with its errors, and the first sentence the headline."""
+    page = site.pages[URI]
+    rows = {row[0]: row for line in page.splitlines() if (row := cells(unescape(line)))}
+    for groups in trust.groups.values():
+        for one in groups:
+            if one.name != HOSTILE:
+                assert f"{one.errors.rows:,}" in rows[one.name][1]
+    every = trust.all["accelerator"]
+    assert f"half of {every.rows:,} predictions were within" in page
+    assert f"{1 + every.median_percent / 100:.2f} of the truth" in page
+    assert "software of a source" in page
+    assert "<script>" not in page
+    assert HOSTILE not in page
+
+
+def test_every_drawn_row_stands_in_the_table(site: Site, trust: Trust) -> None:
+    """The chart has as many rows as are kept for it, and says which intervals miss."""
+    table = site.figures["predicted-true"].table
+    assert len(table.rows) == len(trust.shown)
+    misses = sum(not one.low <= one.seconds <= one.high for one in trust.shown)
+    assert sum("misses the truth" in row for row in table.rows) == misses > 0
+
+
+def test_without_figures_the_page_says_how_to_get_them(inputs: Inputs) -> None:
+    """No figure is made up."""
+    assert inputs.trust is None
+    page = build(inputs, REPOSITORY / "site_templates").pages[URI]
+    assert "epochcost trust" in page
+    assert "<table" not in page
