@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.inputs import Inputs, StoredCeilings, read_inputs
+from epochcost.analysis.inputs import Inputs, StoredCeilings, StoredResult, read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import predict_times
 from epochcost.execute.anchors import WORKS
@@ -82,3 +82,33 @@ def test_anchors_of_another_provider_or_measured_as_is_say_nothing(inputs: Input
     plain = predicted(inputs)
     for fields in ({"contradictions": ("1 GPUs, not 2",)}, {"hardware": "epyc-vm-2"}):
         assert predicted(with_anchors(inputs, 8, **fields)).step == plain.step
+
+
+def with_trial(inputs: Inputs, provider: str, **fields: object) -> Inputs:
+    """ViT-S/16 in inference on the machine, at a tenth of an example a second."""
+    result = make_result(
+        model="vit-s16",
+        mode="inference",
+        hardware=MACHINE,
+        batch_size=32,
+        samples=(320.0,) * 4,
+        **fields,
+    )
+    trial = result.trial.model_copy(update={"provider": provider})
+    stored = StoredResult(result.model_copy(update={"trial": trial}), Path("one.json"), "one.json")
+    return replace(inputs, stored=(stored,))
+
+
+def test_plain_trials_of_other_models_count_as_anchors_do(inputs: Inputs) -> None:
+    """On the GPU, with nothing that sets them apart; one that is far slower slows the others."""
+    plain, slowed = (
+        predicted(one, "inference").step for one in (inputs, with_trial(inputs, "cuda"))
+    )
+    assert plain is not None
+    assert slowed is not None
+    assert slowed.mean > 1.5 * float(plain.mean)
+    for other in (
+        with_trial(inputs, "cpu"),
+        with_trial(inputs, "cuda", precision="fp16"),
+    ):
+        assert predicted(other, "inference").step == plain
