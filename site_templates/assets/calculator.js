@@ -121,7 +121,7 @@
   /* Why a figure stands apart from those that may win; nothing where it may. */
   function reserve(question, timing, plan) {
     if (timing.unserved) { return timing.unserved; }
-    return plan.assumed && question.prices !== "owned" ? "assumed price" : "";
+    return plan.assumed && !(plan.kind === "owned" && question.prices === "owned") ? "assumed price" : "";
   }
 
   function miss(question, found) {
@@ -162,11 +162,8 @@
     return Array.from(best.values());
   }
 
-  /* What a total is of; of the form's fields or of the question. */
-  function per(asked) {
-    var once = (asked.every.value || asked.every) === "once" && (asked.job.value || asked.job) === "train";
-    return once ? "in all" : "a month";
-  }
+  /* What a total is of. */
+  function per(question) { return question.every === "once" && question.job === "train" ? "in all" : "a month"; }
 
   function spread(low, high, words) { return low === high ? "" : words(low) + " to " + words(high); }
 
@@ -239,7 +236,7 @@
         ", in " + duration(mean.seconds) + "." +
         (mean.machines > 1 ? " It takes " + mean.machines + " machines side by side." : "");
     }
-    words.append(element("strong", amount + " " + per(question)), said);
+    words.append(element("strong", amount + (question.times === 1 && per(question) === "in all" ? "" : " " + per(question))), said);
     return words;
   }
 
@@ -254,7 +251,9 @@
   function verdict(question, found, shapes) {
     var best = found.find(function (one) { return !one.apart; });
     if (!best) {
-      return [element("p", "No machine has a list price of this kind for this job.", { className: "ec-verdict" })];
+      var none = found.length ? "Nothing with a list price of this kind runs today's ONNX Runtime; what is known stands below." :
+        "No machine has both a time and a price of this kind for this job.";
+      return [element("p", none, { className: "ec-verdict" })];
     }
     var sure = element("p");
     sure.append(badge(best, shapes), " ", certainty(best, question));
@@ -301,11 +300,13 @@
     var question = asked(form, data), found = candidates(question, data, known.plans);
     var main = found.filter(function (one) { return !one.apart; });
     var apart = found.filter(function (one) { return one.apart; });
-    var two = question.a && question.b;
-    place.replaceChildren.apply(place, two ? versus(question, found) : verdict(question, found, known.shapes));
-    if (main.length || two) { place.append(table(form, question, two ? found : main, known.shapes)); }
+    var two = question.a && question.b, listed = two ? found : main;
+    var words = place.firstElementChild, lists = place.lastElementChild;
+    form.elements.budget.labels[0].firstChild.textContent = "Budget ($ " + per(question) + ") ";
+    words.replaceChildren.apply(words, two ? versus(question, found) : verdict(question, found, known.shapes));
+    lists.replaceChildren.apply(lists, listed.length ? [table(form, question, listed, known.shapes)] : []);
     if (apart.length && !two) {
-      place.append(fold("Not compared: " + apart.length + " with an assumed price or without today's ONNX Runtime", table(form, question, apart, known.shapes)));
+      lists.append(fold("Not compared: " + apart.length + " with an assumed price or without today's ONNX Runtime", table(form, question, apart, known.shapes)));
     }
     window.epochcostTables.begin();
   }
@@ -360,7 +361,6 @@
       field.value = chosen ? chosen[0] : "";
     });
     form.elements.epochs.placeholder = data.epochs;
-    form.elements.budget.labels[0].firstChild.textContent = "Budget ($ " + per(form.elements) + ") ";
     form.querySelectorAll("[data-ec-job]").forEach(function (label) { label.hidden = label.dataset.ecJob !== job; });
   }
 

@@ -95,6 +95,7 @@ def test_an_assumed_price_wins_only_where_it_is_asked_for(site: Site) -> None:
     """It stands apart from list prices, and among owned machines when those are chosen."""
     apart = ask(site, "?model=net").locator("details", has_text="Not compared")
     assert apart.locator("td a", has_text="This machine").count() == 1
+    assert "Nothing with a list price" in said(ask(site, "?model=net&prices=spot"))
     owned = ask(site, "?model=net&prices=owned")
     assert "This machine" in owned.locator(".ec-verdict").inner_text()
 
@@ -138,6 +139,7 @@ def test_two_machines_are_set_against_each_other(site: Site) -> None:
     assert " times faster: " in verdict
     assert page.locator(".ec-calculated tbody tr").count() == 2
     assert overflow(page) <= 0
+    assert "two different machines" in said(ask(site, "?model=net&a=local&b=box&prices=spot"))
     same = ask(site, "?model=net&a=local&b=local").locator(".ec-verdict")
     assert "two different machines" in same.inner_text()
 
