@@ -3,12 +3,15 @@
     python benchmarks/prediction.py --leave-out accelerator --anchors 0 1 3
     python benchmarks/prediction.py --observations my.csv --hardware mine.toml --json
 
+    python benchmarks/prediction.py --cpus --leave-out machine
+
 Reads tables of the form of specs/observations, and the devices of specs/devices; ``--hardware``
 adds those that hardware specs name and describe. Left out is every row of an accelerator (one chip
 and memory size under every spelling, form and count), of a generation, or of a model. A row's
 error is max(p/t, t/p) - 1 of time, averaged over 20 seeded choices of anchors: rows of other models
 on the machine, or of the model on another machine where models are left out; a refusal counts as an
 error. Beside it the roofline: rate as √(peak · bandwidth) with a constant a model of the same rows.
+``--cpus`` scores what is known of CPUs: an accelerator is a make, a machine so many vCPUs of it.
 """
 
 from __future__ import annotations
@@ -16,12 +19,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.predicted import known_of_cpus
 from epochcost.analysis.prediction_trust import hourly_prices
 from epochcost.errors import EpochcostError
 from epochcost.predict.design import Devices, Placed
+from epochcost.predict.process import OF_CPUS, PROFILES, Scales
 from epochcost.predict.rates import read_profiles, read_rates, without_repeats
 from epochcost.predict.regret import regret
 from epochcost.predict.screening import doubted_rows
@@ -53,6 +61,18 @@ def tables(
     return found
 
 
+def of_cpus(catalogue: Catalogue, left: str) -> tuple[list[list[Placed]], Devices]:
+    """The rates of CPUs; where machines are left out, first those of each source with several."""
+    inputs = read_inputs(catalogue, [ROOT / "docs" / "data" / "results"], ROOT / "docs")
+    rows, devices = known_of_cpus(inputs)
+    sources: dict[str, list[Placed]] = defaultdict(list)
+    for one in rows:
+        sources[one.rate.path].append(one)
+    several = [some for some in sources.values() if len({one.device.id for one in some}) > 1]
+    everything = [replace(one, rate=replace(one.rate, path="all")) for one in rows]
+    return [*(several if left == "machine" else ()), everything], devices
+
+
 def line(name: str, left: str, anchors: int, found: Score) -> str:
     """One line for people."""
     generations = ", ".join(f"{k} {v:.2f}" for k, v in found.coverage_by_generation.items())
@@ -74,18 +94,24 @@ def main() -> None:
     parser.add_argument("--task", default="", help="only rows of this task, such as Offline")
     parser.add_argument("--doubts", action="store_true", help="list rows that cannot be right")
     parser.add_argument("--regret", action="store_true", help="what following predictions costs")
+    parser.add_argument("--cpus", action="store_true", help="rates of CPUs, not of tables")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     try:
         catalogue = load_catalogue(ROOT)
         devices = Devices([*catalogue.devices.values(), *described(asked.hardware)])
-        found = tables(catalogue, asked.observations, asked.task, devices)
+        scales: Sequence[Scales] = PROFILES
+        if asked.cpus:
+            found, devices = of_cpus(catalogue, asked.leave_out)
+            scales = (OF_CPUS,)
+        else:
+            found = tables(catalogue, asked.observations, asked.task, devices)
         if asked.doubts:
             show_doubts(found, devices)
         elif asked.regret:
             show_regret(found, devices, hourly_prices(catalogue, devices))
         else:
-            show_scores(found, devices, asked)
+            show_scores(found, devices, asked, scales)
     except EpochcostError as error:
         sys.exit(str(error))
 
@@ -104,12 +130,17 @@ def show_regret(found: list[list[Placed]], devices: Devices, hourly: dict[str, f
         print(f"{Path(rows[0].rate.path).name}: {by_predictions}, by roofline {by_roofline}")
 
 
-def show_scores(found: list[list[Placed]], devices: Devices, asked: argparse.Namespace) -> None:
+def show_scores(
+    found: list[list[Placed]],
+    devices: Devices,
+    asked: argparse.Namespace,
+    scales: Sequence[Scales],
+) -> None:
     """Errors and coverage, table by table."""
     scored = []
     for rows in found:
         for anchors in asked.anchors:
-            one = score(rows, devices, asked.leave_out, anchors)
+            one = score(rows, devices, asked.leave_out, anchors, scales)
             name = Path(rows[0].rate.path).name
             if not asked.json:
                 print(line(name, asked.leave_out, anchors, one), flush=True)

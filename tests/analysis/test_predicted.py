@@ -25,9 +25,9 @@ def inputs() -> Inputs:
 
 @pytest.fixture(scope="module")
 def found(inputs: Inputs) -> Predictions:
-    """Predictions of ResNet-50 and of BERT-base."""
-    catalogue = inputs.catalogue
-    return predict_times(inputs, [catalogue.models["resnet50"], catalogue.models["bert-base"]])
+    """Predictions of ResNet-50, of BERT-base and of a small network."""
+    names = ("resnet50", "bert-base", "mnist-cnn")
+    return predict_times(inputs, [inputs.catalogue.models[name] for name in names])
 
 
 def of(found: Predictions, model: str, hardware: str, mode: str) -> Observation:
@@ -44,16 +44,17 @@ def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, found: Predictions
     """No machine of the catalogue is silently left out, and none has both."""
     timed = {one.machine.hardware for one in found.observations}
     without = {one.id for one in found.without}
-    assert timed | without == set(inputs.catalogue.hardware)
+    assert timed | without >= set(inputs.catalogue.hardware)
     assert not timed & without
-    assert len(timed) >= 78
+    assert len(timed) >= 89
 
 
 def test_machines_nothing_is_known_of_are_named_with_their_reason(found: Predictions) -> None:
-    """TPUs are no GPUs, CPUs have no kin among the tables."""
+    """TPUs are no GPUs, nobody timed an Arm CPU, and a managed tier hides what it is made of."""
     reasons = {one.id: one.reason for one in found.without}
     assert reasons["gcp-tpu-v3-8"] == "no published time of a TPU v3, 8 cores"
-    assert reasons["c5.18xlarge"].startswith("CPUs:")
+    assert reasons["c8g.48xlarge"] == "no published time of an Arm CPU"
+    assert reasons["cloud-ml-basic"] == "its CPUs are not known"
 
 
 def test_where_the_runtime_has_no_kernels_other_software_is_named_and_answers_nothing(
@@ -130,15 +131,31 @@ def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:
     assert known not in left
 
 
+def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(found: Predictions) -> None:
+    """A small network has a time on 192 vCPUs, wide; ResNet-50 has none there, and says so."""
+    step = of(found, "mnist-cnn", "c7i.48xlarge", "training").step
+    assert step is not None
+    assert 2 < step.high / step.low < 100
+    assert of(found, "resnet50", "n1-highcpu-16", "training").software.startswith("ONNX Runtime")
+    assert all(
+        (one.workload.id, one.machine.hardware) != ("resnet50", "c7i.48xlarge")
+        for one in found.observations
+    )
+    (reason,) = (
+        one.reason for one in found.without if one.id == "resnet50" and "c7i" in one.reason
+    )
+    assert reason.endswith("not known to a factor of ten")
+
+
 def test_models_without_kin_have_a_reason(inputs: Inputs) -> None:
-    """Nothing is said of a tiny network, of a recurrent one, and of one without a graph."""
+    """On GPUs nothing is said of a tiny network and a recurrent one, and of none without graph."""
     models = [inputs.catalogue.models[name] for name in ("mnist-mlp", "lstm-char-cnn", "gpt-3")]
     found = predict_times(inputs, models)
-    assert found.observations == ()
-    reasons = {one.id: one.reason for one in found.without}
-    assert reasons["mnist-mlp"].startswith("no kin")
-    assert reasons["lstm-char-cnn"].startswith("a recurrent model")
-    assert reasons["gpt-3"].startswith("no graph")
+    assert {one.machine.device for one in found.observations} == {"cpu"}
+    reasons = {(one.id, one.reason.partition(":")[0]): one.reason for one in found.without}
+    assert "no kin" in reasons["mnist-mlp", "on GPUs"]
+    assert "a recurrent model" in reasons["lstm-char-cnn", "on GPUs"]
+    assert ("gpt-3", "no graph that can be counted") in reasons
 
 
 def test_a_project_without_tables_predicts_nothing(inputs: Inputs) -> None:

@@ -29,12 +29,13 @@ def measured_rates(
 ) -> Iterator[Placed]:
     """Rates of works on one ``device`` of a machine under ``software``, where they have kin.
 
-    What was measured as is, on a machine that contradicts its spec, is left out.
+    What was measured as is, on a machine that contradicts its spec, is left out. Trials on CPUs
+    are ``known`` by ``cpus``.
     """
-    for name, mode, batch, profile, seconds in (
-        *_anchors(inputs, hardware, known),
-        *_trials(inputs, hardware, known),
-    ):
+    timed = [*_anchors(inputs, hardware, known)]
+    if hardware.device == "cuda":
+        timed += _trials(inputs, hardware, known)
+    for name, mode, batch, profile, seconds in timed:
         work = Question(
             model=name,
             profile=profile,

@@ -1,21 +1,23 @@
 """Times that nobody measured, predicted from what others published, as observations of their kind.
 
-For every machine whose accelerators are known; for all others the reason is said. Where the runtime
+For every machine whose GPUs or CPUs are known; for all others the reason is said. Where the runtime
 of today has no kernels, the time is that of other software, which is named. How a rate follows from
 rates of others is left to ``predict``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
     arithmetic_of_model,
     optimizer_states,
 )
+from epochcost.analysis.cpus import cpu_of, cpu_rates
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.measured_rates import measured_rates
 from epochcost.analysis.observations import (
@@ -31,6 +33,7 @@ from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
 from epochcost.predict.learnt import learnt_rates
+from epochcost.predict.process import OF_CPUS, PROFILES, Scales
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
@@ -40,6 +43,9 @@ from epochcost.specs.study import Mode
 # What the prediction is of: the package that `make lock` pins for GPUs today.
 RUNTIME = "onnxruntime-gpu==1.31.0"
 _PAGE = "method/predictions.md"
+# A rate known to a factor of ten either way ranks nothing.
+_VAGUEST = 100
+_KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +80,18 @@ class _Place:
     hardware: Hardware
     device: Device
     count: int
+    memory_gib: Decimal
     software: str
-    unserved: str
+    unserved: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of GPUs or of CPUs, and how far such rates depart from each other."""
+
+    rates: tuple[Placed, ...]
+    devices: Devices
+    scales: Scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,71 +105,129 @@ class _Asked:
 def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     """Training and inference of the models on every machine of the catalogue.
 
-    At the largest batch size that the model's spec names and that fits the device; inference also
+    At the largest batch size that the model's spec names and that fits the memory; inference also
     at the smallest, for requests one by one. Raises InputError for a table of observations that
     cannot be read.
     """
     catalogue = inputs.catalogue
-    devices = Devices(catalogue.devices.values())
-    known = learnt_rates(catalogue, devices)
-    places = {one.id: _place(one, devices, known) for one in catalogue.hardware.values()}
+    profiles = _profiles(inputs)
+    gpus = Devices(catalogue.devices.values())
+    cpu_known, cpus = known_of_cpus(inputs)
+    known = {
+        "cuda": _Known(learnt_rates(catalogue, gpus), gpus, PROFILES[0]),
+        "cpu": _Known(cpu_known, cpus, OF_CPUS),
+    }
+    places = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
     without = [NoTime(name, why) for name, why in places.items() if isinstance(why, str)]
-    asked: list[_Asked] = []
+    chosen = tuple(models)
+    timed: list[Observation] = []
+    for kind, one in known.items():
+        kin = [model for model in chosen if _has_kin(model, profiles, one)]
+        without += _refusals(kind, (model for model in chosen if model not in kin), profiles)
+        asked = [
+            question
+            for model in kin
+            for place in places.values()
+            if isinstance(place, _Place) and place.hardware.device == kind
+            for question in _questions(model, profiles[model.id], place)
+        ]
+        told, vague = _told(inputs, one, asked)
+        timed += (_observation(catalogue, *answer) for answer in told)
+        without += vague
+    return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
+
+
+def known_of_cpus(inputs: Inputs) -> tuple[tuple[Placed, ...], Devices]:
+    """The rates that times on CPUs are predicted from; raises as ``predict_times`` does."""
+    return cpu_rates(inputs, _profiles(inputs), _words(RUNTIME))
+
+
+def _profiles(inputs: Inputs) -> dict[str, Profile]:
+    """What the models' graphs ask for, by model id, where that can be counted."""
+    counted = (
+        (model.id, arithmetic_of_model(inputs.catalogue, model, inputs.cache))
+        for model in inputs.catalogue.models.values()
+    )
+    return {name: one.profile for name, one in counted if one and one.profile}
+
+
+def _has_kin(model: Model, profiles: Mapping[str, Profile], known: _Known) -> bool:
+    profile = profiles.get(model.id)
+    return profile is not None and has_kin(profile, known.rates)
+
+
+def _refusals(
+    kind: str, models: Iterable[Model], profiles: Mapping[str, Profile]
+) -> Iterator[NoTime]:
+    """Why nothing is predicted of models without kin."""
     for model in models:
-        profile = _profile(inputs, model, known)
-        if isinstance(profile, str):
-            without.append(NoTime(model.id, profile))
-            continue
-        for place in places.values():
-            if isinstance(place, _Place):
-                asked += _questions(model, profile, place)
+        profile = profiles.get(model.id)
+        if profile is None:
+            yield NoTime(model.id, "no graph that can be counted")
+        elif profile.recurrent_flops:
+            why = "a recurrent model, and no published time of one whose graph is known"
+            yield NoTime(model.id, f"on {_KINDS[kind]}: {why}")
+        else:
+            why = "no kin: no published time of a model that asks for nearly as much"
+            yield NoTime(model.id, f"on {_KINDS[kind]}: {why}")
+
+
+def _told(
+    inputs: Inputs, known: _Known, asked: Sequence[_Asked]
+) -> tuple[list[tuple[_Asked, Forecast]], list[NoTime]]:
+    """What can be told, and of which models an interval on some machines is too wide for it."""
     if not asked:
-        return Predictions((), tuple(without))
+        return [], []
     measured = [
         rate
-        for one in places.values()
-        if isinstance(one, _Place)
-        for rate in measured_rates(inputs, one.hardware, one.device, one.software, known)
+        for one in {one.place.hardware.id: one.place for one in asked}.values()
+        for rate in measured_rates(inputs, one.hardware, one.device, one.software, known.rates)
     ]
-    forecasts = Forecaster(known, devices, measured).forecasts([one.question for one in asked])
-    observations = tuple(
-        _observation(catalogue, one, forecast)
-        for one, forecast in zip(asked, forecasts, strict=True)
-    )
-    return Predictions(observations, tuple(without))
+    forecaster = Forecaster(known.rates, known.devices, measured, known.scales)
+    found = zip(asked, forecaster.forecasts([one.question for one in asked]), strict=True)
+    told, vague = [], defaultdict(list)
+    for one, forecast in found:
+        if forecast.high > _VAGUEST * forecast.low:
+            vague[one.model.id].append(one.place.hardware.name)
+        else:
+            told.append((one, forecast))
+    return told, [
+        NoTime(model, f"on {', '.join(dict.fromkeys(names))}: not known to a factor of ten")
+        for model, names in vague.items()
+    ]
 
 
-def _profile(inputs: Inputs, model: Model, known: Sequence[Placed]) -> Profile | str:
-    """What a model's graph asks for, or why nothing is predicted of it."""
-    counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
-    if counted is None or counted.profile is None:
-        return "no graph that can be counted"
-    if counted.profile.recurrent_flops:
-        return "a recurrent model: no published time of one whose graph is known"
-    if not has_kin(counted.profile, known):
-        return "no kin: no published time of a model that asks for nearly as much"
-    return counted.profile
-
-
-def _place(hardware: Hardware, devices: Devices, known: Sequence[Placed]) -> _Place | str:
+def _place(hardware: Hardware, known: _Known) -> _Place | str:
     """A machine as predictions need it, or why nothing is predicted for it."""
-    if not hardware.accelerators:
-        return "CPUs: too few published times of them to learn from"
+    if hardware.accelerators:
+        return _accelerated(hardware, known)
+    device = cpu_of(hardware)
+    if isinstance(device, str):
+        return device
+    if not known.rates:
+        return "too few CPUs with published times"
+    if hardware.memory_gib is None:
+        return "its memory is not known"
+    return _Place(hardware, device, 1, hardware.memory_gib, _words(RUNTIME))
+
+
+def _accelerated(hardware: Hardware, known: _Known) -> _Place | str:
     if len(hardware.accelerators) > 1:
         return "accelerators of several kinds"
     (accelerator,) = hardware.accelerators
-    device = devices.named(accelerator.name)
+    device = known.devices.named(accelerator.name)
     if device is None:
         return f"no published time of a {accelerator.name}"
     capability, unserved = accelerator.compute_capability, ""
     software: str | None = RUNTIME
     if missing_kernels(RUNTIME, capability) is not None:
         older = missing_kernels(CUDA_12_RUNTIME, capability) is None
-        software = CUDA_12_RUNTIME if older else _framework(device, known)
+        software = CUDA_12_RUNTIME if older else _framework(device, known.rates)
         unserved = f"{RUNTIME} has no kernels for compute capability {capability}"
     if software is None:
         return f"{unserved}, and no published time of a {device.generation} GPU"
-    return _Place(hardware, device, accelerator.count, _words(software), unserved)
+    memory, words = device.memory_gib, _words(software)
+    return _Place(hardware, device, accelerator.count, memory, words, unserved)
 
 
 def _framework(device: Device, known: Sequence[Placed]) -> str | None:
@@ -174,7 +248,6 @@ def _words(software: str) -> str:
 
 def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked]:
     """Training and inference, each where the model's spec names a batch that fits."""
-    device, count = place.device, place.count
     sizes: dict[Mode, tuple[int, ...]] = {}
     # With parameters frozen, a step is no three forward passes.
     if model.training is not None and not model.training.freeze:
@@ -182,7 +255,7 @@ def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked
     if model.inference is not None:
         sizes["inference"] = model.inference.batch_sizes
     for mode, batches in sizes.items():
-        fitting = [size for size in batches if _fits(model, profile, mode, size, device, count)]
+        fitting = [size for size in batches if _fits(model, profile, mode, size, place)]
         for size in _asked_sizes(mode, fitting):
             question = Question(
                 model=model.id,
@@ -191,8 +264,8 @@ def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked
                 precision="fp32",
                 batch=size,
                 software=place.software,
-                device=device,
-                count=count,
+                device=place.device,
+                count=place.count,
             )
             yield _Asked(model, place, mode, question)
 
@@ -203,9 +276,7 @@ def _asked_sizes(mode: Mode, fitting: Sequence[int]) -> Iterable[int]:
     return {max(fitting)} if mode == "training" else sorted({min(fitting), max(fitting)})
 
 
-def _fits(
-    model: Model, profile: Profile, mode: Mode, batch: int, device: Device, count: int
-) -> bool:
+def _fits(model: Model, profile: Profile, mode: Mode, batch: int, place: _Place) -> bool:
     """Whether a device's share of a batch and what is trained fit its memory, in fp32.
 
     A training step keeps what the forward pass writes, about half of what it moves, and for each
@@ -215,8 +286,8 @@ def _fits(
     numbers = float(profile.parameters)
     if mode == "training" and model.training is not None:
         numbers = numbers * (2 + optimizer_states(model.training.optimizer))
-        numbers += written * batch / count
-    return numbers * BYTES_PER_NUMBER < float(device.memory_gib) * 2**30
+        numbers += written * batch / place.count
+    return numbers * BYTES_PER_NUMBER < float(place.memory_gib) * 2**30
 
 
 def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:

@@ -73,15 +73,24 @@ class Forecaster:
     """
 
     def __init__(
-        self, placed: Sequence[Placed], devices: Devices, measured: Sequence[Placed] = ()
+        self,
+        placed: Sequence[Placed],
+        devices: Devices,
+        measured: Sequence[Placed] = (),
+        scales: Scales = _SCALES,
     ) -> None:
         self._placed = (*placed, *measured)
         self._devices = devices
-        self._calibrations = _calibrations(designed(placed, devices), _SCALES)
+        self._scales = scales
+        self._calibrations = _calibrations(designed(placed, devices), scales)
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
-        return self.of([measured_rate(one, 1.0) for one in questions])
+        # Machines with the same devices ask the same.
+        distinct = tuple(dict.fromkeys(questions))
+        found = self.of([measured_rate(one, 1.0) for one in distinct])
+        known = dict(zip(distinct, found, strict=True))
+        return tuple(known[one] for one in questions)
 
     def of(self, asked: Sequence[Placed]) -> tuple[Forecast, ...]:
         """One for each row, whatever rate stands there; of its work, all that is known counts."""
@@ -93,7 +102,7 @@ class Forecaster:
             design.rows(rows < len(self._placed)),
             design.rows(rows >= len(self._placed)),
         )
-        found = zip(*_posterior(known, unknown, _SCALES), unknown.device_features, strict=True)
+        found = zip(*_posterior(known, unknown, self._scales), unknown.device_features, strict=True)
         return tuple(
             self._forecast(one, float(mean), float(deviation), features)
             for one, (mean, deviation, features) in zip(asked, found, strict=True)
@@ -108,10 +117,17 @@ class Forecaster:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = _FARTHEST_KIN) -> bool:
-    """Whether some rate is of a work whose graph asks for nearly as much."""
-    own = work_features(profile)
-    known = [one.profile for one in placed if one.profile is not None]
-    return any(np.linalg.norm(own - work_features(one)) < farthest for one in dict.fromkeys(known))
+    """Whether some rate is of a work whose graph asks for nearly as much.
+
+    A recurrent work, which goes step by step, has recurrent kin only.
+    """
+    own, recurrent = work_features(profile), profile.recurrent_flops > 0
+    known = dict.fromkeys(one.profile for one in placed if one.profile is not None)
+    return any(
+        np.linalg.norm(own - work_features(one)) < farthest
+        for one in known
+        if (one.recurrent_flops > 0) == recurrent
+    )
 
 
 def _ceiling(asked: Placed) -> float:

@@ -266,7 +266,17 @@ PROFILES = (
     ),
 )  # fmt: skip
 
+# For CPUs, a few machines by vCPUs under as many programs: more vCPUs gain one work much and
+# another nothing, and programs differ by more than on GPUs.
+OF_CPUS = Scales(
+    graph=0.5, graph_linear=0.2, beyond_graph=1.0, setting=0.2, batch=0.3, software=1.0,
+    software_graph=0.6, linear=0.3, model_linear=0.2, model_smooth=0.5, length=2.0, group=0.3,
+    group_model=0.2, noise=0.1,
+)  # fmt: skip
 
-def likeliest(design: Design, groups: Labels) -> Scales:
+
+def likeliest(design: Design, groups: Labels, among: Sequence[Scales] = PROFILES) -> Scales:
     """The set of scales under which the groups are likeliest, each seen from the others."""
-    return max(PROFILES, key=lambda scales: likelihood(design, scales, groups))
+    if len(among) == 1:
+        return among[0]
+    return max(among, key=lambda scales: likelihood(design, scales, groups))

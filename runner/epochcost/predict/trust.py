@@ -18,8 +18,10 @@ import numpy as np
 from epochcost.predict.calibration import anchored, errors
 from epochcost.predict.design import Devices, Placed, designed
 from epochcost.predict.process import (
+    PROFILES,
     Design,
     Labels,
+    Scales,
     Vector,
     held_out,
     likeliest,
@@ -27,7 +29,7 @@ from epochcost.predict.process import (
     roofline,
 )
 
-Left = Literal["accelerator", "generation", "model"]
+Left = Literal["accelerator", "generation", "machine", "model"]
 LEFT: tuple[Left, ...] = get_args(Left)
 _SEEDS = 20
 _FEW = 30
@@ -72,13 +74,19 @@ def percent(logarithm: float) -> float:
     return 100 * (math.exp(abs(logarithm)) - 1)
 
 
-def score(placed: Sequence[Placed], devices: Devices, left: Left, anchors: int) -> Score:
-    """Leave out one group after the other, and compare."""
+def score(
+    placed: Sequence[Placed],
+    devices: Devices,
+    left: Left,
+    anchors: int,
+    among: Sequence[Scales] = PROFILES,
+) -> Score:
+    """Leave out one group after the other, and compare; of the scales the likeliest are taken."""
     design = designed(placed, devices)
     groups = groups_of(design, left)
     cases: dict[int, list[Case]] = defaultdict(list)
     apart = design.group if left == "model" else design.model
-    for case in left_out(design, groups, apart, anchors):
+    for case in left_out(design, groups, apart, anchors, among):
         cases[case.row].append(case)
     refused = _refused(design, groups)
     means = [float(np.mean([percent(one.error) for one in found])) for found in cases.values()]
@@ -105,11 +113,18 @@ def groups_of(design: Design, left: Left) -> Labels:
     return {
         "accelerator": design.group,
         "generation": design.generation,
+        "machine": design.device,
         "model": design.model,
     }[left]
 
 
-def left_out(design: Design, groups: Labels, apart: Labels, anchors: int) -> Iterator[Case]:
+def left_out(
+    design: Design,
+    groups: Labels,
+    apart: Labels,
+    anchors: int,
+    among: Sequence[Scales] = PROFILES,
+) -> Iterator[Case]:
     """Every row predicted without its group, with an interval calibrated on the other groups.
 
     Anchors and predicted rows do not share labels of ``apart``.
@@ -117,7 +132,7 @@ def left_out(design: Design, groups: Labels, apart: Labels, anchors: int) -> Ite
     for group in np.unique(groups):
         inside = groups == group
         known, others = design.rows(~inside), groups[~inside]
-        scales = likeliest(known, others)
+        scales = likeliest(known, others, among)
         calibration = errors(known, scales, others, apart[~inside], anchors)
         held = held_out(design, scales, groups, (group,))[0]
         for seed in range(_SEEDS if anchors else 1):

@@ -5,12 +5,13 @@ The rows stand in a CSV file beside the spec and are read by ``predict.rates``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated
 
 from pydantic import Field
 
-from epochcost.specs.base import NamedSpec, Notes, Source, Text, matching
+from epochcost.specs.base import NamedSpec, Notes, PositiveInt, Source, Text, matching
 
 TableName = Annotated[
     str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file beside the spec")
@@ -35,6 +36,11 @@ class ObservationTable(NamedSpec):
     tuned: bool = Field(
         False,
         description="Whether vendors tuned the programs for each device, as in MLPerf.",
+    )
+    cpus: Mapping[str, PositiveInt] = Field(
+        {},
+        description="The vCPUs of each CPU that the rows name as accelerator: its threads.",
+        examples=[{"i9_10940x": 28}],
     )
     licence: Text = Field(
         description="Under which the rows are published, as an SPDX identifier.",

@@ -1,0 +1,131 @@
+"""Machines without accelerators as predictions see them: so many vCPUs of one make.
+
+Rates on them are our own results, published timings of our models, and tables that name CPUs. A
+vCPU counts as any other, and in what makes differ is learnt from rates: of rented CPUs neither the
+clock under load nor the share of the memory's bandwidth is published.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import cpu_name
+from epochcost.graphs.profile import Profile
+from epochcost.predict.design import Devices, Placed
+from epochcost.predict.forecast import Question, measured_rate
+from epochcost.predict.rates import without_repeats
+from epochcost.predict.tables import placed, placed_tables
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.device import Device
+from epochcost.specs.hardware import Hardware
+
+# No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
+_MOST_TFLOPS = Decimal("0.256")
+# Of fewer makes nothing follows for another.
+_LEAST_MAKES = 3
+
+
+def cpu_device(make: str, vcpus: int) -> Device:
+    """So many vCPUs of a make. Its facts are their number: they say nothing of the make."""
+    return Device(
+        id=f"{re.sub(r'[^a-z0-9]+', '-', make.casefold()).strip('-')[:70]}-{vcpus}",
+        name=f"{make}, {vcpus} vCPUs",
+        chip=make,
+        generation="CPU",
+        spellings=(make,),
+        memory_gib=Decimal(1),
+        memory_gb_per_second=Decimal(vcpus),
+        peak_fp32_tflops=_MOST_TFLOPS * vcpus,
+        source="counted by vCPUs",
+    )
+
+
+def cpu_of(hardware: Hardware) -> Device | str:
+    """The CPUs of a machine of the catalogue, or why nothing is predicted for it."""
+    if hardware.vcpus is None or hardware.cpu is None:
+        return "its CPUs are not known"
+    if re.search(r"\bArm\b", hardware.cpu):
+        return "no published time of an Arm CPU"
+    return cpu_device(hardware.cpu, hardware.vcpus)
+
+
+def cpu_rates(
+    inputs: Inputs, profiles: Mapping[str, Profile], software: str
+) -> tuple[tuple[Placed, ...], Devices]:
+    """One rate for each work and machine, in fp32, and the machines; none of too few makes.
+
+    ``profiles`` are by model id; ``software`` names the runtime of our own results. Raises
+    InputError for a table that cannot be read.
+    """
+    rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
+    for table in inputs.catalogue.observations.values():
+        named = Devices(cpu_device(make, vcpus) for make, vcpus in table.cpus.items())
+        rows += placed_tables(inputs.catalogue, [table], named)
+    devices = Devices({one.device.id: one.device for one in rows}.values())
+    if len({one.chip for one in devices.all}) < _LEAST_MAKES:
+        return (), devices
+    known = {(one.rate.model, one.rate.size): one.profile for one in rows if one.profile}
+    return tuple(placed(without_repeats(one.rate for one in rows), devices, known)[0]), devices
+
+
+def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
+    """Our results on CPUs, plain or pinned to some of them.
+
+    A step with frozen parameters is no three forward passes.
+    """
+    for stored in inputs.stored:
+        result, trial = stored.result, stored.result.trial
+        training = inputs.catalogue.models[trial.model].training
+        frozen = trial.mode == "training" and training is not None and training.freeze
+        hardware = inputs.catalogue.hardware[result.hardware]
+        pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
+        plain = trial.variant == pinned and trial.session.threads == (trial.vcpus or 0)
+        plain = plain and result.measurement.served is None and not frozen
+        sound = plain and not result.contradictions
+        vcpus = trial.vcpus or result.environment.logical_cpus
+        if trial.provider == "cpu" and sound and trial.model in profiles and vcpus:
+            device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)
+            seconds = statistics.fmean(result.measurement.samples_seconds)
+            question = Question(
+                model=trial.model,
+                profile=profiles[trial.model],
+                mode=trial.mode,
+                precision="fp32",
+                batch=trial.batch_size,
+                software=software,
+                device=device,
+                count=1,
+            )
+            yield _placed(question, trial.batch_size / seconds, "docs/data/results")
+
+
+def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterator[Placed]:
+    """Training of our models that others timed on one machine of the catalogue."""
+    for source in catalogue.published.values():
+        for timing in source.timings:
+            hardware = catalogue.hardware[timing.hardware]
+            device, steps = cpu_of(hardware), timing.total_steps
+            known = source.model in profiles and timing.count == 1 and not hardware.accelerators
+            if known and isinstance(device, Device) and timing.batch_size and steps:
+                question = Question(
+                    model=str(source.model),
+                    profile=profiles[str(source.model)],
+                    mode="training",
+                    precision="fp32",
+                    batch=timing.batch_size,
+                    software=f"{source.page} {timing.framework}",
+                    device=device,
+                    count=1,
+                )
+                rate = float(timing.batch_size * steps / timing.total_seconds)
+                yield _placed(question, rate, source.page)
+
+
+def _placed(question: Question, per_second: float, path: str) -> Placed:
+    found = measured_rate(question, per_second)
+    return replace(found, rate=replace(found.rate, path=path))

@@ -1,0 +1,77 @@
+"""What is known of CPUs: whose vCPUs are counted, and which rates count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.arithmetic import arithmetic_of_model
+from epochcost.analysis.cpus import cpu_of, cpu_rates
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.graphs.profile import Profile
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def inputs() -> Inputs:
+    """The project's catalogue and results."""
+    return read_inputs(load_catalogue(ROOT), [ROOT / "docs" / "data" / "results"], ROOT / "docs")
+
+
+@pytest.fixture(scope="module")
+def profiles(inputs: Inputs) -> dict[str, Profile]:
+    """What the graphs of two models ask for, one of them recurrent."""
+    found = {}
+    for name in ("mnist-cnn", "lstm-text-generation"):
+        counted = arithmetic_of_model(inputs.catalogue, inputs.catalogue.models[name])
+        assert counted is not None
+        assert counted.profile is not None
+        found[name] = counted.profile
+    return found
+
+
+def test_results_timings_and_tables_count_with_their_vcpus(
+    inputs: Inputs, profiles: dict[str, Profile]
+) -> None:
+    """Ours on one and two vCPUs, Woolf's on 8 to 64, and timm's on the 28 of its CPU."""
+    rows, devices = cpu_rates(inputs, profiles, "ours")
+    makes = Counter((one.device.chip, float(one.device.memory_gb_per_second)) for one in rows)
+    assert makes["AMD EPYC (family 25, model 1)", 1]
+    assert makes["AMD EPYC (family 25, model 1)", 2]
+    # Two models under two builds of TensorFlow.
+    for vcpus in (8, 16, 32, 64):
+        assert makes["Intel Xeon, 2.0 GHz (Skylake)", vcpus] == 4
+    assert makes["i9_10940x", 28] > 100
+    assert {one.chip for one in devices.all} == {chip for chip, _ in makes}
+
+
+def test_a_rate_is_examples_over_seconds(inputs: Inputs, profiles: dict[str, Profile]) -> None:
+    """Woolf's convnet did 12 epochs of 469 steps of 128 in 634.1 s on 8 vCPUs, compiled."""
+    rows, _ = cpu_rates(inputs, profiles, "ours")
+    (found,) = (
+        one.rate.per_second
+        for one in rows
+        if one.rate.model == "mnist-cnn"
+        and one.device.memory_gb_per_second == 8
+        and "compiled" in one.rate.software
+    )
+    assert found == pytest.approx(12 * 469 * 128 / 634.1)
+
+
+def test_nothing_follows_from_one_or_two_makes(
+    inputs: Inputs, profiles: dict[str, Profile]
+) -> None:
+    """Without timings of others, what one machine measured says nothing of another."""
+    bare = replace(inputs.catalogue, published={}, observations={})
+    assert cpu_rates(replace(inputs, catalogue=bare), profiles, "ours")[0] == ()
+
+
+def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:
+    """No time is told of a CPU of another kind than all that were timed."""
+    assert cpu_of(inputs.catalogue.hardware["c8g.48xlarge"]) == "no published time of an Arm CPU"
+    assert cpu_of(inputs.catalogue.hardware["rescale-worker"]) == "its CPUs are not known"
