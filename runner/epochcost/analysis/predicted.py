@@ -164,12 +164,10 @@ def _refusals(
         profile = profiles.get(model.id)
         if profile is None:
             yield NoTime(model.id, "no graph that can be counted")
-        elif profile.recurrent_flops:
-            why = "a recurrent model, and no published time of one whose graph is known"
-            yield NoTime(model.id, f"on {_KINDS[kind]}: {why}")
         else:
-            why = "no kin: no published time of a model that asks for nearly as much"
-            yield NoTime(model.id, f"on {_KINDS[kind]}: {why}")
+            like = "recurrent model" if profile.recurrent_flops else "model of nearly its size"
+            why = f"no kin: too few published times of a {like} whose graph is known"
+            yield NoTime(model.id, f"on {_KINDS[kind]}, {why}")
 
 
 def _told(
