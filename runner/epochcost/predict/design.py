@@ -104,6 +104,7 @@ def designed(placed: Sequence[Placed], devices: Devices) -> Design:
         edition=_labels(one.edition for one in rates),
         model_mode=_labels((one.family, one.model, one.mode) for one in rates),
         model=_labels(model_family(one.model) for one in rates),
+        stack=_labels((one.source, one.mode) for one in rates),
         software=_labels((one.source, one.software, one.precision, one.mode) for one in rates),
         device=_labels(one.device.id for one in placed),
         group=_labels(group_of(one.device) for one in placed),

@@ -18,7 +18,7 @@ from epochcost.predict.calibration import Errors, errors
 from epochcost.predict.design import Devices, Placed, designed, peak_of, work_features
 from epochcost.predict.process import (
     PASSES,
-    PROFILES,
+    POOLED,
     Design,
     Scales,
     Vector,
@@ -34,8 +34,7 @@ _OURS = "epochcost"
 _AT_ONCE = 512
 # Between logarithms of what graphs ask for: beyond it, errors of models left out grow past use.
 _FARTHEST_KIN = 3.0
-# Runtimes as they come are like frameworks as they come.
-_SCALES = PROFILES[0]
+_SCALES = POOLED
 
 
 @dataclass(frozen=True, slots=True)

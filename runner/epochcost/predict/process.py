@@ -39,9 +39,9 @@ class Design:
     ``device_features`` is [n, 4], centred: logarithms of peak, bandwidth, cache and power;
     ``work_features`` [n, j], NaN where a work's graph is not known. The labels number works (one
     model under one setting, batch included), settings (model and software), models in one edition
-    of a source, models with their mode, models, software, devices, groups of devices that are one
-    under every form, and makers' generations. ``count`` is the logarithm of the devices in the
-    machine, ``batch`` that of the batch, 0 where none is given;
+    of a source, models with their mode, models, stacks (sources with their mode), software,
+    devices, groups of devices that are one under every form, and makers' generations. ``count`` is
+    the logarithm of the devices in the machine, ``batch`` that of the batch, 0 where none is given;
     ``training`` is 1 where a step trains.
     """
 
@@ -53,6 +53,7 @@ class Design:
     edition: Labels
     model_mode: Labels
     model: Labels
+    stack: Labels
     software: Labels
     device: Labels
     group: Labels
@@ -79,6 +80,7 @@ class Scales:
     batch: float = 0.1
     batch_length: float = 2.0
     work: float = 0.1
+    stack: float = 0.0
     software: float = 0.3
     software_graph: float = 0.15
     graph_linear: float = 0.05
@@ -156,6 +158,7 @@ def _levels(one: Design, other: Design, scales: Scales, mode: Matrix, near: Matr
     result += s.setting**2 * _same(one.setting, other.setting)
     result += s.work**2 * _same(one.work, other.work)
     result += s.batch**2 * mode * np.exp(-apart / (2 * s.batch_length**2))
+    result += s.stack**2 * _same(one.stack, other.stack)
     software = _same(one.software, other.software)
     return result + software * (s.software**2 + s.software_graph**2 * near)
 
@@ -217,7 +220,7 @@ def with_noise(design: Design, scales: Scales) -> Matrix:
 def centred_departures(design: Design) -> tuple[Vector, float]:
     """Of the rates from the roofline, about their mean; and that mean."""
     departures = design.rate - roofline(design)
-    mean = float(departures.mean())
+    mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
 
 
@@ -265,6 +268,9 @@ PROFILES = (
         cache=0.05, group=0.07, count=0.01, model_count=0.01,
     ),
 )  # fmt: skip
+# Of all sources together, whose versions are one: what a software reaches is mostly its source's,
+# whatever the precision. As wide as before in all, and likelier on what is learnt from.
+POOLED = Scales(stack=0.28, software=0.1)
 
 # For CPUs, a few machines by vCPUs under as many programs: more vCPUs gain one work much and
 # another nothing, and programs differ by more than on GPUs.
