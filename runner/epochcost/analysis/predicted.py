@@ -33,7 +33,7 @@ from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
 from epochcost.predict.learnt import learnt_rates
-from epochcost.predict.process import OF_CPUS, PROFILES, Scales
+from epochcost.predict.process import OF_CPUS, POOLED, Scales
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
@@ -114,7 +114,7 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     gpus = Devices(catalogue.devices.values())
     cpu_known, cpus = known_of_cpus(inputs)
     known = {
-        "cuda": _Known(learnt_rates(catalogue, gpus), gpus, PROFILES[0]),
+        "cuda": _Known(learnt_rates(catalogue, gpus), gpus, POOLED),
         "cpu": _Known(cpu_known, cpus, OF_CPUS),
     }
     places = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
