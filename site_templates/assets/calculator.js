@@ -248,6 +248,15 @@
       "Plan: " + one.plan.name + ", price of " + one.plan.as_of + ".");
   }
 
+  /* Of what fits, what is over first, where that is not the cheapest. */
+  function fastest(found, best) {
+    var one = found.filter(function (other) { return !other.apart && other.misses === best.misses; }).reduce(function (first, other) {
+      return other.mean.seconds < first.mean.seconds ? other : first;
+    });
+    return one === best ? "" : " Fastest: " + duration(one.mean.seconds) + " on " + one.timing.name + ", for " +
+      money(one.mean.each, one.plan.currency) + ".";
+  }
+
   function verdict(question, found, shapes) {
     var best = found.find(function (one) { return !one.apart; });
     if (!best) {
@@ -257,6 +266,7 @@
     }
     var sure = element("p");
     sure.append(badge(best, shapes), " ", certainty(best, question));
+    if (question.job === "train") { sure.append(small(fastest(found, best))); }
     var parts = [answer(question, best), sure, lines(question, best)];
     if (best.misses) { parts.unshift(element("p", "Nothing fits. The closest:")); }
     return parts;

@@ -15,14 +15,13 @@ from playwright.sync_api import Page
 from browsed_site import Site, chromium, served
 from report_project import REPOSITORY
 
-_MOST_CLICKS = 3
-_MACHINES = ("p3.2xlarge", "g5.xlarge", "g4dn.xlarge", "g6.xlarge")
+_MACHINES = ("p3.2xlarge", "g5.xlarge", "g5.12xlarge", "g4dn.xlarge", "g6.xlarge")
 _MODELS = ("resnet50", "bert-base-fine-tune-all")
 
 
 @pytest.fixture(scope="module", name="asked")
 def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of two models and four machines, whose times are predicted from all observations."""
+    """The site of two models and five machines, whose times are predicted from all observations."""
     folder = tmp_path_factory.mktemp("questions")
     for name in ("datasets", "devices", "observations"):
         shutil.copytree(REPOSITORY / "specs" / name, folder / "specs" / name)
@@ -43,12 +42,11 @@ def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answer(page: Page, words: str) -> str:
-    """What the site answers to a question, in as few clicks as its first page allows."""
+    """What the site answers to a question, two clicks from its first page."""
     clicks = [
         page.locator("nav a:visible", has_text="Calculator"),
         page.locator("main a", has_text=words),
     ]
-    assert len(clicks) <= _MOST_CLICKS
     for one in clicks:
         one.first.click()
     page.wait_for_url("**model=**")
@@ -56,7 +54,7 @@ def answer(page: Page, words: str) -> str:
     return " ".join(page.locator(".ec-calculated").inner_text().split())
 
 
-def test_three_questions_are_answered_in_three_clicks(asked: Path) -> None:
+def test_three_questions_are_answered_in_two_clicks(asked: Path) -> None:
     """Machine and cost a month; which of two, and where the runtime cannot run; load and cost."""
     with served(asked) as address, chromium() as browser:
         site = Site(asked, address, browser)
@@ -69,6 +67,7 @@ def test_three_questions_are_answered_in_three_clicks(asked: Path) -> None:
     assert "a month on EC2 g" in bert
     assert "a training, in " in bert
     assert "predicted" in bert
+    assert "Fastest: " in bert
     assert "EC2 g5.xlarge (A10G) is" in either
     assert " times cheaper: $" in either
     assert "Today's ONNX Runtime does not run on EC2 p3.2xlarge" in either
