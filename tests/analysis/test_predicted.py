@@ -66,6 +66,7 @@ def test_where_the_runtime_has_no_kernels_other_software_is_named_and_answers_no
         one = of(found, "resnet50", hardware, "training")
         assert one.software.startswith(software)
         assert "no kernels for compute capability" in one.unserved
+        assert one.unserved in one.doubts
     rows = price_rows(inputs.catalogue, found.observations)
     assert {row.answers for row in rows if row.observed.unserved} == {False}
     offered = offers([row for row in rows if row.observed.workload.id == "resnet50"], "full")

@@ -356,6 +356,8 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
     assert "predicted" in marks
     assert not any("assumed" in mark for mark in marks), "nobody asks those prices"
     assert any("assumed" in one["reason"] for one in answer["unpriced"])
+    without = {one["id"]: one["reason"] for one in answer["without_time"]}
+    assert without["c8g.48xlarge"] == "no published time of an Arm CPU"
     apart = {one["hardware"]: one["reason"] for one in answer["apart"]}
     assert "no kernels for compute capability 7.0" in apart["p3.2xlarge"]
     assert not apart.keys() & {one["hardware"] for one in answer["candidates"]}

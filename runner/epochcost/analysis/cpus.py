@@ -47,6 +47,8 @@ def cpu_device(make: str, vcpus: int) -> Device:
 
 def cpu_of(hardware: Hardware) -> Device | str:
     """The CPUs of a machine of the catalogue, or why nothing is predicted for it."""
+    if hardware.detected:
+        return "its CPUs are read where it measures"
     if hardware.vcpus is None or hardware.cpu is None:
         return "its CPUs are not known"
     if re.search(r"\bArm\b", hardware.cpu):

@@ -306,5 +306,6 @@ def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Obs
         epochs=training.epochs if trains and training is not None else None,
         date=max(one.retrieved for one in catalogue.observations.values()),
         evidence=Evidence("prediction", _PAGE),
+        doubts=(asked.place.unserved,) if asked.place.unserved else (),
         unserved=asked.place.unserved,
     )

@@ -15,7 +15,7 @@ import typer
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Goal, observe
-from epochcost.analysis.predicted import predict_times
+from epochcost.analysis.predicted import NoTime, predict_times
 from epochcost.analysis.rows import Offer, Offers, accuracies, offers, price_rows
 from epochcost.cli.cheapest_answer import (
     MODES,
@@ -90,13 +90,15 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
 
 
 def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> CheapestAnswer:
-    found = _offers(catalogue, demand, results)
+    found, without = _offers(catalogue, demand, results)
     sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
     batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
-    return CheapestAnswer(demand, found, _choice(demand, found), batch)
+    return CheapestAnswer(demand, found, _choice(demand, found), batch, without)
 
 
-def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
+def _offers(
+    catalogue: Catalogue, demand: Demand, results: Path
+) -> tuple[Offers, tuple[NoTime, ...]]:
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
     inputs = read_inputs(catalogue, [results], results.parent.parent)
@@ -104,14 +106,16 @@ def _offers(catalogue: Catalogue, demand: Demand, results: Path) -> Offers:
         typer.echo(problem, err=True)
     timed = [one for one in observe(inputs) if one.workload.id == demand.model]
     models = [one for one in (catalogue.models.get(demand.model),) if one]
-    observed = [*timed, *predict_times(inputs, models).beyond(timed)]
+    predicted = predict_times(inputs, models)
+    observed = [*timed, *predicted.beyond(timed)]
     found = offers(price_rows(catalogue, observed), _GOALS[demand.mode])
     if not found.candidates and not found.unpriced:
         raise InputError(
             f"{demand.model}: demanded a time of a {MODES[demand.mode]}; got none in {results} "
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
         )
-    return found
+    known = {one.machine.hardware for one in timed}
+    return found, tuple(one for one in predicted.without if one.id not in known)
 
 
 def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
@@ -159,6 +163,10 @@ def _show(answer: CheapestAnswer) -> None:
         typer.echo("\nNot compared:")
         for row, reason in answer.offers.unpriced:
             typer.echo(f"  {row.observed.machine.name}, {row.plan}: {reason}")
+    if answer.without:
+        typer.echo("\nNo time is predicted of:")
+        for one in answer.without:
+            typer.echo(f"  {one.id}: {one.reason}")
 
 
 def _row(one: Candidate[Offer]) -> tuple[str, ...]:
@@ -200,6 +208,7 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
             _candidate(one) | {"reason": one.key.row.observed.unserved}
             for one in answer.offers.apart
         ],
+        "without_time": [{"id": one.id, "reason": one.reason} for one in answer.without],
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
             for row, reason in answer.offers.unpriced

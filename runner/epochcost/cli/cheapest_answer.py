@@ -12,6 +12,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
+from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate, rivals
 from epochcost.cost.compare import BatchChoice
@@ -71,12 +72,13 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The choice among offers, and what is known of batch sizes."""
+    """The choice among offers, what is known of batch sizes, and of which machines no time is."""
 
     demand: Demand
     offers: Offers
     choice: Candidate[Offer]
     batch: BatchChoice[Offer]
+    without: tuple[NoTime, ...] = ()
 
     @property
     def ordered(self) -> tuple[Candidate[Offer], ...]:
