@@ -9,6 +9,8 @@ from epochcost.report.charts.withheld import predicted_against_true
 from epochcost.report.pages.page import Page, Report
 
 URI = "predictions.md"
+# Of generations with so many rows, so large a share of intervals should hold the truth.
+_ENOUGH, _AIM = 30, 0.82
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -24,6 +26,13 @@ def pages(report: Report) -> Iterator[Page]:
             "trust": trust,
             "machine": trust and headline(trust),
             "software": trust and headline(trust, "source"),
+            "doubtful": [
+                one.name
+                for one in (trust.groups["generation"] if trust else ())
+                if one.errors.rows >= _ENOUGH and one.errors.coverage < _AIM
+            ],
+            "enough": _ENOUGH,
+            "aim": _AIM,
             "tables": [one for one in tables if not one.tuned],
             "notices": sorted({one.notice for one in tables if one.notice}),
             "file": TRUST_FILE,
