@@ -11,7 +11,10 @@ import pytest
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.cpus import cpu_of, cpu_rates
 from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.predicted import known_of_cpus
 from epochcost.graphs.profile import Profile
+from epochcost.predict.process import OF_CPUS
+from epochcost.predict.trust import score
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +72,16 @@ def test_nothing_follows_from_one_or_two_makes(
     """Without timings of others, what one machine measured says nothing of another."""
     bare = replace(inputs.catalogue, published={}, observations={})
     assert cpu_rates(replace(inputs, catalogue=bare), profiles, "ours")[0] == ()
+
+
+def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs) -> None:
+    """Each of Woolf's four from the other three: far below the roofline, and mostly held."""
+    rows, devices = known_of_cpus(inputs)
+    woolf = [one for one in rows if one.rate.path == "woolf-2017"]
+    found = score(woolf, devices, "machine", 0, (OF_CPUS,))
+    assert found.rows == 4 * 7 * 2
+    assert found.p90_percent < 50 < found.roofline_median_percent
+    assert found.coverage >= 0.87
 
 
 def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:

@@ -84,13 +84,14 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
         result, trial = stored.result, stored.result.trial
         training = inputs.catalogue.models[trial.model].training
         frozen = trial.mode == "training" and training is not None and training.freeze
-        hardware = inputs.catalogue.hardware[result.hardware]
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
         plain = trial.variant == pinned and trial.session.threads == (trial.vcpus or 0)
-        plain = plain and result.measurement.served is None and not frozen
-        sound = plain and not result.contradictions
+        sound = result.measurement.served is None and not result.contradictions
+        hardware = inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
-        if trial.provider == "cpu" and sound and trial.model in profiles and vcpus:
+        if not (trial.provider == "cpu" and plain and sound) or frozen:
+            continue
+        if trial.model in profiles and vcpus:
             device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)
             seconds = statistics.fmean(result.measurement.samples_seconds)
             question = Question(
@@ -103,7 +104,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
                 device=device,
                 count=1,
             )
-            yield _placed(question, trial.batch_size / seconds, "docs/data/results")
+            yield _placed(question, trial.batch_size / seconds, "results")
 
 
 def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterator[Placed]:
