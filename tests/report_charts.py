@@ -26,12 +26,21 @@ CHARTS: dict[str, Chart[Any]] = {
     "cost_time": CostTime(
         ChartData(
             (
-                Point(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1), True),
-                Point("b", "plan", "published", "x", 32, (20, 20, 20), (3, 3, 3), False),
+                Point(
+                    *(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1)),
+                    on_frontier=True,
+                    label=HOSTILE,
+                    side="right",
+                ),
+                Point(
+                    *("b", "plan", "published", "x", None, (20, 20, 20), (3, 3, 3)),
+                    on_frontier=False,
+                    label=None,
+                    side="left",
+                ),
             )
         ),
         job="full training",
-        colours=COLOURS,
     ),
     "batch_size": AgainstBatchSize(
         ChartData(

@@ -48,9 +48,17 @@
     return views.get(plot);
   }
 
+  /* Beside the picture, or in the script that several pages load. */
+  async function specOf(plot) {
+    var beside = plot.querySelector("template"), name = plot.dataset.ecFigure;
+    if (beside) { return JSON.parse(beside.content.textContent); }
+    await window.epochcostShown.loaded(folder + "../data/figures/" + name + ".js", "epochcostSpecs");
+    return structuredClone(window.epochcostSpecs[name]);
+  }
+
   async function upgrade(plot) {
     var still = plot.querySelector(".ec-static");
-    var spec = JSON.parse(plot.querySelector("template").content.textContent);
+    var spec = await specOf(plot);
     var width = plot.clientWidth;
     var stage = document.createElement("div");
     stage.className = "ec-live";
@@ -60,6 +68,20 @@
     plot.dataset.state = "interactive";
     follow(plot, shown.view, width);
     return shown.view;
+  }
+
+  /* Another chart in the same place, as the script of its figure has it. */
+  async function show(plot, spec, label) {
+    var stage = document.createElement("div"), width = plot.clientWidth;
+    stage.className = "ec-live";
+    var embed = await loadLibrary();
+    var shown = await embed(stage, fitted(structuredClone(spec), width), OPTIONS);
+    stage.setAttribute("role", "img");
+    stage.setAttribute("aria-label", label);
+    plot.replaceChildren(stage);
+    plot.dataset.state = "interactive";
+    views.set(plot, Promise.resolve(shown.view));
+    follow(plot, shown.view, width);
   }
 
   /* Keeps the chart as wide as its place. */
@@ -84,13 +106,13 @@
       });
     }, { rootMargin: MARGIN });
     document.querySelectorAll(".ec-plot:not([data-state])").forEach(function (plot) {
-      if (!plot.querySelector("template")) { return; }
+      if (!plot.querySelector(".ec-static")) { return; }
       plot.dataset.state = "static";
       seen.observe(plot);
     });
   }
 
-  window.epochcostCharts = { view: view };
+  window.epochcostCharts = { show: show, view: view };
 
   /* Material's observable emits at every page of instant navigation. */
   if (window.document$) { window.document$.subscribe(start); } else { start(); }

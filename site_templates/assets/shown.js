@@ -8,14 +8,14 @@
 
   /* What the script at an address leaves in a variable of the window, loaded once. */
   function loaded(address, variable) {
-    loading[variable] = loading[variable] || new Promise(function (resolve, reject) {
+    loading[address] = loading[address] || new Promise(function (resolve, reject) {
       var script = document.createElement("script");
       script.src = address;
       script.onload = function () { resolve(window[variable]); };
       script.onerror = function () { reject(new Error("cannot load " + address)); };
       document.head.append(script);
     });
-    return loading[variable];
+    return loading[address];
   }
 
   /* To two digits below ten cents, to the cent below a hundred, else whole. */

@@ -11,9 +11,10 @@
 
   async function sortable(table) {
     var DataTable = await window.epochcostShown.loaded(folder + "datatables.js", "DataTable");
-    var rows = table.tBodies[0].rows.length, some = rows > FEW, many = rows > PAGE;
+    var rows = table.tBodies[0].rows.length, page = Number(table.dataset.pageLength) || PAGE;
+    var some = rows > FEW, many = rows > page;
     return new DataTable(table, {
-      autoWidth: false, language: WORDS, order: [], pageLength: PAGE, paging: many,
+      autoWidth: false, language: WORDS, order: [], pageLength: page, paging: many,
       layout: {
         topStart: some ? "search" : null, topEnd: some ? "info" : null,
         bottomStart: null, bottomEnd: many ? "paging" : null
@@ -39,11 +40,12 @@
   /* Paper has no other pages. */
   function each(length) {
     document.querySelectorAll(".ec-sortable.dataTable").forEach(function (table) {
-      if (window.DataTable) { new window.DataTable.Api(table).page.len(length).draw(); }
+      var page = length || Number(table.dataset.pageLength) || PAGE;
+      if (window.DataTable) { new window.DataTable.Api(table).page.len(page).draw(); }
     });
   }
   addEventListener("beforeprint", function () { each(-1); });
-  addEventListener("afterprint", function () { each(PAGE); });
+  addEventListener("afterprint", function () { each(0); });
 
   window.epochcostTables = { begin: start };
 

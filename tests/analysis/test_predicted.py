@@ -111,17 +111,14 @@ def test_a_batch_that_does_not_fit_the_device_is_not_predicted(found: Prediction
     assert small < large
 
 
-def test_inference_is_predicted_one_by_one_too(found: Predictions) -> None:
-    """Requests that wait for nobody take batches of one, and those take less time."""
-    sizes = {
-        one.batch_size: one.step.mean
-        for one in found.observations
-        if one.mode == "inference"
-        and one.step is not None
-        and (one.workload.id, one.machine.hardware) == ("resnet50", "g5.xlarge")
-    }
-    assert min(sizes) == 1
-    assert sizes[1] < sizes[max(sizes)]
+def test_inference_is_predicted_one_by_one_on_cpus_alone(found: Predictions) -> None:
+    """What others published of GPUs is of large batches, which says little of batches of one."""
+    batches: dict[str, set[int]] = {"cpu": set(), "cuda": set()}
+    for one in found.observations:
+        if one.mode == "inference":
+            batches[one.machine.device].add(one.batch_size)
+    assert 1 in batches["cpu"]
+    assert min(batches["cuda"]) > 1
 
 
 def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from epochcost.analysis.inputs import Inputs, StepRatio
 from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.rows import Row, answer, best_by_machine, join, on_frontier
+from epochcost.analysis.rows import Row, answer, join, on_frontier, ranking
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.results.records import Result, Round
@@ -224,7 +224,7 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
     rows = rows_by_workload(report, "net")
     found = answer(rows, "epoch")
     assert found is not None
-    for choice in (found.cheapest, found.balanced, found.fastest):
+    for choice in (found.cheapest, found.fastest):
         assert choice is not None
         assert choice.row.price is not None
         assert choice.row.price.id == "box-2026"
@@ -247,7 +247,7 @@ def test_an_assumed_price_leads_where_nobody_asks_another(report: Report) -> Non
 
 def test_machines_are_ranked_by_their_cheapest_plan(report: Report) -> None:
     """Each machine stands once, and those at assumed prices come last."""
-    ranked = best_by_machine(rows_by_workload(report, "net"), "epoch")
+    ranked = ranking(rows_by_workload(report, "net"), "epoch").machines
     machines = [row.observed.machine for row in ranked]
     assert len(machines) == len(set(machines)) == 2
     assert [row.assumed for row in ranked] == [False, True]

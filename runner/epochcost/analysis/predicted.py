@@ -105,11 +105,14 @@ class _Asked:
 def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     """Training and inference of the models on every machine of the catalogue.
 
-    At the largest batch size that the model's spec names and that fits the memory; inference also
-    at the smallest, for requests one by one. Raises InputError for a table of observations that
-    cannot be read.
+    At the largest batch size that the model's spec names and that fits the memory; on CPUs
+    inference also at the smallest, for requests one by one: nearly all that others published of
+    GPUs is of large batches. Where there are no observations, nothing is said. Raises InputError
+    for a table of observations that cannot be read.
     """
     catalogue = inputs.catalogue
+    if not catalogue.observations:
+        return Predictions((), ())
     profiles = _profiles(inputs)
     gpus = Devices(catalogue.devices.values())
     cpu_known, cpus = known_of_cpus(inputs)
@@ -254,7 +257,7 @@ def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked
         sizes["inference"] = model.inference.batch_sizes
     for mode, batches in sizes.items():
         fitting = [size for size in batches if _fits(model, profile, mode, size, place)]
-        for size in _asked_sizes(mode, fitting):
+        for size in _asked_sizes(place, mode, fitting):
             question = Question(
                 model=model.id,
                 profile=profile,
@@ -268,10 +271,11 @@ def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked
             yield _Asked(model, place, mode, question)
 
 
-def _asked_sizes(mode: Mode, fitting: Sequence[int]) -> Iterable[int]:
+def _asked_sizes(place: _Place, mode: Mode, fitting: Sequence[int]) -> Iterable[int]:
     if not fitting:
         return ()
-    return {max(fitting)} if mode == "training" else sorted({min(fitting), max(fitting)})
+    both = mode == "inference" and place.hardware.device == "cpu"
+    return sorted({min(fitting), max(fitting)}) if both else (max(fitting),)
 
 
 def _fits(model: Model, profile: Profile, mode: Mode, batch: int, place: _Place) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
@@ -73,6 +73,16 @@ class Row:
     def assumed(self) -> bool:
         """Whether the price is an assumption and nobody's price list."""
         return self.price is not None and self.price.assumed
+
+    @property
+    def reservation(self) -> str:
+        """Why its cost is no answer while others are: what it rests on, nobody says."""
+        if self.assumed:
+            return "nobody asks its price"
+        price = self.price
+        if price is not None and price.plan == "spot" and price.interruptions is None:
+            return "nobody says how often it is taken back"
+        return ""
 
     @property
     def mark(self) -> Mark:
@@ -182,15 +192,13 @@ class Choice:
 class Answer:
     """The best ways to a goal, among current prices in one currency.
 
-    An assumed price leads only where nobody asks another. ``balanced`` is the one of the least
-    product of cost and time. ``rivals`` are those whose cost's interval reaches into the
-    cheapest's: they may be as cheap. ``machines`` counts the machines compared, ``unpriced`` the
-    rows without a price.
+    Rows with a reservation lead only where all have one. ``rivals`` are those whose cost's
+    interval reaches into the cheapest's: they may be as cheap. ``machines`` counts the machines
+    compared, ``unpriced`` the rows without a price.
     """
 
     goal: Goal
     cheapest: Choice | None
-    balanced: Choice | None
     fastest: Choice
     rivals: tuple[Row, ...]
     machines: int
@@ -203,14 +211,12 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     if not timed:
         return None
     candidates = _candidates(rows, goal)
-    competing = [one for one in candidates if not one.key.assumed] or candidates
+    competing = [one for one in candidates if not one.key.reservation] or candidates
     best = cheapest(competing)
-    balanced = min(competing, key=lambda one: one.cost.mean * one.seconds, default=None)
     priced = [Choice(one.key, goal) for one in competing]
     return Answer(
         goal=goal,
         cheapest=Choice(best.key, goal) if best else None,
-        balanced=Choice(balanced.key, goal) if balanced else None,
         fastest=min(priced or timed, key=_fastest_first),
         rivals=tuple(one.key for one in rivals(best, competing)) if best else (),
         machines=len({choice.row.observed.machine for choice in timed}),
@@ -218,16 +224,29 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     )
 
 
-def best_by_machine(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """Each machine's cheapest row that may answer, the cheapest first.
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Each machine's cheapest row for a goal, cheapest first.
 
-    At somebody's price list where there is one; machines at assumed prices alone come last.
+    Rows with a reservation come last. ``apart`` are those that the runtime of today cannot run
+    on, with times of other software.
     """
-    candidates = sorted(
-        _candidates(rows, goal), key=lambda one: (one.key.assumed, one.cost.mean, one.seconds)
-    )
+
+    machines: tuple[Row, ...]
+    apart: tuple[Row, ...]
+
+
+def ranking(rows: Sequence[Row], goal: Goal) -> Ranking:
+    """The machines of one workload's rows, in the currency that most of them have."""
+    unserved = [row for row in rows if row.current and row.observed.unserved]
+    return Ranking(_by_machine(_candidates(rows, goal)), _by_machine(_priced_in(unserved, goal)))
+
+
+def _by_machine(candidates: Iterable[Candidate[Row]]) -> tuple[Row, ...]:
     found: dict[Machine, Row] = {}
-    for one in candidates:
+    for one in sorted(
+        candidates, key=lambda one: (bool(one.key.reservation), *_cheapest_first(one))
+    ):
         found.setdefault(one.key.observed.machine, one.key)
     return tuple(found.values())
 
@@ -239,10 +258,14 @@ def on_frontier(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
     """Rows that may answer and have a cost, in the currency that most of them have."""
+    return _priced_in((row for row in rows if row.answers), goal)
+
+
+def _priced_in(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
     found = [
         Candidate(row, time.mean, estimate)
         for row in rows
-        if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
+        if (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
     usual = _usual_currency(found)
     return [one for one in found if one.cost.currency == usual]
@@ -283,7 +306,7 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal) -> Offers:
     """The offers of rows that may answer, in the currency that most of them have.
 
-    Those at assumed prices are compared only where nobody asks another.
+    Those with a reservation are compared only where all have one.
     A candidate's time is on the wall: with start-ups and what is expected of interruptions.
     """
     candidates: list[Candidate[Offer]] = []
@@ -307,24 +330,24 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
             reason = f"its price is in {one.cost.currency}, and others are in {usual}"
             unpriced.append((one.key.row, reason))
     same = [one for one in candidates if one.cost.currency == usual]
-    asked = [one for one in same if not one.key.row.assumed]
-    if asked:
-        left = (one for one in same if one.key.row.assumed)
-        unpriced += [(one.key.row, f"nobody asks its price: {_said(one)}") for one in left]
+    sound = [one for one in same if not one.key.row.reservation]
+    if sound:
+        left = [one for one in same if one.key.row.reservation]
+        unpriced += [(one.key.row, f"{one.key.row.reservation}: {_said(one)}") for one in left]
     return Offers(
-        tuple(sorted(asked or same, key=_cheapest_first)),
+        tuple(sorted(sound or same, key=_cheapest_first)),
         tuple(unpriced),
         tuple(sorted(apart.values(), key=_cheapest_first)),
     )
 
 
-def _cheapest_first(one: Candidate[Offer]) -> tuple[Decimal, Decimal]:
+def _cheapest_first(one: Candidate[Any]) -> tuple[Decimal, Decimal]:
     return one.cost.mean, one.seconds
 
 
 def _said(one: Candidate[Offer]) -> str:
     cost = money(one.cost.mean, one.cost.currency)
-    return f"{cost} at an assumed one, in {seconds(float(one.seconds))}"
+    return f"{cost} in {seconds(float(one.seconds))}"
 
 
 def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:

@@ -15,6 +15,7 @@ PNG. PNG of charts is left to the reader's browser.
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
@@ -30,6 +31,8 @@ _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
 # translation takes many times as long on text beyond ASCII.
 _JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 _LIBRARY = f"{ASSETS}/vega.js"
+# What a page from the disk can load.
+_SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
 
 
 def resolve_links(content: str, address: Callable[[str], str]) -> str:
@@ -61,6 +64,8 @@ def _plot(figure: Figure, drawer: Drawer) -> str:
     for character, escaped in _JSON_IN_HTML:
         spec = spec.replace(character, escaped)
     picture = f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
+    if figure.scripted:
+        return picture
     return f"{picture}<template>{spec}</template>"
 
 
@@ -68,6 +73,7 @@ def drawing_uris(site: Site) -> Iterator[str]:
     """The addresses of all files that hold drawings."""
     yield _LIBRARY
     yield from (_picture_uri(figure) for figure in site.figures.values())
+    yield from (_script_uri(figure) for figure in site.figures.values() if figure.scripted)
     yield from (*site.embedded, *site.cards)
 
 
@@ -75,11 +81,18 @@ def drawing_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
     """The same with what they hold, which this waits for."""
     yield _LIBRARY, drawer.library()
     for figure in site.figures.values():
-        yield _picture_uri(figure), standalone_svg(drawer.draw(figure).svg).encode()
+        drawing = drawer.draw(figure)
+        yield _picture_uri(figure), standalone_svg(drawing.svg).encode()
+        if figure.scripted:
+            yield _script_uri(figure), _SCRIPT.format(json.dumps(figure.id), drawing.spec).encode()
     for uri, page in site.embedded.items():
         yield uri, insert_charts(page, site.figures, drawer).encode()
     for uri, svg in site.cards.items():
         yield uri, drawer.picture(svg)
+
+
+def _script_uri(figure: Figure) -> str:
+    return f"data/figures/{figure.id}.js"
 
 
 def _picture_uri(figure: Figure) -> str:

@@ -162,6 +162,7 @@ def _table_library() -> str:
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
     yield from calculator.files(report)
+    yield home.URI, home.script(report)
     yield publishing.URI, report.publication.file()
     for one in badges_of(report):
         yield one.uri, badge_svg(one.headline)
@@ -176,12 +177,14 @@ def _table_files(stem: str, table: Table) -> Iterator[tuple[str, str]]:
 
 # The most pages that stand in a list of the navigation.
 _MOST_LISTED = 30
+# What leads in the navigation; everything else is about it.
+_FIRST = ("Home", "Models", "Machines", "Prices", "Calculator")
 _METHOD = "method.md"
 _DECISIONS = "decisions/"
 
 
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
-    """Sections of the report, then the method with all other hand-written pages, then decisions.
+    """Five entries and the first page: what readers come for, and all else about it.
 
     Pages stand as bare addresses: their own titles, which are escaped, name them. A long section is
     cut into groups by the titles of its pages: every page carries the open parts of the navigation.
@@ -189,9 +192,11 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     pages = sorted(uri for uri in written if uri not in site.pages)
     decisions = [uri for uri in pages if uri.startswith(_DECISIONS)]
     method = sorted(set(pages) - set(decisions), key=_method_order)
-    sections = [_entry(section) for section in site.sections]
-    documents: Mapping[str, list[str]] = {"Method": method, "Decisions": decisions}
-    return sections + [{title: uris} for title, uris in documents.items() if uris]
+    sections = {one.title: _entry(one) for one in site.sections}
+    about = [{"Method": method}, *(sections[title] for title in sections if title not in _FIRST)]
+    about = [part for part in [*about, {"Decisions": decisions}] if all(part.values())]
+    leading = [sections[title] for title in _FIRST if title in sections]
+    return [*leading, {"About": about}] if about else leading
 
 
 def _entry(section: Section) -> Any:

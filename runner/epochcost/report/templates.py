@@ -122,7 +122,6 @@ def _owned_hour(price: Price) -> str:
 _FILTERS: dict[str, Callable[..., Any]] = {
     "agreement": claim_words.agreement_words,
     "amount": wording.amount_words,
-    "asked": wording.asked_words,
     "bytes": memory,
     "billing": wording.billing_words,
     "cost": wording.cost_words,

@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
 
-from epochcost.analysis.kinds import GoalAnswer, Way
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
@@ -20,10 +19,6 @@ _GOALS: dict[Goal, str] = {
     "epoch": "epoch of training",
     "full": "full training",
     "million": "million inferences",
-}
-_WAYS: dict[Way, str] = {
-    "requests": "million inferences, one by one",
-    "bulk": "million inferences in bulk",
 }
 # Of an interval that two or three scattered samples give.
 _UNBOUNDED = "too few samples to bound it"
@@ -44,22 +39,12 @@ def goal_words(goal: Goal) -> str:
     return _GOALS[goal]
 
 
-def way_words(way: Way) -> str:
-    """A million inferences as they are done, as a noun without an article."""
-    return _WAYS[way]
-
-
-def asked_words(asked: GoalAnswer) -> str:
-    """What a workload answers, as a noun without an article."""
-    return goal_words(asked.goal) if asked.way == "training" else way_words(asked.way)
-
-
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
     """The full training with its number of epochs, where all agree on it."""
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
-        return _GOALS["full"]
-    return f"full training, {count_words(numbers.pop(), 'epoch')}"
+        return "training to the end"
+    return f"training for {count_words(numbers.pop(), 'epoch')}"
 
 
 def cost_words(cost: Cost | None) -> str:

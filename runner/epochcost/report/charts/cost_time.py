@@ -1,16 +1,17 @@
-"""Cost against time of one job, by machine and plan, with the Pareto frontier."""
+"""Cost against time of one job: every machine that can do it, and those that no other beats.
+
+A machine's mark says how its time is known; those of the frontier stand out and are named beside
+their marks, as far as names have room.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row, on_frontier
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import (
-    BatchSize,
     ChartData,
     Ends,
     FigureKind,
@@ -18,118 +19,156 @@ from epochcost.report.charts.data import (
     PlanName,
     Shown,
 )
-from epochcost.report.charts.figure import (
-    Chart,
-    Colours,
-    Figure,
-    colours_of,
-    ends,
-    machine_name,
-    priced_rows,
-)
+from epochcost.report.charts.figure import Chart, Figure, ends
+from epochcost.report.escape import one_line
+from epochcost.report.ranking import Contender, Contest
+from epochcost.report.wording import count_words, time_words
+from epochcost.units import money
+
+# Of a phone's plot, in pixels: where names have room there, they have it everywhere.
+_PHONE = (300.0, 330.0)
+_CHARACTER, _LINE = 6.2, 15.0
+_BEST = "datum.on_frontier == 'yes'"
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One machine and plan."""
+    """One machine at its cheapest plan."""
 
     machine: MachineName
     price_plan: PlanName
     figure: FigureKind
     software: Annotated[str, Shown("Software")]
-    batch_size: BatchSize
+    batch_size: Annotated[int | None, Shown("Batch size", "number")]
     time: Annotated[Ends, Shown("Time", "seconds")]
     cost: Annotated[Ends, Shown("Cost", "money")]
     on_frontier: Annotated[bool, Shown("On frontier")]
+    may_win: Annotated[bool, Shown("May win", place="chart")]
+    label: Annotated[str | None, Shown("Label", place="chart")]
+    side: Annotated[str, Shown("Side", place="chart")]
 
 
 @dataclass(frozen=True)
 class CostTime(Chart[Point]):
-    """Points by machine (colour) and kind (shape), error bars, and the frontier as a line.
-
-    ``job`` is a phrase such as "full training, 20 epochs".
-    """
+    """Points by kind of figure (shape); ``job`` is a phrase such as "full training, 20 epochs"."""
 
     job: str
-    colours: Colours
-    height = 360
+    height = 340
 
     @property
     def summary(self) -> str:
         """What the chart is of."""
-        return f"Cost against time of one {self.job}, by machine and price plan."
+        return f"Cost against time of {self.job}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The frontier, the bars of both quantities, and the points."""
-        x = axes.log_axis(alt.X, self.data, "time", f"time of one {self.job}")
-        y = axes.log_axis(alt.Y, self.data, "cost", f"cost of one {self.job}")
-        picked = alt.selection_point(name="picked", fields=["machine"], bind="legend")
-        base = self.marks(alt)
-        marks = base.encode(
-            color=theme.colour_by(alt, self.data, "machine", self.colours),
-            opacity=theme.fade_unpicked(alt, picked),
+        """The frontier with its intervals, all points, and the names."""
+        x = axes.log_axis(alt.X, self.data, "time", f"time of {self.job}")
+        y = axes.log_axis(alt.Y, self.data, "cost", f"cost of {self.job}")
+        plain = self.marks(alt)
+        best, base = plain.transform_filter(_BEST), plain.encode(x=x, y=y)
+        line = best.encode(x=x, y=y).mark_line(
+            interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="var(--ec-soft)"
         )
-        return [
-            _frontier(base).encode(x=x, y=y),
-            # Of layers with one legend the first decides whether it hears clicks.
-            *theme.error_bars(alt, marks.encode(y=y).add_params(picked), "X", "time"),
-            *theme.error_bars(alt, marks.encode(x=x), "Y", "cost"),
-            marks.mark_point(size=110, strokeWidth=2, filled=False).encode(
-                x=x,
-                y=y,
-                shape=theme.shape_by_kind(alt, self.data),
-                tooltip=self.data.tooltips(alt),
-            ),
+        quiet = {"color": "var(--ec-series-1)", "opacity": 0.35, "strokeWidth": 2}
+        bars = [
+            *theme.error_bars(alt, best.encode(y=y), "X", "time", **quiet),
+            *theme.error_bars(alt, best.encode(x=x), "Y", "cost", **quiet),
         ]
+        points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
+            color=_coloured(alt.ColorValue),
+            fill=_coloured(alt.FillValue, " && indexof(datum.figure, 'predicted') < 0"),
+            opacity=alt.OpacityValue(1, condition={"test": "datum.may_win == 'no'", "value": 0.4}),
+            shape=theme.shape_by_kind(alt, self.data),
+            tooltip=self.data.tooltips(alt),
+        )
+        return [line, *bars, points, *self._names(base)]
+
+    def _names(self, base: Any) -> Iterator[Any]:
+        """The names to each side of their points."""
+        for side, align, dx in (("right", "left", 9), ("left", "right", -9)):
+            if any(row["side"] == side and "label" in row for row in self.data.values):
+                yield (
+                    base.transform_filter(f"datum.label && datum.side == '{side}'")
+                    .mark_text(align=align, dx=dx, dy=-6, fontSize=12, color="var(--ec-ink)")
+                    .encode(text="label:N")
+                )
 
 
-def _frontier(base: Any) -> Any:
-    return base.mark_line(
-        interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="var(--ec-soft)"
-    ).transform_filter("datum.on_frontier == 'yes'")
+def _coloured(value: Any, filled: str = "") -> Any:
+    """The colour of the frontier, or the quiet one; where it fills, of what was timed only."""
+    quiet = "transparent" if filled else "var(--ec-soft)"
+    return value(quiet, condition={"test": _BEST + filled, "value": "var(--ec-series-1)"})
 
 
-def cost_against_time(
-    rows: Sequence[Row], goal: Goal, *, identifier: str, job: str, colours: Colours
-) -> Figure | None:
-    """Cost against time for one job of one workload; None where nothing has a price."""
-    found = priced_rows(rows, goal)
-    if not found:
+def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
+    """Cost against time for one job of one workload; None below two machines."""
+    if contest is None or len(contest.machines) < 2:
         return None
-    frontier = on_frontier(rows, goal)
+    labels = {id(one) for one in _labelled(contest)}
+    best = {id(one) for one in contest.frontier}
     points = tuple(
         Point(
-            machine=machine_name(row.observed),
-            price_plan=row.plan,
-            figure=row.mark,
-            software=row.observed.software,
-            batch_size=row.observed.batch_size,
-            time=ends(time),
-            cost=ends(cost),
-            on_frontier=row in frontier,
+            machine=one_line(one.name),
+            price_plan=one_line(one.plan),
+            figure=one.mark,
+            software=one.software,
+            batch_size=one.batch_size,
+            time=ends(one.time),
+            cost=ends(one.cost),
+            on_frontier=id(one) in best,
+            may_win=one in contest.competing,
+            label=one_line(one.name) if id(one) in labels else None,
+            side="right" if float(contest.time_axis.percent(one.time.mean)) < 50 else "left",
         )
-        for row, time, cost in found
+        for one in contest.machines
     )
-    data = ChartData(points, found[0][2].currency)
+    data = ChartData(points, contest.cheapest.cost.currency)
     return Figure(
         id=identifier,
-        title=f"Cost against time of one {job}",
-        description=_words(points, job),
-        chart=CostTime(data, job, colours_of(colours, data)),
+        title=finding(contest, job),
+        description=_words(contest, job),
+        chart=CostTime(data, job),
     )
 
 
-def _words(points: Sequence[Point], job: str) -> str:
+def finding(contest: Contest, job: str) -> str:
+    """What the chart shows, in a sentence without its stop."""
+    cheap, fast = contest.cheapest, contest.fastest
+    said = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {_amount(cheap)}"
+    if cheap is fast:
+        return f"{said}, where it is fastest too"
+    times = float(cheap.time.mean / fast.time.mean)
+    return f"{said}; {_amount(fast)} buys it {times:.2g} times as fast"
+
+
+def _amount(one: Contender) -> str:
+    return money(one.cost.mean, one.cost.currency)
+
+
+def _words(contest: Contest, job: str) -> str:
     """What the chart shows, for who cannot see it."""
-    if len(points) == 1:
-        return f"Only {points[0].machine} has a figure for one {job} so far."
-    cheapest = min(points, key=lambda point: point.cost[1])
-    fastest = min(points, key=lambda point: point.time[1])
-    of = f"Of {len(points)} combinations of machine, plan, batch size and software"
-    if cheapest is fastest:
-        return f"{of}, that of {cheapest.machine} is both the cheapest and the fastest."
+    cheap, fast = contest.cheapest, contest.fastest
     return (
-        f"{of}, that of {cheapest.machine} is the cheapest and that of {fastest.machine} the "
-        "fastest. The dashed line is the Pareto frontier: no combination beats its corners in "
-        "both time and cost."
+        f"Of {count_words(len(contest.machines), 'machine')}, each at its cheapest plan for "
+        f"{job}, {one_line(cheap.name)} is the cheapest ({time_words(cheap.time)}) and "
+        f"{one_line(fast.name)} the fastest ({time_words(fast.time)}). Machines on the dashed line "
+        "are beaten by none in both time and cost."
     )
+
+
+def _labelled(contest: Contest) -> Iterator[Contender]:
+    """The answers, then others of the frontier, whose names meet no other name."""
+    width, height = _PHONE
+    placed: list[tuple[float, float, float]] = []
+    for one in (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier):
+        x = float(contest.time_axis.percent(one.time.mean)) / 100 * width
+        y = float(contest.cost_axis.percent(one.cost.mean)) / 100 * height
+        reach = _CHARACTER * len(one.name)
+        box = (x, x + reach, y) if x < width / 2 else (x - reach, x, y)
+        if all(_apart(box, other) for other in placed):
+            placed.append(box)
+            yield one
+
+
+def _apart(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    return abs(one[2] - other[2]) > _LINE or one[1] < other[0] or other[1] < one[0]

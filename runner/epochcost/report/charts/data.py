@@ -106,9 +106,9 @@ class ChartData(Generic[RowT]):
                 continue
             if field.interval:
                 names = (f"{field.name}{end}" for end in _ENDS)
-                yield from zip(names, clip(value), strict=True)
+                yield from zip(names, map(_drawn, clip(value)), strict=True)
             else:
-                yield field.name, float(value) if isinstance(value, Decimal) else _words(value)
+                yield field.name, _drawn(value) if isinstance(value, Decimal) else _words(value)
 
     def _columns(self, field: _Field) -> Iterator[Column]:
         name, title, form = field.name, field.shown.title, field.shown.form
@@ -146,6 +146,11 @@ class _Field:
 def _fields_of(row: type[Any]) -> tuple[_Field, ...]:
     hints = get_type_hints(row, include_extras=True).items()
     return tuple(_Field(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints)
+
+
+def _drawn(value: Decimal | float) -> float:
+    """As fine as any pixel."""
+    return float(f"{value:.6g}")
 
 
 def clip(ends: Ends) -> Ends:

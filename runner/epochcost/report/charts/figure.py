@@ -76,12 +76,16 @@ class Chart(ABC, Generic[RowT]):
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart in its frame; ``id`` is unique on the site and names the data files."""
+    """A chart in its frame; ``id`` is unique on the site and names the data files.
+
+    ``scripted``: its spec is a script too, which pages load that show it when asked.
+    """
 
     id: str
     title: str
     description: str
     chart: Chart[Any]
+    scripted: bool = False
 
     @cached_property
     def table(self) -> Table:

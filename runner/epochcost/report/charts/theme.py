@@ -101,12 +101,15 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     return alt.Shape("figure:N", scale=scale, title="figure")
 
 
-def error_bars(alt: Any, base: Any, channel: Literal["X", "Y"], field: str) -> list[Any]:
+def error_bars(
+    alt: Any, base: Any, channel: Literal["X", "Y"], field: str, **look: Any
+) -> list[Any]:
     """A rule from the lower end of each interval to the upper one; none of what has no ends."""
     if f"{field}_low" not in base.data["values"][0]:
         return []
+    look = {"strokeWidth": 1.5, **look}
     low, high = getattr(alt, channel), getattr(alt, f"{channel}2")
-    return [base.mark_rule(strokeWidth=1.5).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
+    return [base.mark_rule(**look).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
 
 
 def fade_unpicked(alt: Any, picked: Any) -> Any:

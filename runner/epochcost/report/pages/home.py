@@ -1,59 +1,145 @@
-"""The first page: for each kind of job what is cheapest, what is fastest, and what lies between."""
+"""The first page: of a model and a job the cheapest, the fastest and the best machine between.
+
+Below: what an hour of each accelerator costs, which prices moved, and how good predictions are. The
+browser shows another model or job from what is published here (`home.js`) and computes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
-from epochcost.analysis.kinds import JobKind, job_kinds
-from epochcost.report.charts.cost_time import cost_against_time
-from epochcost.report.charts.figure import Figure
-from epochcost.report.pages.page import Page, Report
-from epochcost.report.wording import full_training_words, way_words
+from epochcost.analysis.observations import Workload
+from epochcost.analysis.prediction_trust import headline
+from epochcost.report.charts.prices import hourly
+from epochcost.report.escape import one_line
+from epochcost.report.pages.machines import Listed, listed
+from epochcost.report.pages.page import Job, Page, Report, machine_uri, workload_uri
+from epochcost.report.pages.workloads import job_figure
+from epochcost.report.ranking import Contender, Contest
+from epochcost.report.wording import SHAPES, cost_range, cost_words, time_range, time_words
+from epochcost.specs.catalogue import current_prices, supersedes
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
+
+URI = "data/home.js"
+# Shown first where it is among the models: every machine learner knows it.
+_KNOWN = "resnet50"
+_MOST_MOVED, _MOST_CHIPS = 6, 12
+_TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A price that took the place of an older one of the same plan."""
+
+    hardware: Hardware
+    price: Price
+    change: Decimal
 
 
 def pages(report: Report) -> Iterator[Page]:
     """The first page."""
-    kinds = job_kinds(report.workloads, report.rows_of, report.answers_of, report.serving)
-    timed = {one.machine.hardware for one in report.observations}
-    untimed = [
-        one
-        for one in report.workloads
-        if not report.answers_of(one) and one.id not in report.estimated
-    ]
+    asked = {one: found for one in report.workloads if (found := report.contests_of(one))}
+    first = _first(asked)
+    job: Job = "train" if first and "train" in asked[first] else "serve"
+    kinds = [one.kind for one in report.observations]
     yield Page(
         uri="index.md",
-        title="Which machine is cheapest, and how sure is that?",
+        title="What does it cost to train or run your model?",
         template="home.md.jinja",
-        description="What models cost to train and to serve, by machine and price plan.",
+        description="The cheapest and the fastest machine for a model, by list prices of today.",
         context={
-            "kinds": kinds,
-            "measured": [one.date for one in report.observations if one.kind == "measured"],
-            "machines": len(timed),
-            "workloads": sum(bool(report.answers_of(one)) for one in report.workloads),
-            "estimated": [
-                (one, rows[0])
-                for one in report.workloads
-                if one.is_model and (rows := report.estimated.get(one.id))
-            ],
-            "untimed": untimed,
+            "models": sorted(asked, key=lambda one: (not one.is_model, one.name.casefold())),
+            "first": first,
+            "job": job,
+            "found": asked[first][job] if first else None,
+            "titles": _TITLES,
+            "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
             "report": report,
+            "chips": _chips(report),
+            "moved": _moved(report),
+            "trust": headline(report.inputs.trust) if report.inputs.trust else None,
+            "data": URI,
         },
-        figures={"answer": _figure(report, kinds)},
+        figures={"answer": job_figure(report, first, job) if first else None},
     )
 
 
-def _figure(report: Report, kinds: Sequence[JobKind]) -> Figure | None:
-    """The one chart: of the kind that most machines are compared for, the first of equals."""
-    answered = [one for one in kinds if one.answer and one.answer.cheapest and one.workload]
-    if not answered:
-        return None
-    kind = max(answered, key=lambda one: one.answer.machines if one.answer else 0)
-    epochs = (row.observed.epochs for row in kind.rows if row.mode == "training")
-    words = full_training_words(epochs) if kind.way == "training" else way_words(kind.way)
-    return cost_against_time(
-        kind.rows,
-        kind.goal,
-        identifier="home-cost-time",
-        job=words,
-        colours=report.colours,
+def _first(asked: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
+    """The one that is known to all, else the one that most machines can train or serve."""
+    return max(
+        asked,
+        key=lambda one: (
+            one.is_model and one.id == _KNOWN,
+            sum(len(found.competing) for found in asked[one].values()),
+        ),
+        default=None,
     )
+
+
+def script(report: Report) -> str:
+    """What is shown of each model and job, as a script, which a page from the disk can load."""
+    data = {
+        f"{_key(one)}/{job}": _shown(report, one, job, found)
+        for one in report.workloads
+        for job, found in report.contests_of(one).items()
+    }
+    return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
+
+
+def _key(workload: Workload) -> str:
+    return workload.id if workload.is_model else f"published/{workload.id}"
+
+
+def _shown(report: Report, workload: Workload, job: Job, found: Contest) -> dict[str, Any]:
+    made = job_figure(report, workload, job)
+    return {
+        "page": workload_uri(workload).removesuffix("md") + "html",
+        "figure": made.id if made else "",
+        "title": made.title if made else "",
+        "text": made.description if made else "",
+        "cards": {name: _card(getattr(found, name)) for name in _TITLES},
+    }
+
+
+def _card(one: Contender) -> dict[str, str]:
+    ranged = one.cost.low != one.cost.high and one.cost.bounded
+    return {
+        "cost": cost_words(one.cost),
+        "machine": one_line(one.name),
+        "plan": one_line(f"{one.price.provider}, {one.price.plan}"),
+        "page": machine_uri(one.hardware).removesuffix("md") + "html",
+        "time": time_words(one.time),
+        "between": f"{cost_range(one.cost)}, {time_range(one.time)}" if ranged else "",
+        "mark": f"{SHAPES[one.mark]}\N{NO-BREAK SPACE}{one.mark}",
+    }
+
+
+def _chips(report: Report) -> list[Listed]:
+    """The cheapest hour of each accelerator that is sold, the dearest first."""
+    best: dict[str, Listed] = {}
+    for one in (listed(report, hardware) for hardware in report.catalogue.hardware.values()):
+        if one.gpu_hour is not None and len(one.hardware.accelerators) == 1:
+            other = best.setdefault(one.hardware.accelerators[0].name, one)
+            if other.gpu_hour is None or one.gpu_hour < other.gpu_hour:
+                best[one.hardware.accelerators[0].name] = one
+    newest = sorted(best.values(), key=lambda one: one.gpu_hour or 0, reverse=True)
+    return newest[:_MOST_CHIPS]
+
+
+def _moved(report: Report) -> list[Moved]:
+    """The prices that changed last."""
+    found = []
+    for hardware in report.catalogue.hardware.values():
+        prices = report.catalogue.prices_of(hardware.id)
+        for price in current_prices(prices):
+            older = [one for one in prices if supersedes(price, one)]
+            before = hourly(max(older, key=lambda one: one.as_of)) if older else None
+            now = hourly(price)
+            if now is not None and before and now != before and not price.assumed:
+                found.append(Moved(hardware, price, now / before - 1))
+    return sorted(found, key=lambda one: one.price.as_of, reverse=True)[:_MOST_MOVED]

@@ -73,19 +73,20 @@ class Listed:
 
 def pages(report: Report) -> Iterator[Page]:
     """The list, those with results first, then every machine's page."""
-    listed = [_listed(report, one) for one in report.catalogue.hardware.values()]
+    machines = [listed(report, one) for one in report.catalogue.hardware.values()]
     yield Page(
         uri="machines/index.md",
         title="Machines",
         template="machines.md.jinja",
-        context={"listed": sorted(listed, key=lambda one: not one.results)},
+        context={"listed": sorted(machines, key=lambda one: not one.results)},
         description="Every machine: its CPU and accelerators, its price an hour and its results.",
     )
     for hardware in report.catalogue.hardware.values():
         yield _page(report, hardware)
 
 
-def _listed(report: Report, hardware: Hardware) -> Listed:
+def listed(report: Report, hardware: Hardware) -> Listed:
+    """A machine with its cheapest list price on demand."""
     prices = current_prices(report.catalogue.prices_of(hardware.id))
     hours = (hourly(one) for one in prices if _on_demand(one))
     least = min((hour for hour in hours if hour is not None), default=None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
@@ -24,10 +24,13 @@ from epochcost.analysis.rows import GOALS, Answer, Row, answer, group_by, price_
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
+from epochcost.report.ranking import Contest, contest, estimated_contest
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
+
+Job = Literal["train", "serve"]
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,13 @@ class Report:
         """Every stored result of one kind of machine, in the order of the files."""
         return self._results_by_hardware.get(hardware.id, ())
 
+    def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
+        """The machines that can train and that can serve a workload.
+
+        By the full training; where no source counts its epochs, by one of them.
+        """
+        return self._contests.get(workload, {})
+
     def answers_of(self, workload: Workload) -> Mapping[Goal, Answer]:
         """The answer to each goal that a workload was timed for, among all machines."""
         return self._answers.get(workload, {})
@@ -154,6 +164,21 @@ class Report:
     def _results_by_hardware(self) -> Mapping[str, tuple[Result, ...]]:
         results = (stored.result for stored in self.inputs.stored)
         return group_by(results, lambda result: result.hardware)
+
+    @cached_property
+    def _contests(self) -> Mapping[Workload, Mapping[Job, Contest]]:
+        found = {}
+        for workload in self.workloads:
+            rows = self.rows_of(workload)
+            estimated = self.estimated.get(workload.id, ()) if workload.is_model else ()
+            jobs: Mapping[Job, Contest | None] = {
+                "train": contest(rows, "full")
+                or contest(rows, "epoch")
+                or estimated_contest(estimated),
+                "serve": contest(rows, "million"),
+            }
+            found[workload] = {job: one for job, one in jobs.items() if one}
+        return found
 
     @cached_property
     def _answers(self) -> Mapping[Workload, Mapping[Goal, Answer]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import arithmetic_of_model, forward_shares, step_parts
@@ -17,8 +17,7 @@ from epochcost.analysis.comparisons import (
 )
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.kinds import goal_answers
-from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.observations import Goal, Observation, Workload
 from epochcost.analysis.rows import Answer, Row, group_by
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.report.charts.batch_size import (
@@ -28,17 +27,18 @@ from epochcost.report.charts.batch_size import (
     time_by_batch,
 )
 from epochcost.report.charts.cost_time import cost_against_time
-from epochcost.report.charts.dots import estimated_costs
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.latency import latency_by_rate
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
-from epochcost.report.pages.page import Page, Report, workload_uri
+from epochcost.report.pages.page import Job, Page, Report, workload_uri
+from epochcost.report.ranking import contest
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
 from epochcost.specs.published import Published
 from epochcost.units import memory, scientific
 
+_JOBS: Mapping[Goal, str] = {"epoch": "one epoch of training", "million": "a million inferences"}
 # Single precision, in which everything here runs.
 _BYTES_PER_PARAMETER = 4
 
@@ -84,8 +84,10 @@ def _page(report: Report, workload: Workload) -> Page:
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
     model = report.catalogue.models.get(workload.id) if workload.is_model else None
     scaled, compared = _variants(report, workload, observed)
-    relative = _relative(rows)
+    one_by_one = [row for row in rows if row.observed.batch_size == 1]
+    relative, requests = _relative(rows), contest(one_by_one, "million")
     trained = [row for row in rows if row.mode == "training"]
+    contests = report.contests_of(workload)
     serving = [row for row in report.serving if row.model == workload.id] if model else []
     return Page(
         uri=workload_uri(workload),
@@ -97,10 +99,16 @@ def _page(report: Report, workload: Workload) -> Page:
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             "size": _size(report, model),
-            "answers": goal_answers(rows, report.answers_of(workload)),
-            "training": trained,
-            "inference": [row for row in rows if row.mode == "inference"],
-            "serving": serving,
+            "training": contests.get("train"),
+            "serving": contests.get("serve"),
+            "requests": requests,
+            "beside": {one.name: one for one in requests.machines} if requests else {},
+            "trained": [row for row in trained if row.observed.kind != "predicted"],
+            "served": [
+                row for row in rows if row.mode == "inference" and row.observed.kind != "predicted"
+            ],
+            "without": _without(report, workload),
+            "loaded": serving,
             "relative": relative,
             "devices": sorted({row.observed.machine.device for row in trained}),
             "forward": forward_shares(observed),
@@ -117,6 +125,8 @@ def _page(report: Report, workload: Workload) -> Page:
         },
         figures={
             **_figures(report, workload, rows, observed),
+            "train": job_figure(report, workload, "train"),
+            "serve": job_figure(report, workload, "serve"),
             "scaling": speedup_by_vcpus(scaled, identifier=f"{_stem(workload)}-scaling"),
             "relative": cpu_against_gpu_figure(
                 relative,
@@ -128,6 +138,37 @@ def _page(report: Report, workload: Workload) -> Page:
             ),
         },
     )
+
+
+def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
+    """Cost against time of training or of a million inferences, by machine; other pages load it."""
+    found = report.contests_of(workload).get(job)
+    if found is None:
+        return None
+    epochs = (row.observed.epochs for row in report.rows_of(workload) if row.mode == "training")
+    words = full_training_words(epochs) if found.goal == "full" else _JOBS[found.goal]
+    made = cost_against_time(found, identifier=f"{_stem(workload)}-{job}", job=words)
+    return replace(made, scripted=True) if made else None
+
+
+def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:
+    """The machines that have no time of a model, by the reason; of all, where it has none."""
+    if not workload.is_model:
+        return {}
+    timed = {row.observed.machine.hardware for row in report.rows_of(workload)}
+    hardware = report.catalogue.hardware
+    why = [one for one in report.predictions.without if one.id == workload.id]
+    why = why or [one for one in report.predictions.without if one.id in hardware]
+    missing = [
+        (name, one.reason)
+        for one in why
+        for name in ([one.id] if one.id in hardware else hardware)
+        if name not in timed
+    ]
+    return {
+        reason: tuple(hardware[name].name for name, _ in found)
+        for reason, found in group_by(missing, lambda pair: pair[1]).items()
+    }
 
 
 def _relative(rows: Sequence[Row]) -> CpuGpuComparison | None:
@@ -217,19 +258,9 @@ def _figures(
     report: Report, workload: Workload, rows: Sequence[Row], observed: Sequence[Observation]
 ) -> Mapping[str, Figure | None]:
     stem, colours = _stem(workload), report.colours
+    observed = [one for one in observed if one.kind != "predicted"]
+    rows = [row for row in rows if row.observed.kind != "predicted"]
     return {
-        "cost_time": cost_against_time(
-            rows,
-            "full",
-            identifier=f"{stem}-cost-time",
-            job=full_training_words(one.epochs for one in observed),
-            colours=colours,
-        ),
-        "estimated": estimated_costs(
-            report.estimated.get(workload.id, ()) if workload.is_model else (),
-            identifier=f"{stem}-estimated",
-            colours=colours,
-        ),
         "time_batch": time_by_batch(observed, identifier=f"{stem}-time-batch", colours=colours),
         "rate_batch": rate_by_batch(
             observed, report.inputs.limits, identifier=f"{stem}-rate-batch", colours=colours

@@ -1,0 +1,170 @@
+"""The machines that can do a job, as lists and charts show them: each at its cheapest plan.
+
+With the answers among them: the cheapest, the fastest, and the best of both. Which rows may answer
+is left to `analysis.rows`, what is estimated from operations to `analysis.estimates`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from epochcost.analysis.estimates import EstimatedRow
+from epochcost.analysis.observations import Evidence, Goal
+from epochcost.analysis.rows import Row, ranking
+from epochcost.cost import Estimate, Time
+from epochcost.report.wording import ratio_words
+from epochcost.specs.price import Price
+
+_ESTIMATE = Evidence("how it is estimated", "method/estimates.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A machine for a job under its cheapest plan; ``mark`` says how sure the figures are.
+
+    ``answers`` is False where its cost rests on what nobody says, and where software not ours
+    would run; ``remarks`` say why. Estimates have no batch size and name no software.
+    """
+
+    hardware: str
+    name: str
+    price: Price
+    plan: str
+    time: Time
+    cost: Estimate
+    mark: str
+    evidence: Evidence
+    answers: bool
+    batch_size: int | None = None
+    software: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Contest:
+    """All machines for one goal of a workload, cheapest first, those that cannot win last."""
+
+    goal: Goal
+    machines: tuple[Contender, ...]
+
+    @cached_property
+    def competing(self) -> tuple[Contender, ...]:
+        """Those that may win: all where none has a price that somebody asks."""
+        return tuple(one for one in self.machines if one.answers) or self.machines
+
+    @property
+    def cheapest(self) -> Contender:
+        """The least cost."""
+        return min(self.competing, key=lambda one: (one.cost.mean, one.time.mean))
+
+    @property
+    def fastest(self) -> Contender:
+        """The least time."""
+        return min(self.competing, key=lambda one: (one.time.mean, one.cost.mean))
+
+    @property
+    def balanced(self) -> Contender:
+        """The least product of cost and time."""
+        return min(self.competing, key=lambda one: one.cost.mean * one.time.mean)
+
+    @cached_property
+    def frontier(self) -> tuple[Contender, ...]:
+        """Those that no other beats in both time and cost, fastest first."""
+        found: list[Contender] = []
+        for one in sorted(self.competing, key=lambda one: (one.time.mean, one.cost.mean)):
+            if not found or one.cost.mean < found[-1].cost.mean:
+                found.append(one)
+        return tuple(found)
+
+    @property
+    def rivals(self) -> int:
+        """How many others may be as cheap as the cheapest: their intervals overlap its own."""
+        best = self.cheapest
+        others = (one for one in self.competing if one is not best)
+        return sum(one.cost.low <= best.cost.high for one in others)
+
+    @cached_property
+    def cost_axis(self) -> LogAxis:
+        """The axis that all costs share."""
+        return LogAxis.over(one.cost for one in self.machines)
+
+    @cached_property
+    def time_axis(self) -> LogAxis:
+        """The axis that all times share."""
+        return LogAxis.over(one.time for one in self.machines)
+
+
+@dataclass(frozen=True, slots=True)
+class LogAxis:
+    """A logarithmic axis from the lowest to the highest mean of several intervals."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, values: Iterable[Time | Estimate]) -> LogAxis:
+        """The axis of some values, with room for a third of a decade at both ends."""
+        means = [math.log10(value.mean) for value in values if value.mean > 0]
+        return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
+
+    def percent(self, value: object) -> str:
+        """Where a value lies, in percent of the axis; what lies beyond it, at its end."""
+        number = float(value)  # type: ignore[arg-type]
+        at = math.log10(number) if number > 0 else self.low
+        return f"{100 * min(max((at - self.low) / (self.high - self.low), 0), 1):.1f}"
+
+
+def contest(rows: Sequence[Row], goal: Goal) -> Contest | None:
+    """The machines of one workload's rows; None where none has a price."""
+    found = ranking(rows, goal)
+    ranked = [(row, not row.reservation) for row in found.machines]
+    ranked += [(row, False) for row in found.apart]
+    machines = tuple(_of_row(row, goal, answers=answers) for row, answers in ranked)
+    return Contest(goal, machines) if machines else None
+
+
+def _of_row(row: Row, goal: Goal, *, answers: bool) -> Contender:
+    observed, time, cost = row.observed, row.time(goal), row.estimate(goal)
+    assert row.price is not None, "what is ranked has a price"
+    assert time is not None, "what is ranked has a time"
+    assert cost is not None, "what is ranked has a cost"
+    remarks = (row.reservation, observed.unserved, *observed.doubts, ratio_words(observed))
+    return Contender(
+        hardware=observed.machine.hardware,
+        name=observed.machine.name,
+        price=row.price,
+        plan=row.plan,
+        time=time,
+        cost=cost,
+        mark=row.mark,
+        evidence=observed.evidence,
+        answers=answers,
+        batch_size=observed.batch_size,
+        software=observed.software,
+        remarks=tuple(filter(None, remarks)),
+    )
+
+
+def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
+    """The machines that a full training is estimated for; None of none."""
+    best: dict[str, EstimatedRow] = {}
+    for row in rows:
+        best.setdefault(row.hardware.id, row)
+    machines = tuple(
+        Contender(
+            hardware=row.hardware.id,
+            name=row.hardware.name,
+            price=row.price,
+            plan=row.price.id,
+            time=row.time,
+            cost=row.cost,
+            mark=row.mark,
+            evidence=_ESTIMATE,
+            answers=not row.price.assumed,
+        )
+        for row in best.values()
+    )
+    return Contest("full", machines) if machines else None
