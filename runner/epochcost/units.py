@@ -6,6 +6,7 @@ depends on the caller's decimal context.
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 
@@ -43,6 +44,9 @@ _TIME_UNITS = (
     (0.9995, 1e3, "ms"),
     (120, 1, "s"),
     (7200, 1 / 60, "min"),
+    (120 * 3600, 1 / 3600, "h"),
+    (2 * 365.25 * 86_400, 1 / 86_400, "days"),
+    (math.inf, 1 / (365.25 * 86_400), "years"),
 )
 # A century: longer is a slip of the keyboard, and keeps later products far from overflow.
 MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
@@ -130,10 +134,8 @@ def _rounded(size: Decimal, places: int | None) -> str:
 
 def seconds(value: float) -> str:
     """A time for people, with three significant digits and the unit that fits."""
-    for limit, scale, unit in _TIME_UNITS:
-        if value < limit:
-            return f"{_three_digits(value * scale)} {unit}"
-    return f"{_three_digits(value / SECONDS_PER_HOUR)} h"
+    scale, unit = next((scale, unit) for limit, scale, unit in _TIME_UNITS if value < limit)
+    return f"{_three_digits(value * scale)} {unit}"
 
 
 def scientific(value: float) -> str:

@@ -22,10 +22,15 @@ SECONDS_LABEL = (
     " : datum.value < 1 ? format(datum.value * 1e3, '~g') + ' ms'"
     " : datum.value < 60 ? format(datum.value, '~g') + ' s'"
     " : datum.value < 3600 ? format(datum.value / 60, '~g') + ' min'"
-    " : format(datum.value / 3600, '~g') + ' h'"
+    " : datum.value < 86400 ? format(datum.value / 3600, '~g') + ' h'"
+    " : datum.value < 31557600 ? format(datum.value / 86400, '~g') + ' d'"
+    " : format(datum.value / 31557600, '~g') + ' years'"
 )
-# Seconds, minutes and hours, each up to the next.
-_TIME_UNITS = ((1.0, 60.0), (60.0, 3600.0), (3600.0, math.inf))
+# Seconds, minutes, hours, days and years, each up to the next.
+_TIME_UNITS = (
+    (1.0, 60.0), (60.0, 3600.0), (3600.0, 86_400.0), (86_400.0, 31_557_600.0),
+    (31_557_600.0, math.inf),
+)  # fmt: skip
 
 
 _NUMBER_LABEL = "format(datum.value, ',~r')"
@@ -87,7 +92,7 @@ def log_ticks(domain: tuple[float, float]) -> list[float]:
 
 
 def time_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round durations in seconds, as people count them: of seconds, then minutes, then hours."""
+    """Round durations in seconds, as people count them, of seconds to years."""
     low, high = domain
     ticks: list[float] = []
     for unit, end in _TIME_UNITS:

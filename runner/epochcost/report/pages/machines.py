@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
 from epochcost.analysis.inputs import RESULTS_URI
-from epochcost.analysis.observations import Goal, Workload
+from epochcost.analysis.observations import Workload
 from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
-from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
-from epochcost.report.charts.dots import workloads_compared
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.prices import hourly
 from epochcost.report.charts.roofline import roofline
-from epochcost.report.pages.page import Page, Report, machine_uri
+from epochcost.report.pages.page import Job, Page, Report, machine_uri
+from epochcost.report.ranking import Contender
 from epochcost.results.environment import Environment
-from epochcost.specs.catalogue import current_prices
+from epochcost.specs.catalogue import current_prices, supersedes
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 
-ValueForMoney = Literal["good", "fair", "bad", "alone"]
-# Times the cheapest of all: up to which a machine is good value, and from which it is bad.
-_GOOD, _BAD = 1.1, 2.0
 _DEVICES = ("cuda", "cpu")
+_MOST_ELSEWHERE = 8
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a machine stands for one goal: its best, and the best of all ``machines``."""
+class JobHere:
+    """What a job costs on a machine at its cheapest, and on the cheapest of all ``machines``."""
 
     workload: Workload
-    goal: Goal
-    here: Row
-    best: Row
+    job: Job
+    here: Contender
+    best: Contender
+    quickest: bool
     machines: int
 
     @property
     def factor(self) -> float:
-        """The machine's cheapest cost over the cheapest of all."""
-        ours, theirs = self.here.estimate(self.goal), self.best.estimate(self.goal)
-        assert ours is not None, "a standing is among priced rows"
-        assert theirs is not None, "a standing is among priced rows"
-        return float(ours.mean / theirs.mean)
+        """The machine's cost over the least of all."""
+        return float(self.here.cost.mean / self.best.cost.mean) if self.best.cost.mean else 1.0
 
-    @property
-    def value(self) -> ValueForMoney:
-        """What a reader makes of the factor; of a job timed nowhere else nothing can be said."""
-        if self.machines == 1:
-            return "alone"
-        if self.factor <= _GOOD:
-            return "good"
-        return "bad" if self.factor > _BAD else "fair"
+
+@dataclass(frozen=True)
+class PriceThen:
+    """A list price on demand on a day, and its share of the highest, in percent."""
+
+    day: dt.date
+    hour: Decimal
+    percent: int
 
 
 @dataclass(frozen=True)
@@ -98,10 +93,12 @@ def _on_demand(price: Price) -> bool:
 
 
 def _page(report: Report, hardware: Hardware) -> Page:
-    rows = report.rows_on(hardware)
+    rows = [row for row in report.rows_on(hardware) if row.observed.kind != "predicted"]
     prices = report.catalogue.prices_of(hardware.id)
-    reached = achieved_rates(report.inputs, hardware, report.observations_on(hardware))
+    observed = [one for one in report.observations_on(hardware) if one.kind != "predicted"]
+    reached = achieved_rates(report.inputs, hardware, observed)
     roofs = {one: measured_roofs(report.inputs, hardware, one) for one in _DEVICES}
+    jobs = sorted(_jobs(report, hardware), key=lambda one: (not one.here.answers, one.factor))
     return Page(
         uri=machine_uri(hardware.id),
         title=hardware.name,
@@ -109,11 +106,19 @@ def _page(report: Report, hardware: Hardware) -> Page:
         description=f"What {hardware.name} costs an hour, and what it does for the money.",
         context={
             "hardware": hardware,
+            "listed": listed(report, hardware),
             "prices": prices,
             "current": current_prices(prices),
+            "then": _history(prices),
+            "same": _same_accelerator(report, hardware),
+            "jobs": jobs,
+            "compared": [one for one in jobs if one.machines > 1 and one.here.answers],
+            "why": next(
+                (one.reason for one in report.predictions.without if one.id == hardware.id), ""
+            ),
+            "measured": any(one.kind == "measured" for one in observed),
             "training": [row for row in rows if row.mode == "training"],
             "inference": [row for row in rows if row.mode == "inference"],
-            "standings": sorted(_standings(report, rows), key=lambda one: one.factor),
             "achieved": reached,
             "roofs": roofs["cpu"],
             "hosts": _hosts(report, hardware),
@@ -124,15 +129,51 @@ def _page(report: Report, hardware: Hardware) -> Page:
                 f"roofline_{device}": _roofline(hardware, device, reached, roofs[device])
                 for device in _DEVICES
             },
-            "workloads": workloads_compared(
-                rows, identifier=f"machine-{hardware.id}-workloads", colours=report.colours
-            ),
             "time_batch": time_by_batch_on_machine(
-                report.observations_on(hardware),
-                identifier=f"machine-{hardware.id}-time-batch",
+                observed, identifier=f"machine-{hardware.id}-time-batch"
             ),
         },
     )
+
+
+def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
+    """Every training and every million requests that the machine has a time for."""
+    for workload in report.workloads:
+        for job, found in report.contests_of(workload).items():
+            here = next((one for one in found.machines if one.hardware == hardware.id), None)
+            if here is not None:
+                quickest = here is found.fastest
+                machines = len(found.machines)
+                yield JobHere(workload, job, here, found.cheapest, quickest, machines)
+
+
+def _history(prices: Sequence[Price]) -> list[PriceThen]:
+    """The list prices on demand in the region of today's, the oldest first."""
+    today = [one for one in current_prices(prices) if _on_demand(one)]
+    if not today:
+        return []
+    past = [one for one in prices if _on_demand(one) and supersedes(today[0], one)]
+    hours = [(one.as_of, hour) for one in (*past, today[0]) if (hour := hourly(one)) is not None]
+    most = max((hour for _, hour in hours), default=Decimal(0))
+    return [PriceThen(day, hour, round(100 * hour / most)) for day, hour in sorted(hours) if most]
+
+
+def _same_accelerator(report: Report, hardware: Hardware) -> list[Listed]:
+    """The machines with the same accelerator by their price of a GPU-hour, the cheapest first."""
+    names = {one.name for one in hardware.accelerators}
+    if len(names) != 1:
+        return []
+    others = (
+        listed(report, one)
+        for one in report.catalogue.hardware.values()
+        if {chip.name for chip in one.accelerators} == names
+    )
+    priced = sorted(
+        (one for one in others if one.gpu_hour is not None), key=lambda one: one.gpu_hour or 0
+    )
+    kept = [one for one in priced[:_MOST_ELSEWHERE] if one.hardware is not hardware]
+    own = [one for one in priced if one.hardware is hardware]
+    return sorted([*kept, *own], key=lambda one: one.gpu_hour or 0) if own and kept else []
 
 
 def _roofline(
@@ -140,15 +181,6 @@ def _roofline(
 ) -> Figure | None:
     mine = [one for one in reached if one.roof.device == device]
     return roofline(mine, roofs, identifier=f"machine-{hardware.id}-roofline-{device}")
-
-
-def _standings(report: Report, rows: Sequence[Row]) -> Iterator[Standing]:
-    here = group_by(rows, lambda row: row.observed.workload)
-    for workload in report.workloads:
-        for goal, among_all in report.answers_of(workload).items():
-            mine, best = answer(here.get(workload, ()), goal), among_all.cheapest
-            if mine and mine.cheapest and best:
-                yield Standing(workload, goal, mine.cheapest.row, best.row, among_all.machines)
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
