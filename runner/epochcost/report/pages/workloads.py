@@ -16,9 +16,8 @@ from epochcost.analysis.comparisons import (
     scalings,
 )
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
-from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.observations import Goal, Observation, Workload
-from epochcost.analysis.rows import Answer, Row, group_by
+from epochcost.analysis.rows import Row, group_by
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.report.charts.batch_size import (
     cost_by_batch,
@@ -43,39 +42,18 @@ _JOBS: Mapping[Goal, str] = {"epoch": "one epoch of training", "million": "a mil
 _BYTES_PER_PARAMETER = 4
 
 
-@dataclass(frozen=True)
-class WorkloadSummary:
-    """A workload in the list, with its answers, or its costs where it is only estimated."""
-
-    workload: Workload
-    answers: tuple[Answer, ...]
-    estimated: tuple[EstimatedRow, ...]
-
-
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
-    listed = [
-        WorkloadSummary(workload, _answers(report, workload), report.estimated.get(workload.id, ()))
-        for workload in sorted(report.workloads, key=lambda one: one.name.casefold())
-    ]
+    listed = sorted(report.workloads, key=lambda one: (not one.is_model, one.name.casefold()))
     yield Page(
         uri="models/index.md",
         title="Models",
         template="workloads.md.jinja",
-        context={"groups": sorted(group_by(listed, _task).items(), key=_published_last)},
-        description="Every workload by its task, and what is cheapest for it.",
+        context={"listed": [(one, report.contests_of(one)) for one in listed]},
+        description="Every model, and where it is trained and served for the least money.",
     )
     for workload in report.workloads:
         yield _page(report, workload)
-
-
-def _task(listed: WorkloadSummary) -> str:
-    return listed.workload.task
-
-
-def _published_last(group: tuple[str, tuple[WorkloadSummary, ...]]) -> tuple[bool, str]:
-    task, members = group
-    return not any(one.workload.is_model for one in members), task.casefold()
 
 
 def _page(report: Report, workload: Workload) -> Page:
@@ -183,10 +161,6 @@ def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
     size = model.training.batch_sizes[0]
     counted = arithmetic_of_model(report.catalogue, model, report.inputs.cache)
     return {"parts": step_parts(counted, model.training, size), "parts_batch": size}
-
-
-def _answers(report: Report, workload: Workload) -> tuple[Answer, ...]:
-    return tuple(report.answers_of(workload).values())
 
 
 def _variants(
