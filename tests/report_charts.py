@@ -8,7 +8,6 @@ from typing import Any
 from epochcost.report.charts.batch_size import AgainstBatchSize, MachineTime
 from epochcost.report.charts.cost_time import CostTime, Point
 from epochcost.report.charts.data import ChartData
-from epochcost.report.charts.dots import Dots, EstimatedCost
 from epochcost.report.charts.figure import Chart
 from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.latency import LatencyChart, LoadedRun
@@ -29,12 +28,14 @@ CHARTS: dict[str, Chart[Any]] = {
                 Point(
                     *(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1)),
                     on_frontier=True,
+                    may_win=True,
                     label=HOSTILE,
                     side="right",
                 ),
                 Point(
                     *("b", "plan", "published", "x", None, (20, 20, 20), (3, 3, 3)),
                     on_frontier=False,
+                    may_win=False,
                     label=None,
                     side="left",
                 ),
@@ -52,18 +53,6 @@ CHARTS: dict[str, Chart[Any]] = {
         title="time per example",
         by="machine",
         quantity="time_per_example",
-        colours=COLOURS,
-    ),
-    "dots": Dots(
-        ChartData(
-            (
-                EstimatedCost(HOSTILE, "plan", "published", (1, 1, 1), (1, 1, 1)),
-                EstimatedCost("b", "plan", "measured", (1, 1, 1), (2, 3, 4)),
-            )
-        ),
-        title="cost of one full training",
-        label="machine",
-        amount="cost",
         colours=COLOURS,
     ),
     "rent_or_buy": RentOrBuy(

@@ -290,11 +290,12 @@ def test_samples_that_bound_nothing_from_below(shell: Shell) -> None:
 
 
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
-    """That is said of the choice; with a rate, interruptions are what makes it least sure."""
+    """Such a plan stands apart; with a rate, interruptions are what makes it least sure."""
     cheap = PRICE.format(machine="slow", amount="0.5", day="11-20").replace("on-demand", "spot")
     priced.spec("prices", "slow-11-20", cheap)
-    _, out, _ = priced.run("--model", "tiny")
-    assert "no source says how often, and its list price leaves that out." in out
+    assert "slow" not in {one["hardware"] for one in priced.json()["candidates"]}
+    (apart,) = priced.json()["unpriced"]
+    assert apart["reason"].startswith("nobody says how often it is taken back: $5.00 in 10 h")
     terms = "[interruptions]\nrate_per_hour = 0.1\ncheckpoint_seconds = 30\n"
     priced.spec("prices", "slow-11-20", cheap + terms)
     first = priced.json()["candidates"][0]

@@ -116,25 +116,25 @@ def _marks(svg: str, kind: str, tag: str) -> list[str]:
 
 def test_only_the_whole_drawing_speaks(drawer: Drawer) -> None:
     """It has one label where it is shown; what no reader hears is not sent to any."""
-    assert "aria-label" not in drawer.draw(figure("dots")).svg
-    place = '<div class="ec-plot" data-ec-figure="dots"></div>'
-    page = insert_charts(place, {"dots": figure("dots")}, drawer)
+    assert "aria-label" not in drawer.draw(figure("cost_time")).svg
+    place = '<div class="ec-plot" data-ec-figure="cost_time"></div>'
+    page = insert_charts(place, {"cost_time": figure("cost_time")}, drawer)
     assert 'role="img" aria-label="Title. Description"' in page
 
 
 def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) -> None:
     """The same input gives the same file; a cut file is replaced."""
-    first = drawer.draw(figure("dots"))
+    first = drawer.draw(figure("cost_time"))
     for path in drawer.folder.glob("*.json"):
         path.write_text('{"spec": ', encoding="utf-8")
-    assert drawer.draw(figure("dots")) == first
+    assert drawer.draw(figure("cost_time")) == first
 
 
 def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> None:
     """The spec cannot close its template, and a place without a figure stays as it is."""
     place = '<div class="ec-plot" data-ec-figure="{}"></div>'
-    figures = {"dots": figure("dots")}
-    page = insert_charts(place.format("dots") + place.format("unknown"), figures, drawer)
+    figures = {"cost_time": figure("cost_time")}
+    page = insert_charts(place.format("cost_time") + place.format("unknown"), figures, drawer)
     assert page.count("</template>") == 1
     assert "<script" not in page
     assert page.endswith(place.format("unknown"))

@@ -38,9 +38,9 @@ def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:
     """What was begun is there, whole, and nobody works on."""
     before = set(psutil.Process().children())
     drawer = Drawer(tmp_path / "drawings")
-    drawer.begin([_figure("dots")], [_SVG])
+    drawer.begin([_figure("cost_time")], [_SVG])
     assert drawer.picture(_SVG).startswith(b"\x89PNG")
-    assert drawer.draw(_figure("dots")).svg.startswith("<svg")
+    assert drawer.draw(_figure("cost_time")).svg.startswith("<svg")
     assert b"vegaEmbed" in drawer.library()
     begun = set(psutil.Process().children()) - before
     assert [one for one in begun if "spawn_main" in str(one.cmdline())]

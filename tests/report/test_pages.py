@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,12 +14,12 @@ import pytest
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
+from epochcost.report.pages import home
 from epochcost.report.site import Section, Site, build, navigation
 from epochcost.results.environment import Gpu, Instance
 from epochcost.results.records import Energy, Epoch, MeteredEnergy, WholeEpochs
 from epochcost.results.rounds import add_round
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
-from served_results import under_load
 
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 
@@ -50,7 +52,7 @@ def test_an_area_without_data_says_what_to_run(site: Site) -> None:
 
 def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
     """Each measured training row and answer, and none that is published."""
-    section = site.pages["models/net.md"].split("## Training")[1].split("## Batch size")[0]
+    section = site.pages["models/net.md"].split("training times with")[1].split("</table>")[0]
     measured = [line for line in section.splitlines() if ">result file</a>" in line]
     published = [line for line in section.splitlines() if '"site:sources/' in line]
     assert len(measured) == 2
@@ -78,7 +80,7 @@ def test_a_slower_step_is_told_with_its_ratio(
     assert ("ec-caution" in page) is (words is not None)
     if words:
         assert words in page
-        assert "slower than PyTorch" in page
+        assert "1.25 times as long as with PyTorch" in page
 
 
 def test_a_ratio_of_another_batch_is_told_as_such(tmp_path: Path) -> None:
@@ -93,17 +95,6 @@ def test_a_ratio_of_another_batch_is_told_as_such(tmp_path: Path) -> None:
     lines = [line for line in page.splitlines() if words in line and "128" in cells(line)]
     assert len(lines) == 1
     assert "For batch size 128 the ratio" in page
-
-
-def test_servers_answer_the_first_page(tmp_path: Path) -> None:
-    """With the latency that they kept, and the rate at which they did."""
-    results = [make_result(), under_load(make_result())]
-    pages = build(inputs_of(write_project(tmp_path, results)), REPOSITORY / "site_templates").pages
-    page = html.unescape(pages["index.md"])
-    (line,) = (line for line in page.splitlines() if line.startswith("<tr><td>Serve"))
-    assert "arriving at random: server, 99 % within 15 ms" in line
-    assert "99 % within 100 ms" in line
-    assert "at 500 a second" in line
 
 
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
@@ -177,16 +168,22 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
     """Generated and hand-written pages, the method before what belongs to it."""
     written = ["decisions/0001-x.md", "method/cost.md", "adding.md", "method.md"]
     entries = navigation(site, written)
-    listed = [
-        uri
-        for entry in entries
-        for uris in entry.values()
-        for uri in ([uris] if isinstance(uris, str) else uris)
-    ]
+    listed = list(_pages(entries))
     assert {"Calculator": "calculator.md"} in entries
     assert sorted(listed) == sorted([*site.pages, *written])
     assert entries[0] == {"Home": "index.md"}
     assert entries[-2] == {"Method": ["method.md", "method/cost.md", "adding.md"]}
+
+
+def _pages(entries: object) -> Iterator[str]:
+    """Every address of a navigation, whatever it is nested in."""
+    if isinstance(entries, str):
+        yield entries
+    elif isinstance(entries, dict):
+        yield from _pages(list(entries.values()))
+    elif isinstance(entries, list):
+        for entry in entries:
+            yield from _pages(entry)
 
 
 def test_a_long_section_is_cut_into_groups(site: Site) -> None:
@@ -209,7 +206,8 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
     project = write_project(tmp_path, [doubtful, calm])
     pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
     for page in (pages["models/net.md"], pages["machines/local.md"]):
-        lines = html.unescape(page.split("## Training")[1].split("\n## ")[0]).splitlines()
+        folded = page.split("training times with")[1].split("</table>")[0]
+        lines = html.unescape(folded).splitlines()
         calm_row, doubtful_row = (line for line in lines if ">result file</a>" in line)
         assert "ec-doubt" not in calm_row
         assert "measured as is: 8 GPUs, not 1" in doubtful_row
@@ -265,18 +263,27 @@ def test_a_host_that_is_a_declared_machine_is_named(tmp_path: Path) -> None:
     assert f"<td>{link}</td>" in page
 
 
-def test_the_first_page_answers_each_kind_of_job_in_few_words(site: Site) -> None:
-    """A row for each kind, one chart, no list of workloads; what is assumed or missing is said."""
+def test_the_first_page_answers_a_known_model(site: Site) -> None:
+    """Three answers at a price that somebody asks, one chart, and every model to pick."""
     page = html.unescape(site.pages["index.md"])
-    kinds = re.findall(r"^<tr><td>(?:Train|Serve|Run).*", page, re.MULTILINE)
-    assert len(kinds) == 5
-    assert "not timed yet" in kinds[0]
-    assert "measured, price assumed" in kinds[2]
-    assert "one by one" in kinds[3]
-    assert "batch 32 <small>(one takes 5.08 ms)" in kinds[4]
+    cards = re.findall(r'data-ec-card="(\w+)"', page)
+    assert cards == ["cheapest", "balanced", "fastest"]
+    assert "assumed" not in page.split("ec-cards")[1].split("<figure")[0]
     assert page.count("<figure") == 1
-    assert page.count('"site:models/') < 12
-    assert "Measured 2026-11-20; prices of 2016-11-01 to 2026-11-01" in page
+    assert '<option value="net"' in page
+    assert "prices of 2016-11-01 to 2026-11-01" in page
+
+
+def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
+    """What another pick shows is the contest of that model's page, with its chart's script."""
+    script = site.files[home.URI]
+    assert isinstance(script, str)
+    known = json.loads(script.removeprefix("window.epochcostHome=").removesuffix(";\n"))
+    assert {"net/train", "net/serve"} <= set(known)
+    for one in known.values():
+        assert f"{one['page'].removesuffix('html')}md" in site.pages
+        assert not one["figure"] or site.figures[one["figure"]].scripted
+        assert set(one["cards"]) == {"cheapest", "balanced", "fastest"}
 
 
 def test_outliers_are_told_beside_their_figure(tmp_path: Path) -> None:

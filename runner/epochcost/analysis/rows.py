@@ -76,7 +76,9 @@ class Row:
 
     @property
     def reservation(self) -> str:
-        """Why its cost is no answer while others are: what it rests on, nobody says."""
+        """Why its cost is no answer while others are; empty where it may be one."""
+        if self.observed.unserved:
+            return self.observed.unserved
         if self.assumed:
             return "nobody asks its price"
         price = self.price

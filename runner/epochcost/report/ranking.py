@@ -131,7 +131,7 @@ def _of_row(row: Row, goal: Goal, *, answers: bool) -> Contender:
     assert row.price is not None, "what is ranked has a price"
     assert time is not None, "what is ranked has a time"
     assert cost is not None, "what is ranked has a cost"
-    remarks = (row.reservation, observed.unserved, *observed.doubts, ratio_words(observed))
+    remarks = (row.reservation, *observed.doubts, ratio_words(observed))
     return Contender(
         hardware=observed.machine.hardware,
         name=observed.machine.name,

@@ -18,6 +18,7 @@ from epochcost.report.dataset.columns import ENTRIES, dictionary_page
 from epochcost.report.dataset.files import as_parquet, data_files, dictionary
 from epochcost.report.dataset.lines import dataset_table, values_of
 from epochcost.report.pages.page import Report
+from epochcost.report.ranking import contest
 from epochcost.report.tables import Table
 from report_project import HOSTILE, inputs_of
 
@@ -117,7 +118,7 @@ def test_the_documented_example_redoes_a_chart(
     report = Report(inputs_of(ROOT))
     workload = next(one for one in report.workloads if one.id == "mnist-cnn")
     rows = report.rows_of(workload)
-    chart = cost_against_time(rows, "full", identifier="x", job="job", colours=report.colours)
+    chart = cost_against_time(contest(rows, "full"), identifier="x", job="job")
     assert chart is not None
     (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset_table(report.rows)))
     monkeypatch.chdir(tmp_path)

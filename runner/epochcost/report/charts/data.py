@@ -150,7 +150,7 @@ def _fields_of(row: type[Any]) -> tuple[_Field, ...]:
 
 def _drawn(value: Decimal | float) -> float:
     """As fine as any pixel."""
-    return float(f"{value:.6g}")
+    return float(f"{value:.9g}")
 
 
 def clip(ends: Ends) -> Ends:

@@ -12,7 +12,6 @@ from epochcost.cost import Usage, billed_seconds, share
 from epochcost.errors import InputError
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, MachineName, PlanName, Shown
-from epochcost.report.charts.dots import Dots
 from epochcost.report.charts.figure import Chart, Colours, Figure, colours_of
 from epochcost.report.charts.palette import LIGHT_SERIES
 from epochcost.report.escape import one_line
@@ -33,6 +32,7 @@ _SAMPLES = 60
 # So many steps are drawn one by one; of longer jobs the line shows the dearest second of a step.
 _EDGES = 24
 _MILLISECOND = Decimal("0.001")
+_ROW_HEIGHT = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,40 @@ class PriceHistory(Chart[DatedPrice]):
             .add_params(picked),
             base.mark_point(size=60, filled=True).encode(tooltip=self.data.tooltips(alt)),
         ]
+
+
+@dataclass(frozen=True)
+class Dots(Chart[Any]):
+    """A row for each ``label`` over a logarithmic axis of an ``amount``; ``title`` names that."""
+
+    title: str
+    label: str
+    amount: str
+    colours: Colours
+
+    @property
+    def summary(self) -> str:
+        """What the chart is of."""
+        return f"{self.title}, by machine."
+
+    @property
+    def height(self) -> int:
+        """As many rows as there are labels."""
+        return _ROW_HEIGHT * len(set(self.data.values_of(self.label)))
+
+    def layers(self, alt: Any) -> list[Any]:
+        """Bars where an amount has an interval, and the dots."""
+        order = list(dict.fromkeys(self.data.values_of(self.label)))
+        base = self.marks(alt).encode(
+            y=alt.Y(f"{self.label}:N", sort=order, title=None, axis=alt.Axis(grid=True)),
+            color=theme.colour_by(alt, self.data, "machine", self.colours, legend=None),
+        )
+        dots = base.mark_point(size=110, strokeWidth=2).encode(
+            x=axes.log_axis(alt.X, self.data, self.amount, self.title),
+            shape=theme.shape_by_kind(alt, self.data),
+            tooltip=self.data.tooltips(alt),
+        )
+        return [*theme.error_bars(alt, base, "X", self.amount), dots]
 
 
 def hourly_prices(

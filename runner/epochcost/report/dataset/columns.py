@@ -119,6 +119,12 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("currency", "currency of the costs by its code in ISO 4217", "where no price is known"),
     Entry("unpriced_because", "why there is no cost", "where there is one"),
+    Entry(
+        "reservation",
+        "why the cost is no answer to what is cheapest: an assumed price, a spot plan of unknown "
+        "interruptions, or a machine that the runtime cannot run on",
+        "where it may be the answer",
+    ),
     *_money("epoch_cost", "cost of one epoch of a running job"),
     *_money("full_cost", "bill of the full training"),
     *_money("million_cost", "cost of a million inferences"),

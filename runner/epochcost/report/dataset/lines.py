@@ -76,6 +76,7 @@ def _of_row(row: Row) -> Values:
     return {
         **_observed(row.observed),
         **_price(row.price, current=row.current),
+        "reservation": row.reservation or None,
         **_costs(costs),
         "figure": row.mark,
     }
