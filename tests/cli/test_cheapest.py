@@ -293,9 +293,9 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
     """Such a plan stands apart; with a rate, interruptions are what makes it least sure."""
     cheap = PRICE.format(machine="slow", amount="0.5", day="11-20").replace("on-demand", "spot")
     priced.spec("prices", "slow-11-20", cheap)
-    assert "slow" not in {one["hardware"] for one in priced.json()["candidates"]}
-    (apart,) = priced.json()["unpriced"]
-    assert apart["reason"].startswith("nobody says how often it is taken back: $5.00 in 10 h")
+    assert "slow-11-20" not in {one["price"] for one in priced.json()["candidates"]}
+    reasons = [one["reason"] for one in priced.json()["unpriced"]]
+    assert "nobody says how often it is taken back: $5.00 in 10 h" in reasons
     terms = "[interruptions]\nrate_per_hour = 0.1\ncheckpoint_seconds = 30\n"
     priced.spec("prices", "slow-11-20", cheap + terms)
     first = priced.json()["candidates"][0]
@@ -356,7 +356,7 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
     marks = {one["figures"] for one in answer["candidates"]}
     assert "predicted" in marks
     assert not any("assumed" in mark for mark in marks), "nobody asks those prices"
-    assert any("assumed" in one["reason"] for one in answer["unpriced"])
+    assert any("nobody asks" in one["reason"] for one in answer["unpriced"])
     without = {one["id"]: one["reason"] for one in answer["without_time"]}
     assert without["c8g.48xlarge"] == "no published time of an Arm CPU"
     apart = {one["hardware"]: one["reason"] for one in answer["apart"]}

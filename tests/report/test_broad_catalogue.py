@@ -63,7 +63,7 @@ def test_home_offers_no_model_without_a_time(site: Site) -> None:
     assert "idle" not in page
     assert "silent" not in page
     assert "site:models/silent.md" in site.pages["models/index.md"]
-    assert "epochcost run --model silent" in site.pages["models/silent.md"]
+    assert "epochcost run --model silent" in html.unescape(site.pages["models/silent.md"])
 
 
 def test_machines_with_results_lead_the_list(site: Site) -> None:

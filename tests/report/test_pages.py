@@ -47,7 +47,7 @@ def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -
 def test_an_area_without_data_says_what_to_run(site: Site) -> None:
     """The command names the model or the machine."""
     assert "epochcost run --model silent" in html.unescape(site.pages["models/silent.md"])
-    assert "no price" in site.pages["machines/bare.md"]
+    assert "No price is known" in site.pages["machines/bare.md"]
 
 
 def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
@@ -172,7 +172,10 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
     assert {"Calculator": "calculator.md"} in entries
     assert sorted(listed) == sorted([*site.pages, *written])
     assert entries[0] == {"Home": "index.md"}
-    assert entries[-2] == {"Method": ["method.md", "method/cost.md", "adding.md"]}
+    assert [next(iter(entry)) for entry in entries] == [
+        *("Home", "Models", "Machines", "Prices", "Calculator", "About")
+    ]
+    assert entries[-1]["About"][0] == {"Method": ["method.md", "method/cost.md", "adding.md"]}
 
 
 def _pages(entries: object) -> Iterator[str]:

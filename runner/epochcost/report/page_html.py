@@ -81,10 +81,11 @@ def drawing_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
     """The same with what they hold, which this waits for."""
     yield _LIBRARY, drawer.library()
     for figure in site.figures.values():
-        drawing = drawer.draw(figure)
-        yield _picture_uri(figure), standalone_svg(drawing.svg).encode()
+        yield _picture_uri(figure), standalone_svg(drawer.draw(figure).svg).encode()
+    for figure in site.figures.values():
         if figure.scripted:
-            yield _script_uri(figure), _SCRIPT.format(json.dumps(figure.id), drawing.spec).encode()
+            script = _SCRIPT.format(json.dumps(figure.id), drawer.draw(figure).spec)
+            yield _script_uri(figure), script.encode()
     for uri, page in site.embedded.items():
         yield uri, insert_charts(page, site.figures, drawer).encode()
     for uri, svg in site.cards.items():

@@ -208,7 +208,7 @@ def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unpicked(encoding: Mapping[str, Any]) -> dict[str, Any]:
     rest = {channel: value for channel, value in encoding.items() if channel != "tooltip"}
-    if "opacity" in rest:
+    if "param" in rest.get("opacity", {}).get("condition", {}):
         rest["opacity"] = {"value": rest["opacity"]["condition"]["value"]}
     return rest
 
