@@ -160,7 +160,8 @@ def test_places_for_three_significant_digits(amount: str, places: int) -> None:
         (59.94, "59.9 s"),
         (428, "7.13 min"),
         (7200, "2 h"),
-        (3.6e6, "1,000 h"),
+        (3.6e6, "41.7 days"),
+        (1.8e9, "57 years"),
     ],
 )
 def test_times_for_people(value: float, expected: str) -> None:
