@@ -28,6 +28,8 @@ from epochcost.units import (
     ("text", "expected"),
     [
         ("428s", "428"),
+        ("428", "428"),
+        (" 0.5 ", "0.5"),
         ("0.25s", "0.25"),
         ("250ms", "0.25"),
         ("90m", "5400"),
@@ -44,7 +46,7 @@ from epochcost.units import (
     ],
 )
 def test_durations(text: str, expected: str) -> None:
-    """A number and a unit, or several in a row."""
+    """A number and a unit, or several in a row; a number alone is of seconds."""
     assert parse_duration_seconds(text) == Decimal(expected)
 
 
@@ -52,7 +54,6 @@ def test_durations(text: str, expected: str) -> None:
     "text",
     [
         "",
-        "428",
         "s",
         "-428s",
         "1e3s",
@@ -74,8 +75,8 @@ def test_durations(text: str, expected: str) -> None:
     ],
 )
 def test_durations_that_are_none(text: str) -> None:
-    """No unit, an unknown one, signs, exponents, nothing, and more than a century."""
-    with pytest.raises(InputError, match=r"^duration: demanded"):
+    """An unknown unit, signs, exponents, nothing, and more than a century."""
+    with pytest.raises(InputError, match=r"^duration: expected"):
         parse_duration_seconds(text)
 
 

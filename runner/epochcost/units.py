@@ -35,6 +35,7 @@ _PART = re.compile(
     + "|".join(f"(?P<{unit}>{words})" for unit, words in _WORDS.items())
     + r")(?![a-z])\s*"
 )
+_NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _MILLIONTH = Decimal("1e-6")
 _HUNDRED = 100
 _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
@@ -53,22 +54,25 @@ MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
 
 
 def parse_duration_seconds(text: str) -> Decimal:
-    """Seconds in a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min`` or ``2hours``.
+    """Seconds in a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min``, ``2hours`` or ``428``.
 
-    Raises InputError on anything else, on zero and on more than a century.
+    A number alone is of seconds. Raises InputError on anything else, on zero and on more than a
+    century.
     """
+    if _NUMBER.fullmatch(text):
+        text = f"{text.strip()}s"
     parts = [(found[1], str(found.lastgroup)) for found in _PART.finditer(text)]
     units = [unit for _, unit in parts]
     if not (parts and not _PART.sub("", text) and len(set(units)) == len(units)):
         raise InputError(
-            "duration: demanded numbers with a unit each, such as 428s, 90m, 2h or 1h30m; "
-            f"got {text!r:.80}"
+            "duration: expected a number of seconds, or numbers with a unit, such as 90m, 2h or "
+            f"1h30m, got {text!r:.80}"
         )
     with localcontext(_CONTEXT):
         lengths = (Decimal(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts)
         seconds = sum(lengths, Decimal(0))
     if not 0 < seconds <= MAX_DURATION_SECONDS:
-        raise InputError(f"duration: demanded more than 0 and at most 100 years; got {text!r:.80}")
+        raise InputError(f"duration: expected more than 0 and at most 100 years, got {text!r:.80}")
     return seconds
 
 
@@ -114,9 +118,10 @@ def symbol(currency: str) -> str:
 
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
-    """Two amounts between which one lies, with three significant digits: it is not known better."""
+    """Two amounts between which one lies, with three significant digits; one where both agree."""
     ends = (_CONTEXT_OF_THREE.plus(end) for end in (low, high))
-    return " to ".join(money(end, currency, 0 if end >= _HUNDRED else None) for end in ends)
+    said = (money(end, currency, 0 if end >= _HUNDRED else None) for end in ends)
+    return " to ".join(dict.fromkeys(said))
 
 
 def significant_places(amount: Decimal, digits: int) -> int:

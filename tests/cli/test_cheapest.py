@@ -195,7 +195,7 @@ def test_a_budget_alone_asks_for_the_fastest(priced: Shell) -> None:
         (("--budget", "much"), "budget: demanded an amount above 0, such as 5USD; got 'much'"),
         (("--budget", "0USD"), "budget: demanded an amount above 0"),
         (("--budget", "1.2.3"), "budget: demanded a decimal number; got '1.2.3'"),
-        (("--deadline", "soon"), "duration: demanded numbers with a unit"),
+        (("--deadline", "soon"), "duration: expected a number of seconds"),
         (("--mode", "inference"), "got none in docs/data/results and none in specs/published: mea"),
     ],
 )

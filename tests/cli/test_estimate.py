@@ -68,6 +68,13 @@ def test_a_declared_model_is_priced_as_a_range(run: Run) -> None:
     assert (found["total"]["low"], found["total"]["high"]) == ("12", "24")
 
 
+def test_one_share_makes_one_amount(run: Run) -> None:
+    """Who declares a single share is shown no range."""
+    _, text = run(*NODE, "--utilisation", "25%")
+    assert "$24.00, estimated from FLOPs and not measured. Utilisation: 0.25 of the peak" in text
+    assert ("as declared" in text, "at best" in text) == (True, False)
+
+
 def test_more_machines_take_less_time_for_the_same_money(run: Run) -> None:
     """Four nodes."""
     found = _json(run, *NODE, "--utilisation", "0.25-0.5", "--machines", "4")
@@ -101,9 +108,9 @@ def test_variants_say_nothing_of_the_utilisation(run: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*NODE, "--utilisation", "0.4"), "utilisation: demanded a range of shares"),
+        ((*NODE, "--utilisation", "much"), "utilisation: expected a share or a range"),
         ((*NODE, "--utilisation", "0-0.5"), "utilisation: demanded shares of the peak"),
-        ((*NODE, "--utilisation", "nan"), "utilisation: demanded a range of shares"),
+        ((*NODE, "--utilisation", "nan"), "utilisation: expected a share or a range"),
         ((*NODE, "--precision", "fp32"), "node: demanded a machine whose spec says its fp32 peak"),
         (HOST, "host: demanded a machine whose spec says its fp16 peak; got none"),
         ((*NODE, "--machines", "0"), "machines: demanded"),

@@ -156,3 +156,11 @@ def test_shells_are_given_their_script(shell: str) -> None:
     command = [Path(sys.executable).with_name("epochcost")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert f"complete_{shell}" in done.stdout
+
+
+def test_no_summary_is_cut_off() -> None:
+    """In 80 columns every command, and each of a group, is said in whole."""
+    groups = [[], *([name] for name in COMMANDS if hasattr(LOADED[name], "commands"))]
+    for words in groups:
+        shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).stdout
+        assert "..." not in shown.partition("Commands:")[2], words

@@ -68,10 +68,26 @@ def test_beyond_a_century() -> None:
         Computation(Decimal(10) ** 27, PETA, OF_LARGE_MODELS).time()
 
 
-@pytest.mark.parametrize("text", ["0.4", "", "a-b", "0.3-0.5-0.7", "nan-1", "-0.3-0.5"])
-def test_a_range_is_demanded(text: str) -> None:
-    """A bare number would claim what nobody knows."""
-    with pytest.raises(InputError, match=r"^utilisation: demanded a range of shares, such as"):
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("0.3-0.5", "0.3", "0.5"),
+        ("30-50%", "0.3", "0.5"),
+        ("30% - 50%", "0.3", "0.5"),
+        ("30%", "0.3", "0.3"),
+        ("0.3", "0.3", "0.3"),
+    ],
+)
+def test_shares_of_the_peak(text: str, low: str, high: str) -> None:
+    """A range or one share, of one or in percent."""
+    found = Utilisation.parse(text)
+    assert (found.low, found.high) == (Decimal(low), Decimal(high))
+
+
+@pytest.mark.parametrize("text", ["", "a-b", "0.3-0.5-0.7", "nan-1", "-0.3-0.5", "30%-50"])
+def test_no_share_of_the_peak(text: str) -> None:
+    """Neither a share nor two of one kind."""
+    with pytest.raises(InputError, match=r"^utilisation: expected a share or a range"):
         Utilisation.parse(text)
 
 

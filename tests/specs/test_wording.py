@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.specs.wording import (
+    closest,
     describe,
     format_key_path,
     join_choices,
@@ -62,6 +63,22 @@ def test_nearest() -> None:
     assert suggest_or_list("pirce", ["price", "plan"]) == '; did you mean "price"?'
     assert suggest_or_list("zzz", ["price", "plan"]) == '; known: "plan", "price"'
     assert suggest_or_list("zzz", []) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("H100", "lambda-1x-h100"),
+        ("p3.2xlarge", "p3.2xlarge-on-demand-2026-07"),
+        ("p3-2xlarge-on-demand", "p3.2xlarge-on-demand-2026-07"),
+        ("my-4090-owned-2026-11", None),
+        ("h", None),
+    ],
+)
+def test_ids_of_many_parts(word: str, meant: str | None) -> None:
+    """A part of an id finds it, and a common end makes no two ids alike."""
+    known = ["lambda-1x-h100", "lambda-4x-a100-on-demand-2026-11", "p3.2xlarge-on-demand-2026-07"]
+    assert closest(word, known) == meant
 
 
 def test_long_lists_end() -> None:

@@ -27,33 +27,25 @@ from epochcost.errors import CapabilityError, EpochcostError
 # Each command and the first line of its docstring, which the list of commands shows.
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
-        "break-even": "Say after how many hours of use a month buying beats renting, and when it "
-        "has paid.",
+        "break-even": "Say from how many hours of use a month buying is cheaper.",
         "build": "Build the site from the specs and the results there are.",
-        "ceilings": "Measure what this machine does at most, and small works that predictions "
-        "learn from.",
-        "cheapest": "Show where a model costs least, how sure that is, and what would change it.",
-        "check": "Validate specs, results or budgets: a line path:line:col: message for each "
-        "fault.",
-        "diff": "Show which costs change between two git revisions, by how much and why.",
-        "estimate": "Price a full training from its operations and a machine's peak: a range, "
-        "never a number.",
-        "fmt": "Bring the keys of specs into their order, and the text into one layout; comments "
-        "stay.",
-        "init": "Make a project for your own models and prices; it builds its site at once.",
-        "plan": "Show the trials that a run would do here, and why others are left out.",
-        "quote": "Show the bill for a time of use: lines that add up to the total.",
-        "run": "Measure the trials of the studies on this machine and store the results.",
-        "schema": "Write a JSON Schema for each kind of spec, for completion and hints in an "
-        "editor.",
-        "serve": "Preview the site; it is built again when a spec, a result or a template changes.",
-        "train-graph": "Write the training step of a model as one ONNX graph, and its first "
-        "values beside it.",
-        "trust": "Compute how far predictions are off where the truth is known, for the site to "
-        "quote.",
+        "ceilings": "Measure what this machine does at most, for predictions.",
+        "cheapest": "Show where a model costs least, and what would change that.",
+        "check": "Validate specs, results or budgets; say where each fault is.",
+        "diff": "Show which costs change between two git revisions, and why.",
+        "estimate": "Price a training from its operations alone, as a range.",
+        "fmt": "Bring specs into one layout; comments stay.",
+        "init": "Make a project for your own models and prices.",
+        "plan": "Show the trials that a run would do here.",
+        "quote": "Show the bill for a time of use, line by line.",
+        "run": "Measure the models of the studies on this machine.",
+        "schema": "Write JSON Schemas of the specs, for hints in an editor.",
+        "serve": "Preview the site, built anew when something changes.",
+        "train-graph": "Write a model's training step as one ONNX graph.",
+        "trust": "Compute how far predictions are off, for the site to quote.",
         "new": "Write a new spec: what is not given is asked at a terminal.",
-        "prices": "Price tables of others, taken over as specs.",
-        "runtimes": "Runtimes beside the installed one, each in its own environment.",
+        "prices": "Take over price tables of others as specs.",
+        "runtimes": "Install other runtimes, each in its own environment.",
     }
 )
 # The module and the function or app of those whose own name does not tell it.
@@ -102,6 +94,9 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 
 def load_command(name: str) -> Any:
     """A command, or a group of commands, whose module is imported now."""
+    # It reads specs' words, which the list of commands does without.
+    from epochcost.cli.refusals import PlainCommand  # noqa: PLC0415
+
     own = name.replace("-", "_")
     module, function = _PLACES.get(name, (own, own))
     found = getattr(import_module(f"epochcost.cli.{module}"), function)
@@ -110,19 +105,23 @@ def load_command(name: str) -> Any:
         program.add_typer(found, name=name)
     else:
         program.command(name)(found)
-    _show_examples(program)
+    _show_examples(program, PlainCommand)
     return typer.main.get_group(program).commands[name]
 
 
-def _show_examples(app: typer.Typer, group: str = "") -> None:
-    """End the help of every command below an app with its example; KeyError where one has none."""
+def _show_examples(app: typer.Typer, cls: type[TyperCommand], group: str = "") -> None:
+    """Make every command below an app of a class, and end its help with its example.
+
+    Raises KeyError where a command has none.
+    """
     for command in app.registered_commands:
         name = command.name or getattr(command.callback, "__name__", "")
         # The mark keeps the lines as they are.
+        command.cls = cls
         command.epilog = f"\b\nExample:\n  {EXAMPLES[f'{group}{name}']}"
     for inner in app.registered_groups:
         if inner.typer_instance is not None:
-            _show_examples(inner.typer_instance, f"{inner.name} ")
+            _show_examples(inner.typer_instance, cls, f"{inner.name} ")
 
 
 class _LazyGroup(TyperGroup):

@@ -74,7 +74,7 @@ def break_even(
     results: Annotated[Path, typer.Option(help="Folder of results, for speeds.")] = RESULTS,
     form: ExactFigures = "text",
 ) -> None:
-    """Say after how many hours of use a month buying beats renting, and when it has paid."""
+    """Say from how many hours of use a month buying is cheaper."""
     catalogue = load_catalogue(Path.cwd())
     price = catalogue.price(own)
     factor = None if speed is None else parse_decimal(speed, "speed")

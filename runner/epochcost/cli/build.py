@@ -54,7 +54,7 @@ def serve(
         str, typer.Option(help="Where to serve: address and port.")
     ] = "127.0.0.1:8000",
 ) -> None:
-    """Preview the site; it is built again when a spec, a result or a template changes."""
+    """Preview the site, built anew when something changes."""
     _require_site_packages()
     _require_config()
     _mkdocs("serve", "--dev-addr", dev_addr)

@@ -44,7 +44,7 @@ def ceilings(
     results: terminal.ResultsFolder = RESULTS,
     output: terminal.OutputFormat = "text",
 ) -> None:
-    """Measure what this machine does at most, and small works that predictions learn from."""
+    """Measure what this machine does at most, for predictions."""
     machine = load_catalogue(Path()).machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
     measured, _ = _here(machine, results, provider, device, again=True)

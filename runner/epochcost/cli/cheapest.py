@@ -67,7 +67,7 @@ def cheapest(
     results: ResultsFolder = RESULTS,
     form: ExactFigures = "text",
 ) -> None:
-    """Show where a model costs least, how sure that is, and what would change it."""
+    """Show where a model costs least, and what would change that."""
     amount, currency = _budget(budget)
     limit = None if deadline is None else parse_duration_seconds(deadline)
     answer = _answer(

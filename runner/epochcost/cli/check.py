@@ -47,7 +47,7 @@ def check(
     ] = False,
     output: Annotated[Format, typer.Option("--format", help="Lines for people, or JSON.")] = "text",
 ) -> None:
-    """Validate specs, results or budgets: a line path:line:col: message for each fault."""
+    """Validate specs, results or budgets; say where each fault is."""
     if budgets and (paths or results):
         raise UsageError("--budgets: demanded it by itself; got paths or --results as well")
     if budgets:

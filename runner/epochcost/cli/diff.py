@@ -62,7 +62,7 @@ def diff(
         ),
     ] = "text",
 ) -> None:
-    """Show which costs change between two git revisions, by how much and why.
+    """Show which costs change between two git revisions, and why.
 
     Nothing is printed where nothing changes; JSON then has empty lists. The working tree is not
     touched.

@@ -55,7 +55,7 @@ def estimate(
         str, typer.Option(help="Id of a price in specs/prices.", autocompletion=ids("prices"))
     ],
     utilisation: Annotated[
-        str | None, typer.Option(help="Share of the peak, a range such as 0.3-0.5.")
+        str | None, typer.Option(help="Share of the peak, best as a range: 30-50%.")
     ] = None,
     utilisation_of: Annotated[
         str | None,
@@ -72,7 +72,7 @@ def estimate(
     results: Annotated[Path, typer.Option(help="Folder of results.")] = RESULTS,
     form: ExactAmounts = "text",
 ) -> None:
-    """Price a full training from its operations and a machine's peak: a range, never a number."""
+    """Price a training from its operations alone, as a range."""
     if utilisation is not None and utilisation_of is not None:
         raise UsageError("estimate: demanded --utilisation or --utilisation-of; got both")
     if utilisation_of is not None and precision == "fp16":
@@ -203,6 +203,8 @@ def _show(found: _Estimated) -> None:
         (label, f"{share:.3g}", seconds(float(end)), money(bill.total, bill.currency))
         for label, share, end, bill in ends
     ]
+    if shares.low == shares.high:
+        rows = [("as declared", *rows[1][1:])]
     print_table(("", "share of peak", "time", "total"), rows)
     total = money_range(found.bills[0].total, found.bills[2].total, found.bills[0].currency)
     typer.echo(

@@ -101,7 +101,7 @@ def price(
         typer.Option(metavar="KEY=NUMBER", help=f"Of an owned machine: {', '.join(_OWNED)}."),
     ] = None,
 ) -> None:
-    """Declare a price of a machine in specs/prices/, of one plan and one day."""
+    """Declare a machine's price on a day, in specs/prices/."""
     machine = hardware or _asked("hardware", "The machine that it buys, by its id in hardware/.")
     day = as_of or _asked(
         "as_of",
@@ -144,7 +144,7 @@ def study(
     name: Name = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often a run comes back.")] = 3,
 ) -> None:
-    """Declare a study in specs/studies/: which models are measured where."""
+    """Declare in specs/studies/ which models are measured where."""
     models = model or _asked("model", "The models, by their ids, with spaces between.").split()
     values = _answered("studies", {"id": identifier, "name": name})
     _write(
@@ -178,7 +178,7 @@ def model(
     examples_per_epoch: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1,
 ) -> None:
-    """Declare a model in specs/models/: inputs, outputs and shapes are read from its graph."""
+    """Declare a model in specs/models/, read from its ONNX file."""
     loaded = load_model(graph)
     inputs = data_inputs(loaded)
     given = {

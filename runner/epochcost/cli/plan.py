@@ -141,7 +141,7 @@ def plan(
     ] = False,
     output: OutputFormat = "text",
 ) -> None:
-    """Show the trials that a run would do here, and why others are left out."""
+    """Show the trials that a run would do here."""
     catalogue, hardware = load_catalogue(Path()), selection.hardware
     planned = plan_run(catalogue, selection.request())
     sized = _sized(catalogue, selection.model or catalogue.models) if verbose else ()

@@ -26,13 +26,13 @@ from epochcost.specs.prices.matching import ImportRequest
 from epochcost.specs.prices.tables import FormatName, ListedPlan, read_prices, shown_sku
 from epochcost.units import money, plain
 
-app = typer.Typer(no_args_is_help=True, help="Price tables of others, taken over as specs.")
+app = typer.Typer(no_args_is_help=True, help="Take over price tables of others as specs.")
 _MOST_NAMES = 5
 
 
 @app.callback()
 def _prices() -> None:
-    """Price tables of others, taken over as specs."""
+    """Take over price tables of others as specs."""
 
 
 @app.command("import")
@@ -63,7 +63,7 @@ def import_prices(
         bool, typer.Option("--skip-faulty", help="List unsound rows and take the others.")
     ] = False,
 ) -> None:
-    """Write a new spec for each price that is new or changed; specs that exist stay as they are."""
+    """Write a spec for each price that is new or changed."""
     request = ImportRequest(
         today=dt.datetime.now(dt.UTC).date(),
         provider=provider,

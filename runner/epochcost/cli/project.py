@@ -28,7 +28,7 @@ _TEMPLATE = Path(__file__).parents[1] / "template"
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
 ) -> None:
-    """Make a project for your own models and prices; it builds its site at once."""
+    """Make a project for your own models and prices."""
     _require_empty(folder)
     try:
         shutil.copytree(_TEMPLATE, folder, dirs_exist_ok=True)
@@ -92,7 +92,7 @@ def fmt(
         typer.Option("--check", help="Write nothing; list what would change, exit 1."),
     ] = False,
 ) -> None:
-    """Bring the keys of specs into their order, and the text into one layout; comments stay."""
+    """Bring specs into one layout; comments stay."""
     checked = check_paths(paths or [Path("specs")])
     left = {fault.path: "it has faults: see epochcost check" for fault in checked.faults}
     wanted = {path: _wanted(path) for path in checked.files if path not in left}
@@ -143,7 +143,7 @@ def schema(
         typer.Option(help="Also write the dictionary of the site's data to this file."),
     ] = None,
 ) -> None:
-    """Write a JSON Schema for each kind of spec, for completion and hints in an editor."""
+    """Write JSON Schemas of the specs, for hints in an editor."""
     files = schema_files()
     to.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():

@@ -66,7 +66,7 @@ class _Bill:
 class UsageOptions:
     """The options that say what is used."""
 
-    duration: Annotated[str, typer.Option(help="Time used: 428s, 90m, 2h, 1h30m.")]
+    duration: Annotated[str, typer.Option(help="Time used: 428, 90m, 2h, 1h30m.")]
     count: Annotated[int, typer.Option(help="Machines at once, each billed by itself.")] = 1
     vcpus: Annotated[int | None, typer.Option(help="vCPUs of one machine, for plans per vCPU.")] = (
         None
@@ -118,7 +118,7 @@ def quote(
     energy: EnergyOptions,
     form: ExactAmounts = "text",
 ) -> None:
-    """Show the bill for a time of use: lines that add up to the total."""
+    """Show the bill for a time of use, line by line."""
     _check_together(used, paid, project)
     usage = used.usage()
     if paid.price is not None:

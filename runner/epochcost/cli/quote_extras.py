@@ -46,7 +46,7 @@ class ProjectOptions:
         int | None, typer.Option(help="Runs of a project at once, each on --count machines.")
     ] = None
     failed_share: Annotated[
-        str | None, typer.Option(help="Share of all started runs that fail, such as 0.1.")
+        str | None, typer.Option(help="Share of all started runs that fail: 10%.")
     ] = None
 
     @property

@@ -74,7 +74,7 @@ def run(
     ceilings: WithCeilings = True,
     output: OutputFormat = "text",
 ) -> None:
-    """Measure the trials of the studies on this machine and store the results."""
+    """Measure the models of the studies on this machine."""
     catalogue, hardware = load_catalogue(Path()), selection.hardware
     planned = plan_run(catalogue, selection.request())
     _require_trials(planned)

@@ -22,14 +22,12 @@ from epochcost.measure.runtime import runtime_name
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import RuntimeName, Study
 
-app = typer.Typer(
-    no_args_is_help=True, help="Runtimes beside the installed one, each in its own environment."
-)
+app = typer.Typer(no_args_is_help=True, help="Install other runtimes, each in its own environment.")
 
 
 @app.callback()
 def _runtimes() -> None:
-    """Runtimes beside the installed one, each in its own environment."""
+    """Install other runtimes, each in its own environment."""
 
 
 @app.command("install")
@@ -41,7 +39,7 @@ def install(
     *,
     study: Studies = None,
 ) -> None:
-    """Fetch runtimes with pip and make an environment for each; nothing else fetches them."""
+    """Fetch runtimes with pip, an environment for each."""
     asked = _sound(runtime) if runtime else _of_studies(study)
     for name in asked:
         install_runtime(name, _tell)
@@ -51,7 +49,7 @@ def install(
 
 @app.command("list")
 def list_runtimes() -> None:
-    """List the installed runtime, those that are prepared, and those of studies that are not."""
+    """List runtimes: installed, prepared, and asked for by studies."""
     rows = [(runtime_name(), "installed", "", "")]
     for found in all_environments():
         usable = find_environment(found.runtime) == found

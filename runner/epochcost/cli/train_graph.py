@@ -76,7 +76,7 @@ def train_graph(
     ] = "none",
     form: Annotated[Format, typer.Option("--format")] = "text",
 ) -> None:
-    """Write the training step of a model as one ONNX graph, and its first values beside it."""
+    """Write a model's training step as one ONNX graph."""
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: demanded a file name that ends in .onnx; got {destination}")
     if precision == "bf16" and provider != "cuda":

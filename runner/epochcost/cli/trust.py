@@ -13,7 +13,7 @@ from epochcost.specs.loader import load_catalogue
 
 
 def trust() -> None:
-    """Compute how far predictions are off where the truth is known, for the site to quote."""
+    """Compute how far predictions are off, for the site to quote."""
     path = RESULTS.parent.parent / TRUST_FILE
     found = trust_of(load_catalogue(Path.cwd()), _say)
     if found is None:

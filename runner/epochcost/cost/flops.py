@@ -23,7 +23,7 @@ Precision = Literal["fp16", "fp32"]
 # A training step is as many forward passes, as the literature counts it.
 PASSES_PER_STEP = 3
 _OPERATIONS_PER_TERA = Decimal(10) ** 12
-_RANGE = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)")
+_RANGE = re.compile(r"([0-9.]+)(%?)(?:-([0-9.]+)(%?))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,23 @@ class Utilisation:
 
     @classmethod
     def parse(cls, text: str) -> Utilisation:
-        """From ``0.3-0.5`` or ``30-50%``; raises InputError on a bare number: nobody knows it."""
+        """From ``0.3-0.5``, ``30-50%`` or a single share; InputError on anything else."""
         found = _RANGE.fullmatch(text.replace(" ", ""))
-        if found is None or (found[2] and not found[4]):
+        if found is None or (found[2] and found[3] and not found[4]):
             raise InputError(
-                f"utilisation: demanded a range of shares, such as 0.3-0.5; got {text!r:.40}"
+                "utilisation: expected a share or a range of shares, such as 0.3-0.5 or 30%, "
+                f"got {text!r:.40}"
             )
-        low, high = (parse_share(found[end] + found[4], "utilisation") for end in (1, 3))
+        percent = found[4] if found[3] else found[2]
+        ends = (found[1], found[3] or found[1])
+        low, high = (parse_share(end + percent, "utilisation") for end in ends)
         return cls(low, high, "declared")
 
     @property
     def words(self) -> str:
-        """The range with its source, for people."""
-        return f"{float(self.low):.3g} to {float(self.high):.3g} of the peak ({self.source})"
+        """The share or range with its source, for people."""
+        ends = dict.fromkeys(f"{float(end):.3g}" for end in (self.low, self.high))
+        return f"{' to '.join(ends)} of the peak ({self.source})"
 
 
 # Of large language models on GPUs and TPUs: GPT-3 21.3 %, Megatron-Turing 30.2 %, Gopher 32.5 %,

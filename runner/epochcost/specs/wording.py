@@ -17,6 +17,9 @@ KeyPath = tuple[str | int, ...]
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_TEXT = 60
 _MOST_CHOICES = 12
+# Long ids share their ends, such as -on-demand-2026-11, so more of them must be alike.
+_LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
+_LEAST_PART = 3
 # Python refuses to print whole numbers above 4300 digits; a reader stops far below.
 _LARGEST_SHOWN = 10**20
 
@@ -72,9 +75,13 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that a misspelt word probably means, if any."""
+    """The choice that a misspelt word probably means, else the shortest that holds it, if any."""
     known = {choice.casefold(): choice for choice in choices}
-    near = difflib.get_close_matches(word[:_LONGEST_TEXT].casefold(), list(known), n=1)
+    folded = word[:_LONGEST_TEXT].casefold()
+    cutoff = _LONG_LIKE if len(folded) >= _LONG_WORD else _LIKE
+    near = difflib.get_close_matches(folded, list(known), n=1, cutoff=cutoff)
+    if not near and len(folded) >= _LEAST_PART:
+        near = sorted((choice for choice in known if folded in choice), key=len)
     return known[near[0]] if near else None
 
 

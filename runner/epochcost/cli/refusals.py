@@ -1,0 +1,60 @@
+"""How a wrong line is refused: all missing options at once, and what a value should have been.
+
+The words of typer and of what it checks values with are put into ours here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from epochcost.specs.wording import closest
+
+# What is near in sense and not in letters.
+_MEANT = MappingProxyType(
+    {
+        "gpu": "cuda",
+        "hourly": "whole-hour",
+        "serve": "inference",
+        "serving": "inference",
+    }
+)
+_NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
+
+
+class PlainCommand(TyperCommand):
+    """A command that says all that is missing at once, and of a wrong value what was expected."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer does; raises its UsageError in our words."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        asks_for_help = ctx.resilient_parsing or given.get("help")
+        required = [param for param in self.get_params(ctx) if param.required]
+        missing = [param for param in required if given.get(param.name) is None]
+        if len(missing) > 1 and not asks_for_help:
+            ctx.fail(f"missing: {', '.join(max(param.opts, key=len) for param in missing)}")
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _plain_message(error, given)
+            raise
+
+
+def _plain_message(error: typer.BadParameter, given: Mapping[str, Any]) -> str:
+    param: Any = error.param
+    got = given.get(param.name)
+    choices = [str(choice) for choice in param.type_descriptor.choices or ()]
+    if choices and isinstance(got, str):
+        meant = _MEANT.get(got) if _MEANT.get(got) in choices else closest(got, choices)
+        if meant is not None:
+            return f"unknown {got!r}; did you mean {meant!r}?"
+        return f"expected one of {', '.join(choices)}, got {got!r}"
+    wanted = re.fullmatch(r"Input should be (a valid )?(.+?)(, unable to .*)?", error.message)
+    if wanted:
+        return f"expected {_NOUNS.get(wanted[2], f'a number {wanted[2]}')}, got {got!r}"
+    return error.message.removeprefix("Value error, ")

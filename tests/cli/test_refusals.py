@@ -1,0 +1,37 @@
+"""A wrong line is refused in one go, in plain words, with what was probably meant."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from epochcost.cli.app import app
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("estimate", "missing: --model, --price"),
+        ("train-graph", "missing: model, --out"),
+        ("estimate --model x", "Missing option '--price'"),
+        ("cheapest --model m --mode serve", "unknown 'serve'; did you mean 'inference'?"),
+        ("cheapest --model m --mode trainin", "unknown 'trainin'; did you mean 'training'?"),
+        ("quote --rate 1 --billing hourly --duration 1h", "did you mean 'whole-hour'?"),
+        ("run --provider gpu", "unknown 'gpu'; did you mean 'cuda'?"),
+        ("run --provider tpux", "expected one of cpu, cuda, got 'tpux'"),
+        ("run --rounds x", "'--rounds': expected a whole number, got 'x'"),
+        ("run --rounds 0", "expected a number greater than or equal to 1, got '0'"),
+        ("run --epoch-limit x", "expected a number, got 'x'"),
+    ],
+)
+def test_refused_in_plain_words(line: str, words: str) -> None:
+    """All that is missing at once; of a wrong value what is near, else what there is."""
+    done = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert "Value error" not in done.stderr
+
+
+def test_help_needs_no_options() -> None:
+    """It is given whatever is missing."""
+    assert CliRunner().invoke(app, ["estimate", "--help"]).exit_code == 0
