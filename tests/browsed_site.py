@@ -88,7 +88,7 @@ def chromium() -> Iterator[Browser]:
     """The system's Chromium; without one the tests fail and say how to get it."""
     program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
     if program is None:
-        pytest.fail("demanded Chromium; got none. Install it: sudo apt-get install chromium")
+        pytest.fail("expected Chromium, found none. Install it: sudo apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--disable-gpu"]

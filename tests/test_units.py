@@ -89,7 +89,7 @@ def test_shares(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "%", "30%%", "30% off", "a%", "nan%"])
 def test_shares_that_are_none(text: str) -> None:
     """Neither number nor percentage is named with the option."""
-    with pytest.raises(InputError, match=r"^share: demanded"):
+    with pytest.raises(InputError, match=r"^share: expected"):
         parse_share(text, "share")
 
 
@@ -104,7 +104,7 @@ def test_the_callers_context_does_not_round() -> None:
 @pytest.mark.parametrize("text", ["", "abc", "1,5", "nan", "sNaN", "inf", "-Infinity"])
 def test_numbers_that_are_none(text: str) -> None:
     """Text that is no finite number is refused by the name of what it is for."""
-    with pytest.raises(InputError, match=r"^rate: demanded a (decimal|finite) number; got"):
+    with pytest.raises(InputError, match=r"^rate: expected a (decimal|finite) number, got"):
         parse_decimal(text, "rate")
 
 

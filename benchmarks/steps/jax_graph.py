@@ -208,7 +208,7 @@ def _squeeze(x: Value, axes: Value = None) -> Value:
 
 
 def _pad(x: Value, pads: Value, value: Value = None, mode: str = "constant") -> Value:
-    assert mode == "constant", f"only constant padding has a rule here; got {mode}"
+    assert mode == "constant", f"only constant padding has a rule here, got {mode}"
     half = len(pads) // 2
     around = [(int(a), int(b)) for a, b in zip(pads[:half], pads[half:], strict=True)]
     return jnp.pad(x, around, constant_values=0.0 if value is None else value)

@@ -63,7 +63,7 @@ def judged(one: Compared, ours: Sequence[float]) -> Compared:
     count = 1 if one.note else len(ours)
     if one.reason or alike(one.losses[:count], ours[:count]):
         return one
-    reason = f"demanded our losses {list(ours)}; got {list(one.losses)}"
+    reason = f"expected our losses {list(ours)}, got {list(one.losses)}"
     return dataclasses.replace(one, reason=reason)
 
 

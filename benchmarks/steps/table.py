@@ -54,7 +54,7 @@ def _replace(path: Path, text: str) -> None:
     """Put the text between the two marks."""
     before, _, rest = path.read_text("utf-8").partition(BEGIN)
     _, mark, after = rest.partition(END)
-    assert mark, f"{path}: demanded the lines {BEGIN} and {END}"
+    assert mark, f"{path}: expected the lines {BEGIN} and {END}"
     path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
 
 

@@ -8,7 +8,7 @@
     ├── UsageError             exit 2   arguments that do not go together
     └── CapabilityError        exit 3   this machine lacks what the command needs
 
-A message says where, what was demanded, what was got and what to do. Modules below the command
+A message says where, what was expected, what was got and what to do. Modules below the command
 line raise these and nothing else on purpose; the command line prints them without a traceback.
 """
 

@@ -82,9 +82,9 @@ def parse_decimal(text: str, name: str) -> Decimal:
         with localcontext(_CONTEXT):
             value = Decimal(text)
     except InvalidOperation:
-        raise InputError(f"{name}: demanded a decimal number; got {text!r:.80}") from None
+        raise InputError(f"{name}: expected a decimal number, got {text!r:.80}") from None
     if not value.is_finite():
-        raise InputError(f"{name}: demanded a finite number; got {text!r}")
+        raise InputError(f"{name}: expected a finite number, got {text!r}")
     return value
 
 

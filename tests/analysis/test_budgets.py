@@ -55,8 +55,8 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
 @pytest.mark.parametrize(
     ("limit", "state", "words"),
     [
-        (TRAINING + "0.01", "kept", "for at most $0.010; got $0.0050"),
-        (TRAINING + "0.001", "exceeded", "for at most $0.0010; got $0.0050"),
+        (TRAINING + "0.01", "kept", "for at most $0.010, got $0.0050"),
+        (TRAINING + "0.001", "exceeded", "for at most $0.0010, got $0.0050"),
         (TRAINING + "0.005001", "kept", "which reaches beyond the limit"),
         ('model = "net", goal = "epoch", at_most = 0.001', "kept", "an epoch of net"),
         ('model = "net", goal = "million-inferences", at_most = 1', "unknown", "nobody measured"),
@@ -130,4 +130,4 @@ def test_budgets_stand_alone(project: Path) -> None:
     """Paths and budgets do not go together."""
     declare(project, TRAINING + "1")
     done = CliRunner().invoke(app, ["check", "--budgets", "specs"])
-    assert "--budgets: demanded it by itself" in str(done.exception)
+    assert "--budgets: expected it by itself" in str(done.exception)

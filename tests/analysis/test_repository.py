@@ -130,9 +130,9 @@ def test_without_a_repository_or_git_it_is_said(
     folder = write_project(tmp_path / "plain", [make_result()])
     found = read(folder)
     assert found.results == ()
-    assert "not shown: results: demanded a git repository" in found.left_out[0]
+    assert "not shown: results: expected a git repository" in found.left_out[0]
     monkeypatch.setattr(repository.subprocess, "run", _no_program)
-    assert "got no such program" in read(folder).left_out[0]
+    assert "found no such program" in read(folder).left_out[0]
     assert past_results([tmp_path / "none"]) == Past()
 
 

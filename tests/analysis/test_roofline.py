@@ -131,4 +131,4 @@ def test_ceilings_of_no_known_machine_are_a_problem(tmp_path: Path) -> None:
     write_ceilings(folder / "docs/data/results", make_ceilings(environment, hardware="gone"))
     inputs = inputs_of(folder)
     assert inputs.ceilings == ()
-    assert "demanded a machine with a spec; got 'gone'" in inputs.problems[0]
+    assert "expected a machine with a spec, got 'gone'" in inputs.problems[0]

@@ -120,5 +120,5 @@ def test_an_equation_that_is_none_is_refused(equation: str | bytes) -> None:
     text = equation if isinstance(equation, bytes) else equation.encode()
     model.graph.node[0].attribute[0].s = text
     for read in (canonicalize, lambda given: load_model_bytes(given.SerializeToString())):
-        with pytest.raises(ModelError, match="demanded an equation"):
+        with pytest.raises(ModelError, match="expected an equation"):
             read(model)

@@ -150,7 +150,7 @@ def test_large_logits_do_not_overflow() -> None:
     [
         (SoftmaxCrossEntropy(), (3,), "class scores"),
         (SoftmaxCrossEntropy(weights=(1.0, 2.0)), (2, 3), "one for each class"),
-        (OwnOutput(), (2, 3), "demanded one number"),
+        (OwnOutput(), (2, 3), "expected one number"),
     ],
 )
 def test_an_output_that_does_not_fit_is_refused(
@@ -166,7 +166,7 @@ def test_an_output_that_does_not_fit_is_refused(
     [
         ("0, 3", "", None),
         ("0, -1", "", "got -1"),
-        ("4, 0", "", "classes, 4; got 4"),
+        ("4, 0", "", "classes, 4, got 4"),
         ("-1, 2", "<ignore_index = -1>", None),
     ],
 )

@@ -131,7 +131,7 @@ def test_branches_are_refused() -> None:
         "y = If (c) <then_branch = t () => (float[2,2] a) { a = Relu(h) }, "
         "else_branch = e () => (float[2,2] b) { b = Neg(h) }> }"
     )
-    with pytest.raises(ModelError, match="without branches and loops; got 'If'"):
+    with pytest.raises(ModelError, match="without branches and loops, got 'If'"):
         training_step(model, loss="mse", precision="fp16")
 
 

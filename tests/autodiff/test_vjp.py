@@ -161,7 +161,7 @@ def test_an_operator_without_a_rule_is_named_with_its_path(
 
 
 @pytest.mark.parametrize(
-    ("wrt", "demand"), [("nothing", "demanded an input or initializer"), ("n", "demanded a float")]
+    ("wrt", "demand"), [("nothing", "expected an input or initializer"), ("n", "expected a float")]
 )
 def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
     """Unknown names and integer tensors are refused in one line."""
@@ -307,7 +307,7 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
         "g (float[4,2,3] x, float[1,6,3] w) => (float[4,1,2,2] y) <float r = {1}>"
         "{ y = GRU <hidden_size = 2> (x, w, r) }"
     )
-    with pytest.raises(ModelError, match="demanded X, W and R of rank 3"):
+    with pytest.raises(ModelError, match="expected X, W and R of rank 3"):
         vjp_graph(model, ["x"])
 
 
@@ -329,7 +329,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(made: str) -> None:
             "SIZES", "99999999,1,1" if "LSTM" in made else "1,1,99999999"
         )
     )
-    with pytest.raises(ModelError, match=r"demanded (derivatives with|at most 4096 steps)"):
+    with pytest.raises(ModelError, match=r"expected (derivatives with|at most 4096 steps)"):
         vjp_graph(model, ["x"])
 
 

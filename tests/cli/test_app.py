@@ -146,5 +146,5 @@ def test_what_measures_names_the_packages_that_it_lacks(arguments: str) -> None:
     """Exit code 3, and how to install them."""
     done, _ = imported(arguments, _RUN)
     assert done.returncode == 3
-    assert "demanded the packages that measure; " in done.stderr
+    assert "expected the packages that measure; " in done.stderr
     assert "is not installed: `pip install -r requirements/run.txt`" in done.stderr

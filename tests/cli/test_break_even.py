@@ -79,20 +79,20 @@ def test_another_kind_of_machine_by_its_speed(run: Callable[..., str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--own", "mine", "--rent", "other"), "other: demanded the speed of its machine beside"),
-        (("--own", "theirs"), "theirs: demanded an owned plan; got one of plan 'on-demand'"),
+        (("--own", "mine", "--rent", "other"), "other: expected the speed of its machine beside"),
+        (("--own", "theirs"), "theirs: expected an owned plan, got one of plan 'on-demand'"),
         (("--own", "mime"), "unknown price"),
         (("--own", "mine", "--speed", "2"), "break-even: --speed demands --rent"),
-        (("--own", "mine", "--rent", "theirs", "--speed", "nan"), "speed: demanded a finite"),
-        (("--own", "mine", "--rent", "theirs", "--speed", "0"), "speed: demanded a finite number"),
-        (("--own", "mine", "--hours-per-month", "800"), "hours per month: demanded at least 0"),
-        (("--own", "mine", "--hours-per-month", "x"), "hours-per-month: demanded a decimal"),
+        (("--own", "mine", "--rent", "theirs", "--speed", "nan"), "speed: expected a finite"),
+        (("--own", "mine", "--rent", "theirs", "--speed", "0"), "speed: expected a finite number"),
+        (("--own", "mine", "--hours-per-month", "800"), "hours per month: expected at least 0"),
+        (("--own", "mine", "--hours-per-month", "x"), "hours-per-month: expected a decimal"),
     ],
 )
 def test_a_mistake_is_one_line(
     run: Callable[..., str], arguments: tuple[str, ...], message: str
 ) -> None:
-    """What was demanded and what was got, without a traceback."""
+    """What was expected and what was got, without a traceback."""
     printed = run(*arguments)
     assert printed.startswith(message)
     assert printed.count("\n") == 1

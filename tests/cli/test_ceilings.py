@@ -80,13 +80,13 @@ def test_a_run_whose_ceilings_fail_keeps_its_results(
     """They are no trial: what went wrong is said, and the run has succeeded."""
 
     def refuse(*_: object) -> None:
-        raise CapabilityError("demanded the ceilings of this machine; got no memory")
+        raise CapabilityError("expected the ceilings of this machine, found no memory")
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", refuse)
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
     shown = capsys.readouterr()
     assert "0 of 0 results are in" in shown.out
-    assert "ceilings: demanded the ceilings of this machine; got no memory" in shown.err
+    assert "ceilings: expected the ceilings of this machine, found no memory" in shown.err
 
 
 def test_the_command_measures_again_and_shows(

@@ -188,21 +188,27 @@ def test_a_budget_alone_asks_for_the_fastest(priced: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--deadline", "30m"), "within 30 min; got none: nearest is The rapid, batch 4"),
-        (("--budget", "9USD"), "for at most $9.00; got none: nearest is The slow"),
-        (("--deadline", "9h", "--budget", "11"), "for at most $11.00; got none: nearest is The qu"),
-        (("--budget", "9EUR"), "budget: demanded USD, as the prices; got EUR"),
-        (("--budget", "much"), "budget: demanded an amount above 0, such as 5USD; got 'much'"),
-        (("--budget", "0USD"), "budget: demanded an amount above 0"),
-        (("--budget", "1.2.3"), "budget: demanded a decimal number; got '1.2.3'"),
+        (("--deadline", "30m"), "within 30 min, found none: nearest is The rapid, batch 4"),
+        (("--budget", "9USD"), "for at most $9.00, found none: nearest is The slow"),
+        (
+            ("--deadline", "9h", "--budget", "11"),
+            "for at most $11.00, found none: nearest is The qu",
+        ),
+        (("--budget", "9EUR"), "budget: expected USD, as the prices, got EUR"),
+        (("--budget", "much"), "budget: expected an amount above 0, such as 5USD, got 'much'"),
+        (("--budget", "0USD"), "budget: expected an amount above 0"),
+        (("--budget", "1.2.3"), "budget: expected a decimal number, got '1.2.3'"),
         (("--deadline", "soon"), "duration: expected a number of seconds"),
-        (("--mode", "inference"), "got none in docs/data/results and none in specs/published: mea"),
+        (
+            ("--mode", "inference"),
+            "found none in docs/data/results and none in specs/published: mea",
+        ),
     ],
 )
 def test_one_line_where_there_is_no_answer(
     priced: Shell, arguments: tuple[str, ...], message: str
 ) -> None:
-    """What was demanded and, where nothing meets it, what comes nearest."""
+    """What was expected and, where nothing meets it, what comes nearest."""
     said = priced.refusal(*arguments)
     assert message in said
     assert said.count("\n") == 1
@@ -213,7 +219,7 @@ def test_no_price_at_all(shell: Shell) -> None:
     shell.machine("bare")
     shell.timing("bare", 60)
     assert shell.refusal() == (
-        "tiny: demanded a price; got times without one:\n  The bare, no price: no price is known\n"
+        "tiny: expected a price, got times without one:\n  The bare, no price: no price is known\n"
     )
 
 

@@ -65,7 +65,7 @@ def test_no_specs_here(tmp_path: Path) -> None:
     """Where there is nothing to check, one line says so, without a traceback."""
     done = check(tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("specs: demanded a file or folder of specs, got nothing")
+    assert done.stderr.startswith("specs: expected a file or folder of specs, found nothing")
     assert done.stderr.count("\n") == 1
 
 
@@ -96,6 +96,6 @@ def test_observations_are_read_to_the_last_row(project: Path) -> None:
     (folder / "others.csv").write_text(table + "\n", encoding="utf-8")
     ended = check(project, "specs/observations")
     assert ended.stdout.splitlines() == [
-        "specs/observations/others.csv:3:1: value: demanded a number; got 'fast'",
-        "specs/observations/others.csv:4:1: value: demanded a number above 0; got '-1'",
+        "specs/observations/others.csv:3:1: value: expected a number, got 'fast'",
+        "specs/observations/others.csv:4:1: value: expected a number above 0, got '-1'",
     ]

@@ -129,4 +129,4 @@ def test_a_text_is_one_line() -> None:
 def test_a_revision_that_is_none() -> None:
     """An unknown revision is an error in one line."""
     done = CliRunner().invoke(app, ["diff", "nowhere"])
-    assert str(done.exception).startswith("'nowhere': demanded a commit, branch or tag")
+    assert str(done.exception).startswith("'nowhere': expected a commit, branch or tag")

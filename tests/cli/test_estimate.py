@@ -109,20 +109,20 @@ def test_variants_say_nothing_of_the_utilisation(run: Run, tmp_path: Path) -> No
     ("arguments", "message"),
     [
         ((*NODE, "--utilisation", "much"), "utilisation: expected a share or a range"),
-        ((*NODE, "--utilisation", "0-0.5"), "utilisation: demanded shares of the peak"),
+        ((*NODE, "--utilisation", "0-0.5"), "utilisation: expected shares of the peak"),
         ((*NODE, "--utilisation", "nan"), "utilisation: expected a share or a range"),
-        ((*NODE, "--precision", "fp32"), "node: demanded a machine whose spec says its fp32 peak"),
-        (HOST, "host: demanded a machine whose spec says its fp16 peak; got none"),
-        ((*NODE, "--machines", "0"), "machines: demanded"),
-        ((*HOST, "--utilisation-of", "big"), "big: demanded a model whose graph can be counted"),
-        ((*HOST, "--utilisation-of", "silent"), "silent: demanded"),
+        ((*NODE, "--precision", "fp32"), "node: expected a machine whose spec says its fp32 peak"),
+        (HOST, "host: expected a machine whose spec says its fp16 peak, found none"),
+        ((*NODE, "--machines", "0"), "machines: expected"),
+        ((*HOST, "--utilisation-of", "big"), "big: expected a model whose graph can be counted"),
+        ((*HOST, "--utilisation-of", "silent"), "silent: expected"),
         ((*HOST, "--utilisation-of", "net", "--precision", "fp16"), "estimate: --utilisation-of"),
-        ((*NODE, "--utilisation-of", "net", "--utilisation", "0.1-0.2"), "estimate: demanded"),
+        ((*NODE, "--utilisation-of", "net", "--utilisation", "0.1-0.2"), "estimate: expected"),
         (("--model", "bug", "--price", "node-hourly"), "unknown model"),
     ],
 )
 def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], message: str) -> None:
-    """What was demanded and what was got, without a traceback."""
+    """What was expected and what was got, without a traceback."""
     code, text = run(*arguments)
     assert code in {1, 2}
     assert text.startswith(message)

@@ -56,7 +56,7 @@ def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
     command = [sys.executable, "-c", ignored]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "demanded a file or folder of specs" in done.stderr
+    assert "expected a file or folder of specs" in done.stderr
 
 
 class Swallowing:

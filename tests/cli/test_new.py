@@ -69,7 +69,7 @@ def test_nothing_is_overwritten(project: Path) -> None:
     _run(*TRADE, "--as-of", "2026-11-20")
     path = project / "specs/prices/giant-on-demand-2026-11.toml"
     before = path.read_bytes()
-    assert "demanded the name of a new file" in str(_refusal(*TRADE, "--as-of", "2026-11-20"))
+    assert "expected the name of a new file" in str(_refusal(*TRADE, "--as-of", "2026-11-20"))
     assert path.read_bytes() == before
 
 
@@ -78,7 +78,7 @@ def test_nothing_is_overwritten(project: Path) -> None:
     [
         (("price", "--hardware", "giant", "--amount", "free", *SOURCE), "amount: should be a num"),
         (("price", "--hardware", "gaint", "--amount", "1", *SOURCE), 'did you mean "giant"?'),
-        (("price", "--hardware", "giant", *SOURCE), "--amount: demanded where nobody can be"),
+        (("price", "--hardware", "giant", *SOURCE), "--amount is required: not a terminal"),
         (
             ("hardware", "--id", "../x", "--name", "n", "--provider", "p", *SOURCE),
             "should be an id",
@@ -222,7 +222,7 @@ def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) ->
     words = ("--task", "tests", "--example", "a few words", *SOURCE)
     sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
     refused = str(_refusal("new", "model", "--graph", str(graph), *words, *sizes))
-    assert "demanded a name that no model has" in refused
+    assert "expected a name that no model has" in refused
     assert (kept.read_bytes(), (project / "models/word_bag.onnx").exists()) == (b"others", False)
 
 
@@ -230,7 +230,7 @@ def test_a_model_that_is_refused_leaves_no_graph(project: Path, graph: Path) -> 
     """Without the size of its vocabulary nothing is written and nothing copied."""
     words = ("--task", "tests", "--example", "a few words", *SOURCE, "--dim", "length=7")
     message = str(_refusal("new", "model", "--graph", str(graph), *words))
-    assert message.startswith("--vocabulary: demanded")
+    assert message.startswith("--vocabulary is required")
     assert not (project / "models/word_bag.onnx").exists()
 
 

@@ -72,7 +72,7 @@ def test_gpus_are_listed_as_cuda_counts_them(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_a_gpu_is_asked_for_by_number() -> None:
     """Where there is none, the command ends in one line and exit code 3."""
-    with pytest.raises(CapabilityError, match="demanded a usable GPU"):
+    with pytest.raises(CapabilityError, match="expected a usable GPU"):
         plan("--device", "1")
 
 
@@ -80,7 +80,7 @@ def test_a_gpu_is_asked_for_by_number() -> None:
 def test_what_is_left_out_has_its_reason() -> None:
     """Without a GPU the CUDA trials are named, with what is missing."""
     text = plan()
-    assert "left out, because provider cuda: demanded a usable GPU" in text
+    assert "left out, because provider cuda: expected a usable GPU" in text
     assert "\n  tiny training cuda\n" in text
     document = json.loads(plan("--format", "json"))
     assert [left["what"] for left in document["left_out"]] == [

@@ -79,7 +79,7 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
     done = run(project, table)
     assert done.returncode == 1
     place, last = done.stderr.splitlines()
-    assert place.startswith("table.csv:3:1: p3.2xlarge on-demand: demanded a price per hour above")
+    assert place.startswith("table.csv:3:1: p3.2xlarge on-demand: expected a price per hour above")
     assert "1 unsound row: nothing was written" in last
     assert prices(project) == before
     skipped = run(project, table, *OPTIONS, "--skip-faulty")
@@ -93,7 +93,7 @@ def test_what_the_table_does_not_say(project: Path) -> None:
     for arguments, option in ((OPTIONS[:2], "--as-of"), (OPTIONS[2:], "--provider")):
         done = run(project, "p2.xlarge,0.80,us-east-1\n", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert f"demanded {option}" in done.stderr
+        assert "is required" in done.stderr.partition(option)[2]
 
 
 def test_no_such_file(project: Path) -> None:

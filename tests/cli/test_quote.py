@@ -226,7 +226,7 @@ def test_assumptions_are_said(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "demanded either --price ID or --rate AMOUNT; got neither"),
+        ([], "expected either --price ID or --rate AMOUNT, got neither"),
         (["--price", "box-hourly", "--rate", "1"], "got both"),
         (["--rate", "1"], "--rate demands --billing: prorated, per-second, whole-hour"),
         (["--rate", "1", "--billing", "prorated", "--vcpus", "2"], "--vcpus belongs to --price"),
@@ -256,11 +256,11 @@ def test_arguments_that_do_not_go_together(
         (["--rate", "1e99", "--billing", "prorated", "--duration", "1h"], "at most"),
         (["--rate", "1", "--billing", "prorated", "--duration", "-1h"], "got '-1h'"),
         (["--rate", "1", "--billing", "prorated", "--duration", "0s"], "more than 0"),
-        (["--price", "box-hourly", "--duration", "1h", "--count", "0"], "count: demanded"),
-        (["--price", "box-hourly", "--duration", "1h", "--runs", "0"], "runs: demanded"),
+        (["--price", "box-hourly", "--duration", "1h", "--count", "0"], "count: expected"),
+        (["--price", "box-hourly", "--duration", "1h", "--runs", "0"], "runs: expected"),
         (["--price", "box-hourly", "--duration", "1h", "--egress-gb", "1"], 'per = "gb"'),
-        (["--price", "box-terms", "--duration", "1h", "--egress-gb", "-1"], "egress: demanded"),
-        (["--price", "box-terms", "--duration", "1h", "--egress-gb", "x"], "egress-gb: demanded"),
+        (["--price", "box-terms", "--duration", "1h", "--egress-gb", "-1"], "egress: expected"),
+        (["--price", "box-terms", "--duration", "1h", "--egress-gb", "x"], "egress-gb: expected"),
         (
             ["--rate", "1", "--billing", "prorated", "--duration", "1h", "--currency", "USB"],
             "ISO 4217",

@@ -127,27 +127,27 @@ def test_the_total_in_another_currency(run: Run) -> None:
     ("arguments", "message"),
     [
         (("--currency", "EUR", "--rate-day", "2016-01-01"), "the oldest is of 2026-06-01"),
-        (("--currency", "CHF"), "got none: add one to specs/currencies/"),
-        (("--currency", "XXY"), "currency: demanded a code of ISO 4217"),
-        (("--currency", "EUR", "--rate-day", "soon"), "day: demanded a date such as 2026-06-01"),
+        (("--currency", "CHF"), "found none: add one to specs/currencies/"),
+        (("--currency", "XXY"), "currency: expected a code of ISO 4217"),
+        (("--currency", "EUR", "--rate-day", "soon"), "day: expected a date such as 2026-06-01"),
         (("--rate-day", "2026-06-01"), "quote: --rate-day demands"),
         (("--grid", "her"), "unknown grid"),
         (("--watts", "100"), "quote: --watts, --load, --pue and --power-of demand"),
-        (("--grid", "here", "--watts", "nan"), "watts: demanded a finite number"),
-        (("--grid", "here", "--watts", "0"), "power: demanded watts above 0"),
+        (("--grid", "here", "--watts", "nan"), "watts: expected a finite number"),
+        (("--grid", "here", "--watts", "0"), "power: expected watts above 0"),
         (("--grid", "here", "--power-of", "net"), "unknown model"),
         (("--grid", "here", "--power-of", "net", "--load", "1"), "quote: --power-of is measured"),
-        (("--grid", "here", "--load", "1.5"), "load: demanded a share above 0 and at most 1"),
-        (("--grid", "here", "--pue", "0.9"), "PUE: demanded at least 1"),
-        (("--failed-share", "1"), "failed share: demanded a share of at least 0 and below 1"),
-        (("--repeats", "0"), "repeats: demanded a whole number of at least 1"),
+        (("--grid", "here", "--load", "1.5"), "load: expected a share above 0 and at most 1"),
+        (("--grid", "here", "--pue", "0.9"), "PUE: expected at least 1"),
+        (("--failed-share", "1"), "failed share: expected a share of at least 0 and below 1"),
+        (("--repeats", "0"), "repeats: expected a whole number of at least 1"),
         (("--repeats", "2", "--runs", "2"), "quote: --runs demands no project"),
-        (("--project", "ai22"), "project: demanded one of ai21; got 'ai22'"),
+        (("--project", "ai22"), "project: expected one of ai21, got 'ai22'"),
         (("--project", "ai21", "--repeats", "2"), "quote: --project has its own"),
     ],
 )
 def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], message: str) -> None:
-    """What was demanded and what was got, without a traceback."""
+    """What was expected and what was got, without a traceback."""
     code, text = run("--price", "rented", *arguments)
     assert code in {1, 2}
     assert message in text

@@ -225,7 +225,7 @@ def test_cuda_without_a_gpu_stores_nothing(project: Path) -> None:
     """Asking for CUDA by name where it is unusable is exit 3 with the reason, before any plan."""
     done = run(project, "--provider", "cuda")
     assert done.returncode == 3
-    assert "demanded a usable GPU" in done.stderr
+    assert "expected a usable GPU" in done.stderr
     assert not (project / "docs").exists()
 
 

@@ -54,7 +54,7 @@ def test_a_runtime_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
     """Without a name those of the studies are fetched; the failure is said without a traceback."""
     done = run(project, "runtimes", "install")
     assert done.returncode == 3
-    assert "onnxruntime==0.0.1: demanded this package" in done.stderr
+    assert "onnxruntime==0.0.1: expected this package" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -62,7 +62,7 @@ def test_a_name_that_is_no_runtime_is_refused(project: Path) -> None:
     """Nothing else can be installed with it."""
     done = run(project, "runtimes", "install", "numpy==2.4.6")
     assert done.returncode == 1
-    assert "numpy==2.4.6: demanded a package and its version as onnxruntime==1.20.1" in done.stderr
+    assert "numpy==2.4.6: expected a package and its version as onnxruntime==1.20.1" in done.stderr
 
 
 def test_a_run_says_how_to_get_what_it_lacks(project: Path) -> None:

@@ -23,8 +23,8 @@ def test_a_size_or_a_sweep_is_asked_for() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "65537", "1e3", "\N{SUPERSCRIPT TWO}"])
 def test_anything_else_is_refused_in_words(text: str) -> None:
-    """What was demanded and what was got."""
-    with pytest.raises(InputError, match="demanded auto, or a size from 1 to 65536; got"):
+    """What was expected and what was got."""
+    with pytest.raises(InputError, match="expected auto, or a size from 1 to 65536, got"):
         batch_size_of(text)
 
 

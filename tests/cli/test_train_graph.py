@@ -116,10 +116,10 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
     [
         ([], 1, "batch"),
         (["--dim", "batch"], 1, "name=value"),
-        (["--dim", "batch=many"], 1, "demanded a size"),
+        (["--dim", "batch=many"], 1, "expected a size"),
         (["--dim", "batch=8", "--dim", "batch=9"], 1, "'batch' twice"),
         (["--dim", "batch=8", "--wrt", "v"], 1, "--wrt 'v' is unknown"),
-        (["--dim", "batch=8", "--carry", "x=logits"], 1, "demanded one shape"),
+        (["--dim", "batch=8", "--carry", "x=logits"], 1, "expected one shape"),
         (["--dim", "bach=8"], 1, "did you mean 'batch'"),
         (["--dim", "batch=8", "--optimizer", "sdg"], 1, "did you mean 'sgd'"),
         (["--dim", "batch=8", "--freeze", "w"], 1, "no trainable parameter"),

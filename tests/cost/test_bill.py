@@ -178,7 +178,7 @@ def test_a_plan_per_run_has_no_share() -> None:
     """Without a price per hour a share of a job has no price, and is not free."""
     price = plan(components=[{"label": "job", "amount": Decimal(5), "per": "run"}])
     assert quote(price, Usage(HOUR)).total == 5
-    with pytest.raises(InputError, match=r"^p2.xlarge-on-demand: demanded a price per hour"):
+    with pytest.raises(InputError, match=r"^p2.xlarge-on-demand: expected a price per hour"):
         share(price, Usage(HOUR))
 
 
@@ -187,15 +187,15 @@ def test_egress_without_a_price_is_not_free(price: Price) -> None:
     """Data moved under a plan that has no price for it is refused."""
     moving = Usage(HOUR, egress_gb=Decimal(1))
     for bill in (quote, share):
-        with pytest.raises(InputError, match='demanded a plan with a component per = "gb"'):
+        with pytest.raises(InputError, match='expected a plan with a component per = "gb"'):
             bill(price, moving)
-    with pytest.raises(InputError, match=r"^egress: demanded a price plan"):
+    with pytest.raises(InputError, match=r"^egress: expected a price plan"):
         quote_at_rate(Decimal(1), PRORATED, moving)
 
 
 def test_an_unknown_currency() -> None:
     """A bare rate in a currency that is none is refused."""
-    with pytest.raises(InputError, match=r"^currency: demanded a code of ISO 4217.*got 'USB'"):
+    with pytest.raises(InputError, match=r"^currency: expected a code of ISO 4217.*got 'USB'"):
         quote_at_rate(Decimal(1), PRORATED, Usage(HOUR), "USB")
 
 
@@ -210,14 +210,14 @@ def test_a_rule_spelled_out_in_the_plan() -> None:
 )
 def test_impossible_times(seconds: str) -> None:
     """Zero, negative, not finite, too short to keep and longer than a century: one line each."""
-    with pytest.raises(InputError, match=r"^duration: demanded .* got \S+ s$"):
+    with pytest.raises(InputError, match=r"^duration: expected .* got \S+ s$"):
         Usage(Decimal(seconds))
 
 
 @pytest.mark.parametrize(("count", "vcpus"), [(0, None), (-1, None), (10**7, None), (1, 0)])
 def test_impossible_counts(count: int, vcpus: int | None) -> None:
     """No machine, fewer, or more than anybody rents; and the same of vCPUs."""
-    with pytest.raises(InputError, match=r"^(count|vcpus): demanded a whole number from 1 to"):
+    with pytest.raises(InputError, match=r"^(count|vcpus): expected a whole number from 1 to"):
         Usage(Decimal(1), count, vcpus)
 
 
@@ -227,20 +227,20 @@ def test_impossible_counts(count: int, vcpus: int | None) -> None:
 )
 def test_impossible_runs_and_egress(field: str, value: Decimal | int) -> None:
     """No run, too many, data moved inwards or not a number: one line each."""
-    with pytest.raises(InputError, match=r"^(runs|egress): demanded"):
+    with pytest.raises(InputError, match=r"^(runs|egress): expected"):
         Usage(Decimal(1), **{field: value})  # type: ignore[arg-type]
 
 
 def test_too_many_machines_in_a_row() -> None:
     """Machines at once and runs in a row are limited together."""
-    with pytest.raises(InputError, match=r"^count times runs: demanded"):
+    with pytest.raises(InputError, match=r"^count times runs: expected"):
         Usage(Decimal(1), 10**4, runs=10**4)
 
 
 @pytest.mark.parametrize("rate", ["0", "-0.90", "NaN", "Infinity", "1e-19", "1e31"])
 def test_impossible_rates(rate: str) -> None:
     """A rate that is nothing, negative, not a number or beyond every budget is refused."""
-    with pytest.raises(InputError, match=r"^(rate|cost): demanded"):
+    with pytest.raises(InputError, match=r"^(rate|cost): expected"):
         quote_at_rate(Decimal(rate), BILLING_RULES["prorated"], Usage(Decimal(1)))
 
 

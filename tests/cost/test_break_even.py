@@ -153,24 +153,24 @@ def test_payback_within_life_agrees_with_the_months(hours: Decimal, rate: Decima
 @pytest.mark.parametrize("hours", ["-1", "731", "NaN", "Infinity"])
 def test_hours_that_no_month_has(hours: str) -> None:
     """They are refused in one line."""
-    with pytest.raises(InputError, match=r"^hours per month: demanded at least 0 and at most"):
+    with pytest.raises(InputError, match=r"^hours per month: expected at least 0 and at most"):
         payback(owned(), Rent(rented()), Decimal(hours))
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "NaN", "Infinity"])
 def test_speeds_that_no_machine_has(speed: str) -> None:
     """They are refused in one line."""
-    with pytest.raises(InputError, match=r"^speed: demanded a finite number above 0; got"):
+    with pytest.raises(InputError, match=r"^speed: expected a finite number above 0, got"):
         monthly_rented(Rent(rented(), Decimal(speed)))
 
 
 def test_what_cannot_be_compared() -> None:
     """Two rented plans, two owned ones, two currencies, and vCPUs that nobody counted."""
-    with pytest.raises(InputError, match="demanded an owned plan; got one of plan 'on-demand'"):
+    with pytest.raises(InputError, match="expected an owned plan, got one of plan 'on-demand'"):
         monthly_owned(rented())
-    with pytest.raises(InputError, match="demanded a rented plan to compare with"):
+    with pytest.raises(InputError, match="expected a rented plan to compare with"):
         break_even(owned(), Rent(owned()))
-    with pytest.raises(InputError, match="demanded a plan in USD, the currency of bought; got EUR"):
+    with pytest.raises(InputError, match="expected a plan in USD, the currency of bought, got EUR"):
         break_even(owned(), Rent(rented(currency="EUR")))
     with pytest.raises(InputError, match="this plan is per vCPU"):
         monthly_owned(owned(per_vcpu=True))
@@ -249,7 +249,7 @@ def test_a_named_plan_needs_a_speed() -> None:
     """Known by kind, or declared; otherwise it is refused."""
     assert substitutes().rent("of-same").speed == 1
     assert substitutes().rent("of-plain", Decimal("0.50")).why == "declared as 0.5 times as fast"
-    with pytest.raises(InputError, match=r"^of-plain: demanded the speed of its machine beside"):
+    with pytest.raises(InputError, match=r"^of-plain: expected the speed of its machine beside"):
         substitutes().rent("of-plain")
 
 

@@ -172,8 +172,8 @@ def test_what_cannot_be_recomputed_says_why() -> None:
     )
     silent = checked(row(claims=[claim("1", "USD", {"name": "not-given"})]))
     assert [one.agreement for one in (foreign, powerless, silent)] == ["not recomputed"] * 3
-    assert foreign.problem == "row: demanded a price in USD; got p2.xlarge-on-demand in EUR"
-    assert powerless.problem == "row: demanded power_watts; got a row without"
+    assert foreign.problem == "row: expected a price in USD, got p2.xlarge-on-demand in EUR"
+    assert powerless.problem == "row: expected power_watts, got a row without"
     assert silent.ours is None
 
 

@@ -46,7 +46,7 @@ def test_a_kilowatt_for_an_hour_without_a_building() -> None:
 
 def test_figures_beyond_reason_are_refused() -> None:
     """What is not finite is an input error, not a traceback."""
-    with pytest.raises(InputError, match=r"^cost: demanded finite"):
+    with pytest.raises(InputError, match=r"^cost: expected finite"):
         energy_kwh(Decimal("Infinity"), Decimal(HOUR), Decimal(1))
 
 
@@ -136,13 +136,13 @@ def test_the_power_of_an_owned_machine() -> None:
 def test_impossible_energies(value: str) -> None:
     """Each is one line that names what is wrong."""
     number = Decimal(value)
-    with pytest.raises(InputError, match=r"^power: demanded watts above 0"):
+    with pytest.raises(InputError, match=r"^power: expected watts above 0"):
         DeclaredPower(number)
-    with pytest.raises(InputError, match=r"^load: demanded a share above 0"):
+    with pytest.raises(InputError, match=r"^load: expected a share above 0"):
         DeclaredPower(Decimal(1), number)
-    with pytest.raises(InputError, match=r"^energy: demanded joules above 0"):
+    with pytest.raises(InputError, match=r"^energy: expected joules above 0"):
         EnergyReading(number, "a meter")
-    with pytest.raises(InputError, match=r"^PUE: demanded at least 1"):
+    with pytest.raises(InputError, match=r"^PUE: expected at least 1"):
         energy_use(DeclaredPower(Decimal(1)), Decimal(1), GRID, number)
 
 

@@ -107,7 +107,7 @@ def _mean(cost: Cost) -> Decimal:
 )
 def test_times_that_are_none(ends: tuple[float, float, float]) -> None:
     """Not finite, zero or negative at the mean: refused in one line."""
-    with pytest.raises(InputError, match=r"^time: demanded 0 < low <= mean <= high"):
+    with pytest.raises(InputError, match=r"^time: expected 0 < low <= mean <= high"):
         Time.from_floats(*ends)
 
 

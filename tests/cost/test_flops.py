@@ -64,7 +64,7 @@ def test_better_use_is_never_slower(low: Decimal, more: Decimal, machines: int) 
 
 def test_beyond_a_century() -> None:
     """A petaflop of peak does not train a model of 1e27 operations."""
-    with pytest.raises(InputError, match=r"^time: demanded at most 100 years; got 158"):
+    with pytest.raises(InputError, match=r"^time: expected at most 100 years, got 158"):
         Computation(Decimal(10) ** 27, PETA, OF_LARGE_MODELS).time()
 
 
@@ -94,13 +94,13 @@ def test_no_share_of_the_peak(text: str) -> None:
 @pytest.mark.parametrize("text", ["0-0.5", "0-0", "0.5-0.3", "0.5-1.1"])
 def test_impossible_utilisations(text: str) -> None:
     """No share is zero, none above the whole, and the low end comes first."""
-    with pytest.raises(InputError, match=r"^utilisation: demanded shares of the peak, 0 < low"):
+    with pytest.raises(InputError, match=r"^utilisation: expected shares of the peak, 0 < low"):
         Utilisation.parse(text)
 
 
 def test_not_a_number_is_no_utilisation() -> None:
     """Whatever made it."""
-    with pytest.raises(InputError, match=r"^utilisation: demanded shares"):
+    with pytest.raises(InputError, match=r"^utilisation: expected shares"):
         Utilisation(Decimal("NaN"), Decimal(1), "a test")
 
 
@@ -114,7 +114,7 @@ def test_peaks_add_up() -> None:
 def test_unknown_peaks() -> None:
     """A machine without the peak of that precision cannot be priced by FLOPs."""
     for hardware in (gpus(None, "19.5"), machine(peak_fp32_tflops=Decimal(2)), machine()):
-        with pytest.raises(InputError, match=r"^box: demanded a machine whose spec says its fp16"):
+        with pytest.raises(InputError, match=r"^box: expected a machine whose spec says its fp16"):
             peak_flops(hardware, "fp16")
 
 
@@ -141,5 +141,5 @@ def test_what_was_achieved() -> None:
 
 def test_more_than_the_peak() -> None:
     """Work beyond the peak shows that the peak is wrong."""
-    with pytest.raises(InputError, match=r"demanded at most the peak of 1000 TFLOP/s; got 2 times"):
+    with pytest.raises(InputError, match=r"expected at most the peak of 1000 TFLOP/s, got 2 times"):
         achieved_utilisation(2 * PETA, Time.exact(Decimal(1)), PETA, "a test")

@@ -64,7 +64,7 @@ def test_what_is_left_of_a_credit_may_be_given() -> None:
 @pytest.mark.parametrize("left", ["-1", "NaN", "Infinity", "1e31"])
 def test_impossible_credit(left: str) -> None:
     """Negative, not a number, without end: one line."""
-    with pytest.raises(InputError, match=r"^credit: demanded an amount of at least 0"):
+    with pytest.raises(InputError, match=r"^credit: expected an amount of at least 0"):
         quote(rented(), Usage(HOUR), credit=Decimal(left))
 
 

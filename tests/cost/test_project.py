@@ -85,7 +85,7 @@ def test_the_expected_total_goes_with_one_over_success(share: Decimal, repeats: 
 def test_impossible_shares(share: str) -> None:
     """If all fail none counts."""
     with pytest.raises(
-        InputError, match=r"^failed share: demanded a share of at least 0 and below"
+        InputError, match=r"^failed share: expected a share of at least 0 and below"
     ):
         Project(failed_share=Decimal(share))
 
@@ -93,11 +93,11 @@ def test_impossible_shares(share: str) -> None:
 @pytest.mark.parametrize("name", ["configurations", "repeats", "at_once"])
 def test_impossible_numbers(name: str) -> None:
     """Of everything there is at least one."""
-    with pytest.raises(InputError, match="demanded a whole number of at least 1; got 0"):
+    with pytest.raises(InputError, match="expected a whole number of at least 1, got 0"):
         Project(**{name: 0})
 
 
 def test_a_usage_of_several_runs_is_refused() -> None:
     """The project says how many runs there are, and nobody else."""
-    with pytest.raises(InputError, match=r"^project: demanded the usage of one run; got one of 2"):
+    with pytest.raises(InputError, match=r"^project: expected the usage of one run, got one of 2"):
         quote_project(rented(), Usage(HOUR, runs=2), Project())

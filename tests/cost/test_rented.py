@@ -210,5 +210,5 @@ def test_an_hour_of_use_carries_the_idle_ones(utilisation: Decimal) -> None:
 def test_a_part_too_small_to_keep_is_not_free() -> None:
     """An upfront payment that no decimal shows by the hour is refused."""
     terms = {"term_months": Decimal(10**15), "payment": "all-upfront", "upfront": Decimal("1e-9")}
-    with pytest.raises(InputError, match=r"^rate: demanded an amount above 0"):
+    with pytest.raises(InputError, match=r"^rate: expected an amount above 0"):
         quote(plan(plan="committed-use", commitment=terms), HOUR)

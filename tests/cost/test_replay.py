@@ -105,8 +105,8 @@ def test_waiting_for_a_first_price() -> None:
     ("market", "message"),
     [
         (history(5, east=[(0, "1")]), None),
-        (history(4, east=[(0, "1")]), "got none after 4 h, with 3 h of work saved"),
-        (history(8, east=[(0, "9")]), "got none after 8 h, with 0 h of work saved"),
+        (history(4, east=[(0, "1")]), "found none after 4 h, with 3 h of work saved"),
+        (history(8, east=[(0, "9")]), "found none after 8 h, with 0 h of work saved"),
     ],
 )
 def test_a_history_that_ends_too_early(market: PriceHistory, message: str | None) -> None:
@@ -130,10 +130,10 @@ def test_a_region_alone_that_never_ends_is_unpriced() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"work": Decimal(0)}, "work: demanded a finite number above 0; got 0"),
-        ({"bid": Decimal("NaN")}, "bid: demanded a finite number above 0; got NaN"),
-        ({"save": Decimal(-1)}, "save: demanded a finite number of at least 0; got -1"),
-        ({"switch_below": Decimal(1)}, "switch_below: demanded more than 0 and less than 1; got 1"),
+        ({"work": Decimal(0)}, "work: expected a finite number above 0, got 0"),
+        ({"bid": Decimal("NaN")}, "bid: expected a finite number above 0, got NaN"),
+        ({"save": Decimal(-1)}, "save: expected a finite number of at least 0, got -1"),
+        ({"switch_below": Decimal(1)}, "switch_below: expected more than 0 and less than 1, got 1"),
     ],
 )
 def test_figures_out_of_range(fields: dict[str, Any], message: str) -> None:
@@ -145,9 +145,9 @@ def test_figures_out_of_range(fields: dict[str, Any], message: str) -> None:
 def test_times_and_regions_that_are_not_there() -> None:
     """Before the first row, after the last, without a zone, or somewhere else."""
     for start in (START - dt.timedelta(1), START + dt.timedelta(1), START.replace(tzinfo=None)):
-        with pytest.raises(InputError, match="start: demanded a time with a zone"):
+        with pytest.raises(InputError, match="start: expected a time with a zone"):
             replay(MARKET, JOB, start)
-    with pytest.raises(InputError, match="region: demanded one of the history, east, west; got 'n"):
+    with pytest.raises(InputError, match="region: expected one of the history, east, west, got 'n"):
         replay(MARKET, JOB, START, ("north",))
 
 

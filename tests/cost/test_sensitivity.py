@@ -118,7 +118,7 @@ def test_an_input_that_is_none() -> None:
     """A figure that the plan does not have is said, and so is a speed of zero."""
     with pytest.raises(InputError, match=r"owned\.utilisation"):
         switching_value(JOB, "owned.utilisation", Decimal(1))
-    with pytest.raises(InputError, match="factor above 0; got 0"):
+    with pytest.raises(InputError, match="factor above 0, got 0"):
         JOB.with_input(SPEED, Decimal(0))
 
 

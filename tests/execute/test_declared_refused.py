@@ -38,7 +38,7 @@ def test_a_pattern_without_a_match_is_one_line(
     ("loss", "target", "words"),
     [
         ("softmax_cross_entropy", "{ classes = 9 }", r"at most as many classes in `target` as the "
-         r"output has scores, 5 of shape \[16, 5\]; got 9"),
+         r"output has scores, 5 of shape \[16, 5\], got 9"),
         ("mse", "{ low = 0, high = 1 }", None),
     ],
 )  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_target_must_fit_its_output(
     ("graph", "words"),
     [
         ("g (float[batch, 4] x) => (float[batch] logits) <float[4] w = {@4}> "
-         "{ logits = MatMul(x, w) }", r"demanded float class scores \[..., classes\]"),
+         "{ logits = MatMul(x, w) }", r"expected float class scores \[..., classes\]"),
         ("g (float[batch, 4] x) => (float[3, 5] logits) <float[3, 4] w = {@12}, float[4, 5] v = "
          "{@20}, int64[1] zero = {0}> { s = ReduceSum(x, zero) m = Mul(w, s) "
          "logits = MatMul(m, v) }", "first dimension is the batch, 16, or a multiple"),

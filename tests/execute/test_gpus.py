@@ -68,7 +68,7 @@ def test_a_gpu_that_is_not_there_is_refused_in_one_line() -> None:
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_a_gpu_is_not_to_be_had_without_cuda(tmp_path: Path) -> None:
     """What is missing is said instead of a number of GPUs."""
-    with pytest.raises(CapabilityError, match="provider cuda: demanded a usable GPU"):
+    with pytest.raises(CapabilityError, match="provider cuda: expected a usable GPU"):
         plan_run(load_catalogue(write_tiny_project(tmp_path)), RunRequest(device=0))
 
 
@@ -134,7 +134,7 @@ def test_a_gpu_is_computed_on_by_the_packages_with_kernels_for_it(
     plan = planned_on(monkeypatch, tmp_path, V100, providers=("cuda",))
     assert {trial.runtime for trial in plan.trials} == {CUDA_12_RUNTIME}
     (reason,) = {left.reason for left in plan.left_out}
-    assert reason.startswith(f"provider cuda: demanded a GPU that {NEWEST} has kernels for")
+    assert reason.startswith(f"provider cuda: expected a GPU that {NEWEST} has kernels for")
     assert "got one of 7.0" in reason
     everywhere = planned_on(monkeypatch, tmp_path / "other", T4, V100)
     assert {trial.runtime for trial in everywhere.trials} == {NEWEST, CUDA_12_RUNTIME}
@@ -152,7 +152,7 @@ def test_cuda_by_name_on_a_gpu_without_kernels_is_refused_with_the_reason(
     monkeypatch.setattr(planning, "runtime_name", lambda: NEWEST)
     show(monkeypatch, V100)
     for request in (RunRequest(providers=("cuda",)), RunRequest(device=0)):
-        with pytest.raises(CapabilityError, match=r"7\.5 to 9\.0, 12\.0; got one of 7\.0"):
+        with pytest.raises(CapabilityError, match=r"7\.5 to 9\.0, 12\.0, got one of 7\.0"):
             plan_run(catalogue, request)
     assert {trial.provider for trial in plan_run(catalogue, RunRequest()).trials} == {"cpu"}
     show(monkeypatch)

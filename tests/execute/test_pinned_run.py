@@ -118,7 +118,7 @@ def test_counts_that_are_none_are_refused(
         main()
     assert ended.value.code == 1
     assert (
-        f"--vcpus: demanded different counts of CPUs from 1 to 4096, such as 1,2,4; got '{counts}'"
+        f"--vcpus: expected different counts of CPUs from 1 to 4096, such as 1,2,4, got '{counts}'"
         in (capsys.readouterr().err)
     )
 

@@ -17,7 +17,7 @@ def test_a_model_that_no_study_measures_is_said(tmp_path: Path) -> None:
     project = write_tiny_project(tmp_path)
     tiny = (project / "specs/models/tiny.toml").read_text()
     (project / "specs/models/other.toml").write_text(tiny.replace('"tiny"', '"other"', 1))
-    with pytest.raises(InputError, match="demanded a model of the studies brief"):
+    with pytest.raises(InputError, match="expected a model of the studies brief"):
         plan_run(load_catalogue(project), RunRequest(models=("other",), providers=("cpu",)))
 
 

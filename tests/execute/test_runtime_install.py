@@ -120,7 +120,7 @@ def test_no_runtime_measures_under_the_name_of_another(
         graph=nowhere,
         batches=nowhere,
     )
-    with pytest.raises(TrialFailed, match=r"demanded .*==1\.20\.0; got .*==1\.20\.1: no figure"):
+    with pytest.raises(TrialFailed, match=r"expected .*==1\.20\.0, got .*==1\.20\.1: no figure"):
         run_trial(job, tmp_path, ignore)
 
 
@@ -156,7 +156,7 @@ def test_what_pip_cannot_find_leaves_nothing(
 
 def test_an_environment_of_another_runtime_is_not_kept(copying: Path) -> None:
     """What was made is asked what it is; one that is not the runtime is thrown away."""
-    with pytest.raises(CapabilityError, match=r"demanded .*1\.19\.9; got .*1\.20\.1"):
+    with pytest.raises(CapabilityError, match=r"expected .*1\.19\.9, got .*1\.20\.1"):
         install_runtime("onnxruntime==1.19.9", ignore)
     assert list(copying.iterdir()) == []
 

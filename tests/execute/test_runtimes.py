@@ -200,8 +200,8 @@ def test_planning_leaves_out_what_is_not_prepared_and_fetches_nothing(tmp_path: 
     ("opset", "ir_version", "words"),
     [
         (21, 10, None),
-        (22, 10, "demanded opset 21 .* got 22"),
-        (21, 11, "demanded IR version 10 .* got 11"),
+        (22, 10, "expected opset 21 .* got 22"),
+        (21, 11, "expected IR version 10 .* got 11"),
     ],
 )
 def test_a_model_too_new_for_a_runtime_is_said_at_once(

@@ -62,7 +62,7 @@ def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) ->
         name = folder.name
     (tmp_path / "elsewhere").mkdir()
     (temporary_root / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CapabilityError, match="demanded a fresh folder"), scratch_folder(tmp_path):
+    with pytest.raises(CapabilityError, match="expected a fresh folder"), scratch_folder(tmp_path):
         pass
 
 

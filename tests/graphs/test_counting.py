@@ -124,7 +124,7 @@ def test_a_loop_is_refused() -> None:
         "then_branch = a () => (float[4] p) { p = Neg(x) }, "
         "else_branch = b () => (float[4] q) { q = Abs(x) }> }"
     )
-    with pytest.raises(ModelError, match="demanded a graph without If"):
+    with pytest.raises(ModelError, match="expected a graph without If"):
         flops(model)
 
 

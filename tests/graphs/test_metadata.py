@@ -57,9 +57,9 @@ def test_ordinary_file_has_no_list() -> None:
     ],
 )
 def test_wrong_value_is_named(key: str, value: Any) -> None:
-    """The message says which parameter, which key and what was demanded."""
+    """The message says which parameter, which key and what was expected."""
     text = json.dumps({"w": GOOD | {key: value}})
-    with pytest.raises(ModelError, match=rf"'w': {key}: demanded"):
+    with pytest.raises(ModelError, match=rf"'w': {key}: expected"):
         listed_parameters(model_with(text))
 
 

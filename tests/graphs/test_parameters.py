@@ -81,7 +81,7 @@ def test_initializers_of_a_weightless_file_are_constants() -> None:
     ("listed", "message"),
     [
         ({"a": A, "c": B}, "no graph input is called 'c'"),
-        ({"x": A}, "'x': demanded floats of a fixed shape"),
+        ({"x": A}, "'x': expected floats of a fixed shape"),
     ],
 )
 def test_list_must_agree_with_the_graph(listed: Any, message: str) -> None:
@@ -107,7 +107,7 @@ def test_input_is_a_tensor() -> None:
     """A sequence cannot be fed."""
     model = onnx.parser.parse_model(HEADER + ORDINARY)
     model.graph.input[0].type.sequence_type.elem_type.tensor_type.elem_type = FLOAT
-    with pytest.raises(ModelError, match="input 'x': demanded a tensor"):
+    with pytest.raises(ModelError, match="input 'x': expected a tensor"):
         data_inputs(model)
 
 
@@ -128,7 +128,7 @@ def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.Monkey
         raise MemoryError
 
     monkeypatch.setattr(module, "draw", exhausted)
-    with pytest.raises(CapabilityError, match="'b': demanded 16 bytes"):
+    with pytest.raises(CapabilityError, match="'b': expected 16 bytes"):
         materialise(listing(WEIGHTLESS, {"a": A, "b": B}))
 
 

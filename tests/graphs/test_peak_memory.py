@@ -159,5 +159,5 @@ def test_a_sequence_has_no_size() -> None:
         ),
         {},
     )
-    with pytest.raises(ModelError, match="value 's': demanded a tensor"):
+    with pytest.raises(ModelError, match="value 's': expected a tensor"):
         peak_activation_bytes(model)

@@ -196,5 +196,5 @@ def test_a_graph_with_branches_is_refused_by_name() -> None:
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
     plain.graph.node.append(node)
     plain.graph.output.append(helper.make_tensor_value_info("y", FP32, [2]))
-    with pytest.raises(ModelError, match="branches and loops; got 'If'"):
+    with pytest.raises(ModelError, match="branches and loops, got 'If'"):
         in_half_precision(plain, FP16)

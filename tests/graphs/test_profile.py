@@ -65,7 +65,7 @@ def test_what_does_not_depend_on_data_moves_nothing():
 
 def test_a_graph_without_products_is_refused():
     """Nothing is predicted for what computes nothing that is counted."""
-    with pytest.raises(ModelError, match="demanded a model with products"):
+    with pytest.raises(ModelError, match="expected a model with products"):
         profile_of_bound(model(helper.make_node("Relu", ["x"], ["y"]), weights={}))
 
 

@@ -95,8 +95,8 @@ def test_a_weightless_file_lists_its_state() -> None:
     ("listed", "message"),
     [
         ({"u": ONES}, "epochcost.state: no graph input is called 'u'"),
-        ({"m": {}}, "epochcost.state: 'm': demanded distribution, scale and seed"),
-        ([], "epochcost.state: demanded a JSON object"),
+        ({"m": {}}, "epochcost.state: 'm': expected distribution, scale and seed"),
+        ([], "epochcost.state: expected a JSON object"),
     ],
 )
 def test_a_wrong_list_of_state_is_named(listed: object, message: str) -> None:

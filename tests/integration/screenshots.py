@@ -99,7 +99,7 @@ def main(site: Path, folder: Path) -> None:
             page.context.close()
     sys.stdout.write(f"{len(PICTURES) * len(LOOKS)} pictures, {total / 1e6:.1f} MB, in {folder}\n")
     if total > _MOST_BYTES:
-        sys.exit(f"demanded at most {_MOST_BYTES / 1e6:g} MB of pictures; got {total / 1e6:.1f}")
+        sys.exit(f"expected at most {_MOST_BYTES / 1e6:g} MB of pictures, got {total / 1e6:.1f}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def page_fixture() -> Iterator[Page]:
     """An empty page that knows how to bill."""
     program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
     if program is None:
-        pytest.fail("demanded Chromium; got none. Install it: sudo apt-get install chromium")
+        pytest.fail("expected Chromium, found none. Install it: sudo apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page()

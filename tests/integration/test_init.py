@@ -120,7 +120,7 @@ def test_a_folder_in_use_is_refused(project: Path) -> None:
     before = _files(project)
     error = CliRunner().invoke(app, ["init", str(project)]).exception
     assert isinstance(error, InputError)
-    assert "demanded a new or empty folder" in str(error)
+    assert "expected a new or empty folder" in str(error)
     assert _files(project) == before
 
 

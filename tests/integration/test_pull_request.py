@@ -130,7 +130,7 @@ def test_a_request_that_changes_no_cost_leaves_no_comment(clone: Clone) -> None:
 
 
 def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
-    """The comment names file, line and what was demanded, and the check fails."""
+    """The comment names file, line and what was expected, and the check fails."""
     add_price(clone, '"cheap"')
     compared = clone.script("compare.sh", "main", "comment")
     assert compared.returncode == 1
@@ -148,7 +148,7 @@ def test_a_request_with_a_result_that_is_none(clone: Clone) -> None:
     clone.commit("Measure box")
     compared = clone.script("compare.sh", "main", "comment")
     assert compared.returncode == 1
-    demanded = "docs/data/results/box/fast```.json:1:1: demanded finite numbers; got NaN"
+    expected = "docs/data/results/box/fast```.json:1:1: expected finite numbers, got NaN"
     read, live = shown(clone.comment)
-    assert read.count(demanded) == 1
+    assert read.count(expected) == 1
     assert live == []

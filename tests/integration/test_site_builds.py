@@ -149,7 +149,7 @@ def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
         said = done.stdout + done.stderr
         assert "Traceback" not in said
         for name in ("passwd.json", "passwd.md", "linked", "around", "dangling.md"):
-            assert f"{name}:1:1: demanded a file or folder of its own; got a link" in said, name
+            assert f"{name}:1:1: expected a file or folder of its own, got a link" in said, name
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])

@@ -60,7 +60,7 @@ def test_no_more_is_read_than_a_comment_holds(github: GitHub, what: str) -> None
         assert len(github.comments[1]) < 65_536
         return
     archive.write_bytes(os.urandom(300_000 if what == "too large" else 100))
-    assert "; got " in github.renew()
+    assert ", got " in github.renew()
     assert github.comments[1] == f"{MARKER}\nA costs less."
 
 
@@ -197,7 +197,7 @@ def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None
         [SCRIPTS / script, "results"], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "demanded a machine's id" in done.stderr
+    assert "expected a machine's id" in done.stderr
 
 
 @pytest.mark.parametrize("known", ["site", "push", "nowhere"])

@@ -68,7 +68,7 @@ def test_numbers_beyond_the_range_are_refused(
     """A model whose outputs overflow does not work in that precision, and is not timed in it."""
     got = EXACT.copy()
     got[0, 1] = np.inf
-    with pytest.raises(JobError, match="'y': demanded finite numbers, as in fp32; got some beyond"):
+    with pytest.raises(JobError, match="'y': expected finite numbers, as in fp32, got some beyond"):
         compared(got)
 
 
@@ -101,7 +101,7 @@ def test_a_missing_parameter_is_named(counting: Job) -> None:
 
 def test_a_diverged_training_is_an_error(counting: Job) -> None:
     """A loss that is not finite means that the times are those of no training."""
-    with pytest.raises(JobError, match="demanded finite numbers; got nan: training diverged"):
+    with pytest.raises(JobError, match="expected finite numbers, got nan: training diverged"):
         held_out_loss(counting, {"w": np.full(4, np.nan, "f4")})
 
 

@@ -136,14 +136,14 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ceilings": (ceiling(1, 2e12, 1e10),)}, "product_seconds: demanded at most 4.16e11"),
-        ({"ceilings": (ceiling(1, 1e11, 1e13),)}, "copy_seconds: demanded at most"),
-        ({"ceilings": (ceiling(64, 1e11, 1e10),)}, "threads: demanded at most the 2 CPUs"),
+        ({"ceilings": (ceiling(1, 2e12, 1e10),)}, "product_seconds: expected at most 4.16e11"),
+        ({"ceilings": (ceiling(1, 1e11, 1e13),)}, "copy_seconds: expected at most"),
+        ({"ceilings": (ceiling(64, 1e11, 1e10),)}, "threads: expected at most the 2 CPUs"),
         ({"measured_at": dt.datetime(2031, 1, 1, tzinfo=dt.UTC)}, "in the past"),
         ({"measured_at": dt.datetime(1970, 1, 1, tzinfo=dt.UTC)}, "from 2026-11-01 on"),
         (
             {"environment": HOST.model_copy(update={"fingerprint": "0" * 16})},
-            "fingerprint: demanded",
+            "fingerprint: expected",
         ),
         (
             {
@@ -152,11 +152,11 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
                 ),
                 "ceilings": (ceiling(1, 2e12, 1e10),),
             },
-            "product_seconds: demanded at most 4.16e11",
+            "product_seconds: expected at most 4.16e11",
         ),
-        ({"provider": "cuda", "ceilings": ()}, "gpus: demanded the GPU that was measured"),
-        ({"anchors": (anchor(step_seconds=0.001),)}, "of attention: demanded at most 8.32e11"),
-        ({"hardware": "nowhere"}, "demanded a machine with a spec; got 'nowhere'"),
+        ({"provider": "cuda", "ceilings": ()}, "gpus: expected the GPU that was measured"),
+        ({"anchors": (anchor(step_seconds=0.001),)}, "of attention: expected at most 8.32e11"),
+        ({"hardware": "nowhere"}, "expected a machine with a spec, got 'nowhere'"),
     ],
 )
 def test_what_cannot_be_true_is_a_fault(

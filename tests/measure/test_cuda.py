@@ -196,4 +196,4 @@ def test_the_proof_says_in_one_line_what_is_missing() -> None:
     assert done.returncode == 3
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert "demanded a usable GPU" in done.stderr
+    assert "expected a usable GPU" in done.stderr

@@ -122,7 +122,7 @@ def test_the_worker_runs_epochs_after_its_samples(counting: Job, tmp_path: Path)
 def test_files_that_do_not_fit_are_refused(counting: Job, tmp_path: Path, ahead: bool) -> None:
     """Another type, an input that the graph lacks, and no array at all."""
     step = stepper_of(counting)
-    with pytest.raises(JobError, match="demanded float32"):
+    with pytest.raises(JobError, match="expected float32"):
         run_epochs(
             files(tmp_path, EXAMPLES.astype(np.float64)),
             step,
@@ -134,7 +134,7 @@ def test_files_that_do_not_fit_are_refused(counting: Job, tmp_path: Path, ahead:
     with pytest.raises(JobError, match="no input of the graph is called 'h'"):
         run_epochs(strange, step, time.perf_counter, ignore, ahead=ahead)
     (tmp_path / "epoch.npy").write_bytes(b"nothing")
-    with pytest.raises(JobError, match="demanded an array"):
+    with pytest.raises(JobError, match="expected an array"):
         run_epochs(
             strange.model_copy(update={"arrays": {"g": tmp_path / "epoch.npy"}}),
             step,

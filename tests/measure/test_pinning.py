@@ -96,7 +96,7 @@ def test_the_record_says_what_was_left_idle(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_more_cpus_than_there_are_is_refused() -> None:
     """Both figures are named."""
-    with pytest.raises(CapabilityError, match=r"demanded 4096 CPUs.*may use \d+"):
+    with pytest.raises(CapabilityError, match=r"expected 4096 CPUs.*may use \d+"):
         choose_pinning(4096, 1)
 
 
@@ -125,11 +125,11 @@ def test_cpus_that_are_gone_are_an_error() -> None:
     """A CPU that does not exist cannot be pinned to, and a worker elsewhere refuses to measure."""
     absent = Pinning(cpus=(4095,), threads=1)
     with (
-        pytest.raises(CapabilityError, match="demanded a worker on CPUs 4095"),
+        pytest.raises(CapabilityError, match="expected a worker on CPUs 4095"),
         pin_children(absent),
     ):
         pass
-    with pytest.raises(CapabilityError, match="demanded a worker on CPUs 4095; got CPUs 0"):
+    with pytest.raises(CapabilityError, match="expected a worker on CPUs 4095, got CPUs 0"):
         require_pinned(absent)
 
 

@@ -97,7 +97,7 @@ def test_shared_weights_are_transposed_once_and_kept_for_others() -> None:
 def test_more_weights_than_a_file_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is copied."""
     monkeypatch.setattr(quantise, "MAX_MODEL_BYTES", 300)
-    with pytest.raises(ModelError, match="demanded weights of at most 300 bytes"):
+    with pytest.raises(ModelError, match="expected weights of at most 300 bytes"):
         with_stored_parameters(weightless(), 0)
 
 
@@ -111,6 +111,6 @@ def test_a_graph_that_cannot_be_read_is_refused_in_its_words(tmp_path: Path) -> 
         quantization="dynamic",
         target=tmp_path / "int8.onnx",
     )
-    with pytest.raises(TrialRefused, match=r"^int8: .*graph\.onnx: demanded an ONNX model"):
+    with pytest.raises(TrialRefused, match=r"^int8: .*graph\.onnx: expected an ONNX model"):
         quantise_apart(request)
     assert json.loads((tmp_path / "int8.json").read_text())["quantization"] == "dynamic"

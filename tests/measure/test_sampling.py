@@ -59,7 +59,7 @@ def test_a_steady_step_needs_the_minimum_only() -> None:
 
 
 def test_more_noise_takes_more_samples() -> None:
-    """Sampling goes on until the interval of the mean is as narrow as demanded."""
+    """Sampling goes on until the interval of the mean is as narrow as requested."""
     quiet = Machine(noisy(5000, spread=0.05)).sample(relative_half_width=0.02)
     loud = Machine(noisy(5000, spread=0.3)).sample(relative_half_width=0.02)
     assert len(loud.seconds) > 4 * len(quiet.seconds)
@@ -83,7 +83,7 @@ def test_a_step_longer_than_the_budget_is_taken_three_times() -> None:
 
 
 def test_few_samples_are_never_called_precise() -> None:
-    """At the deadline fewer samples than demanded mean budget, however equal they are."""
+    """At the deadline fewer samples than expected mean budget, however equal they are."""
     assert Machine([10.0]).sample(deadline=1045, minimum_samples=30).stop_reason == "budget"
 
 

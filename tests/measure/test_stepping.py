@@ -95,13 +95,13 @@ def test_inference_serves_each_batch_in_turn(
 @pytest.mark.parametrize(
     ("batches", "initial", "words"),
     [
-        ({"g": POOL[:, :3]}, {}, r"'g': demanded float32 \[4\] for one step; got float32 \[3\]"),
-        ({"g": POOL.astype("f8")}, {}, "demanded float32"),
+        ({"g": POOL[:, :3]}, {}, r"'g': expected float32 \[4\] for one step, got float32 \[3\]"),
+        ({"g": POOL.astype("f8")}, {}, "expected float32"),
         ({"g": POOL, "h": POOL}, {}, "no input of .* is called 'h'"),
-        ({"g": POOL}, {"w": np.ones(5, "f4")}, r"'w': demanded float32 \[4\]"),
+        ({"g": POOL}, {"w": np.ones(5, "f4")}, r"'w': expected float32 \[4\]"),
         ({"g": POOL}, {}, "input 'lr' has no value"),
-        ({"g": POOL[:0]}, {"lr": np.float32(1)}, "demanded pools of one size of at least 1"),
-        ({"g": np.float32(1)}, {}, "'g': demanded float32"),
+        ({"g": POOL[:0]}, {"lr": np.float32(1)}, "expected pools of one size of at least 1"),
+        ({"g": np.float32(1)}, {}, "'g': expected float32"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(
@@ -111,7 +111,7 @@ def test_arrays_that_do_not_fit_are_refused(
     initial: dict[str, object],
     words: str,
 ) -> None:
-    """The message names the array, what was demanded and what was got."""
+    """The message names the array, what was expected and what was got."""
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     with pytest.raises(JobError, match=words):
         stepper_of(job_of(counter, batches, initial, carried=carried))
@@ -127,7 +127,7 @@ def test_a_symbolic_shape_is_refused(job_of: Callable[..., Job], product: onnx.M
 def test_an_unreadable_archive_is_refused(counting: Job) -> None:
     """A file that is no .npz is named."""
     counting.batches.write_bytes(b"no archive")
-    with pytest.raises(JobError, match=r"batches.npz: demanded an .npz"):
+    with pytest.raises(JobError, match=r"batches.npz: expected an .npz"):
         stepper_of(counting)
 
 
@@ -159,9 +159,9 @@ def test_a_series_is_fed_step_by_step_and_its_last_value_is_kept(
     ("series", "words"),
     [
         ({"rate": np.ones(3, "f4")}, r"series.npz: no input of .* is called 'rate'"),
-        ({"lr": np.ones((3, 1), "f4")}, r"'lr': demanded float32 \[\] for one step"),
-        ({"lr": np.ones(0, "f4")}, r"series: demanded one length of at least 1; got \[0\]"),
-        ({"lr": np.ones(2, "f4"), "g": np.ones((3, 4), "f4")}, r"one length .*; got \[2, 3\]"),
+        ({"lr": np.ones((3, 1), "f4")}, r"'lr': expected float32 \[\] for one step"),
+        ({"lr": np.ones(0, "f4")}, r"series: expected one length of at least 1, got \[0\]"),
+        ({"lr": np.ones(2, "f4"), "g": np.ones((3, 4), "f4")}, r"one length .*, got \[2, 3\]"),
     ],
 )
 def test_a_series_that_does_not_fit_is_refused(

@@ -155,7 +155,7 @@ def test_a_refused_job_fails_in_the_workers_words(counting: Job, tmp_path: Path)
 def test_an_output_that_the_graph_lacks_is_refused(counting: Job, tmp_path: Path) -> None:
     """A job that asks for an output of interest gets it or an error that names it."""
     job = counting.model_copy(update={"outputs": ("los",)})
-    with pytest.raises(TrialRefused, match=r"no output .* is called 'los'; got loss"):
+    with pytest.raises(TrialRefused, match=r"no output .* is called 'los', got loss"):
         run_trial(job, tmp_path, ignore)
 
 

@@ -162,7 +162,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
                 got[name], np.asarray(y, np.float64), rtol=1e-2, atol=1e-3, equal_nan=True
             )
             if not same:
-                raise DisagreementError(f"output {name!r} is not what is demanded")
+                raise DisagreementError(f"output {name!r} is not what is expected")
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:

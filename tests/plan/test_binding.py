@@ -71,7 +71,7 @@ def test_a_graph_of_fixed_shapes_needs_nothing() -> None:
     [
         (
             {},
-            r"^model net: demanded a size for the dimension 'sequence' of net\.onnx; got none: "
+            r"^model net: expected a size for the dimension 'sequence' of net\.onnx, found none: "
             r"write it in the spec's table \[dimensions\], such as sequence = 128$",
         ),
         (
@@ -100,7 +100,7 @@ def test_a_size_that_does_not_fit_is_one_line() -> None:
 
 def test_a_batch_of_zero_is_one_line() -> None:
     """The schema refuses it; so does the graph."""
-    with pytest.raises(ModelError, match="'batch': demanded a positive integer; got 0"):
+    with pytest.raises(ModelError, match="'batch': expected a positive integer, got 0"):
         bind_model(recurrent(), spec(), 0)
 
 
@@ -115,7 +115,7 @@ def test_carried_state_is_what_the_spec_says() -> None:
     [
         ([("g", "h_after")], r"model net: \[\[carried\]\]: input 'g' is unknown; choices are x, h"),
         ([("h", "h_afte")], r"output 'h_afte' is unknown; .* did you mean 'h_after'\?"),
-        ([("h", "other")], r"one shape and type of 'h' and 'other'; got \[3, 4\] and \[4\]"),
+        ([("h", "other")], r"one shape and type of 'h' and 'other', got \[3, 4\] and \[4\]"),
         ([("x", "h_after")], r"one shape and type of 'x' and 'h_after'"),
     ],
 )
@@ -134,5 +134,5 @@ def test_an_output_is_carried_once() -> None:
     model = model_of_text("g (float[2] a, float[2] b) => (float[2] y) { y = Add(a, b) }")
     pairs = [{"input": "a", "output": "y"}, {"input": "b", "output": "y"}]
     declared = spec(dimensions={}, carried=pairs)
-    with pytest.raises(ModelError, match="demanded each output once; got 'y' twice"):
+    with pytest.raises(ModelError, match="expected each output once, got 'y' twice"):
         carried_state(model, declared)

@@ -51,7 +51,7 @@ def test_equal_numbers_are_equal_work() -> None:
 
 def test_a_missing_file_says_who_wants_it(tmp_path: Path) -> None:
     """The message names the file, the model and what to do."""
-    with pytest.raises(ModelError, match=r"net\.onnx: demanded .* model net names; .*export it"):
+    with pytest.raises(ModelError, match=r"net\.onnx: expected .* model net names, .*export it"):
         graph_digests(catalogue(tmp_path), ["net"])
 
 

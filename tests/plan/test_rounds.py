@@ -42,7 +42,7 @@ def schedule(
     done: Mapping[str, int] | None = None,
     trials: tuple[Trial, ...] = TRIALS,
 ) -> list[Visit]:
-    """The visits where ``asked`` rounds are demanded of all trials, or by id."""
+    """The visits where ``asked`` rounds are expected of all trials, or by id."""
     if isinstance(asked, int):
         asked = {one.id: asked for one in trials}
     return list(visits(trials, asked, lambda one: (done or {}).get(one.id, 0)))

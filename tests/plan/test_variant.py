@@ -125,7 +125,7 @@ def test_the_reason_says_what_else_there_is() -> None:
     volta = missing_kernels("onnxruntime-gpu==1.31.1", "7.0")
     assert volta is not None
     assert volta.endswith(f"`epochcost runtimes install {CUDA_12_RUNTIME}`")
-    assert "7.5 to 9.0, 12.0; got one of 7.0" in volta
+    assert "7.5 to 9.0, 12.0, got one of 7.0" in volta
     kepler = missing_kernels("onnxruntime-gpu==1.31.1", "3.7")
     assert kepler is not None
     assert kepler.endswith("got one of 3.7: no package that a worker runs under has them")

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_committed_table_is_read():
-    """All tables of the project have the columns, numbers and modes that are demanded."""
+    """All tables of the project have the columns, numbers and modes that are required."""
     catalogue = load_catalogue(ROOT)
     for table in catalogue.observations.values():
         folder = catalogue.files[f"observations/{table.id}"].parent
@@ -38,11 +38,11 @@ def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"value": "fast"}, "t.csv:3:1: value: demanded a number; got 'fast'"),
-        ({"value": "-1"}, "t.csv:3:1: value: demanded a number above 0; got '-1'"),
-        ({"batch": "128 and 256"}, "t.csv:3:1: batch: demanded a number; got '128 and 256'"),
-        ({"count": "0.5"}, "t.csv:3:1: count: demanded a whole number; got '0.5'"),
-        ({"mode": "serve"}, "t.csv:3:1: mode: demanded infer or train; got 'serve'"),
+        ({"value": "fast"}, "t.csv:3:1: value: expected a number, got 'fast'"),
+        ({"value": "-1"}, "t.csv:3:1: value: expected a number above 0, got '-1'"),
+        ({"batch": "128 and 256"}, "t.csv:3:1: batch: expected a number, got '128 and 256'"),
+        ({"count": "0.5"}, "t.csv:3:1: count: expected a whole number, got '0.5'"),
+        ({"mode": "serve"}, "t.csv:3:1: mode: expected infer or train, got 'serve'"),
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], said: str):
@@ -56,16 +56,16 @@ def test_a_missing_column_is_named(tmp_path: Path):
     """A table without a column says which."""
     path = tmp_path / "t.csv"
     path.write_text("source,model\na,b\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"got no date, task, mode, precision"):
+    with pytest.raises(InputError, match=r"found no date, task, mode, precision"):
         read_rates(path)
 
 
 def test_what_is_no_table_has_a_line(tmp_path: Path):
     """A file that is not there, and one that is no text."""
-    with pytest.raises(InputError, match=r"none.csv:1:1: demanded a table in UTF-8; got .*No such"):
+    with pytest.raises(InputError, match=r"none.csv:1:1: expected a table in UTF-8, got .*No such"):
         read_rates(tmp_path / "none.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"bytes.csv:1:1: demanded a table in UTF-8; got .*decode"):
+    with pytest.raises(InputError, match=r"bytes.csv:1:1: expected a table in UTF-8, got .*decode"):
         read_rates(tmp_path / "bytes.csv")
 
 
@@ -76,7 +76,7 @@ def test_a_profile_of_nothing_is_refused(tmp_path: Path):
         "model,size,flops,matrix_flops,moved,moved_by_grouped,moved_by_others,parameters,products"
     )
     path.write_text(f"{columns}\na,1,0,0,1,0,0,1,1\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"profiles.csv:2:1: flops: demanded a number from 1"):
+    with pytest.raises(InputError, match=r"profiles.csv:2:1: flops: expected a number from 1"):
         read_profiles(path)
 
 

@@ -80,7 +80,7 @@ def test_devices_that_a_hardware_spec_describes_are_known(tmp_path: Path):
     assert found is not None
     assert found.memory_gb_per_second == 500
     spec.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"new.toml: E1: demanded facts .* no peak_fp32_tflops"):
+    with pytest.raises(InputError, match=r"new.toml: E1: expected facts .* no peak_fp32_tflops"):
         described([spec])
 
 

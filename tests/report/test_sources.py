@@ -151,5 +151,5 @@ def test_every_formula_has_words() -> None:
     formulas = get_args(get_args(Formula)[0])
     assert len(formulas) == len(set(formulas)) == 9
     assert set(formulas) <= formula_words.registry.keys()
-    with pytest.raises(TypeError, match="demanded a formula"):
+    with pytest.raises(TypeError, match="expected a formula"):
         formula_words("bill")

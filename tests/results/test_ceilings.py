@@ -80,7 +80,7 @@ def test_a_new_measurement_replaces_the_one_before(
         ({"ceilings_version": 3}, "ceilings_version should be from 1 to 2, not 3"),
         ({"ceilings": []}, "ceilings of a CPU should be there"),
         ({"anchors": [EMPTY]}, "profile should have numbers from 1 of flops"),
-        ({"hardware": "other"}, "demanded hardware 'local' in this folder; got 'other'"),
+        ({"hardware": "other"}, "expected hardware 'local' in this folder, got 'other'"),
         ({"surplus": 1}, "got surplus"),
         ({"measured_at": "2026-11-21T00:00:00"}, "measured_at"),
     ],

@@ -108,7 +108,7 @@ def _message_without_root(folder: Path) -> str:
 def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
     """Results cannot go into a file."""
     (tmp_path / "results").write_text("")
-    with pytest.raises(CapabilityError, match="demanded a folder for results"):
+    with pytest.raises(CapabilityError, match="expected a folder for results"):
         require_writable(tmp_path / "results" / "local")
 
 

@@ -75,7 +75,7 @@ def test_the_present_version_writes_its_history_file(make_result: MakeResult) ->
     [
         (b"", "whole JSON document"),
         (b"\xff\xfe", "UTF-8"),
-        (b"[]", "JSON object; got list"),
+        (b"[]", "JSON object, got list"),
         (b"{}", "format_version from 1"),
         (b'{"format_version": true}', "format_version from 1"),
         (b'{"format_version": 1}', "trial_id: Field required"),
@@ -84,7 +84,7 @@ def test_the_present_version_writes_its_history_file(make_result: MakeResult) ->
     ],
 )
 def test_damage_is_said_and_never_a_traceback(data: bytes, words: str) -> None:
-    """Whatever the bytes are, the fault names the file and what was demanded."""
+    """Whatever the bytes are, the fault names the file and what was expected."""
     with pytest.raises(DamagedResultError, match=words) as caught:
         parse_result(data, PATH)
     assert caught.value.fault.path == PATH
@@ -118,7 +118,7 @@ def test_an_edited_trial_is_noticed(make_result: MakeResult) -> None:
     """Figures cannot be moved to other work by editing the trial."""
     stored = json.loads(serialise_result(make_result()))
     stored["trial"]["batch_size"] = 64
-    with pytest.raises(DamagedResultError, match="demanded trial_id"):
+    with pytest.raises(DamagedResultError, match="expected trial_id"):
         parse_result(json.dumps(stored).encode(), PATH)
 
 

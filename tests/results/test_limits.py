@@ -65,7 +65,7 @@ def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> No
         ("sizes", [64, 32], "sizes should ascend"),
         ("failed", [], "should have a size that failed"),
         ("sweep_id", "0" * 16, "the file was edited"),
-        ("hardware", "other", "demanded hardware 'local' in this folder; got 'other'"),
+        ("hardware", "other", "expected hardware 'local' in this folder, got 'other'"),
         ("surplus", 1, "got surplus"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_result_in_the_wrong_folder_is_a_fault(tmp_path: Path, make_result: Ma
     path.rename(tmp_path / "p2.xlarge" / path.name)
     loaded = load_all(tmp_path)
     assert loaded.results == ()
-    assert "demanded hardware 'p2.xlarge'" in loaded.faults[0].message
+    assert "expected hardware 'p2.xlarge'" in loaded.faults[0].message
 
 
 def test_links_out_of_the_folder_and_odd_files_are_refused(

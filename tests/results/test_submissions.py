@@ -118,7 +118,7 @@ def test_a_file_beside_the_results(project: Path) -> None:
     outside = project / "docs/data/x.json"
     outside.write_bytes(path.read_bytes())
     message = the_fault(project, Path("docs/data/results/../x.json"))
-    assert message == "demanded a file below docs/data/results; got one outside"
+    assert message == "expected a file below docs/data/results, got one outside"
 
 
 def test_a_host_that_nobody_knows(project: Path) -> None:
@@ -204,17 +204,17 @@ def _rounds(minutes: int = 0, **changed: Any) -> Callable[[Document], None]:
 
 
 TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
-    "trial's batch": (_set("trial", "batch_size", to=64), "demanded trial_id"),
-    "trial's id": (_set("trial_id", to="0" * 16), "demanded trial_id"),
-    "another model": (_set("trial", "model", to="other"), "demanded trial_id"),
+    "trial's batch": (_set("trial", "batch_size", to=64), "expected trial_id"),
+    "trial's id": (_set("trial_id", to="0" * 16), "expected trial_id"),
+    "another model": (_set("trial", "model", to="other"), "expected trial_id"),
     "faster": (_samples(lambda one: [x / 1e5 for x in one]), "at least a microsecond a step"),
     "too fast for the CPU": (_all_clocks(5e3), "FLOP/s, what this"),
-    "slower": (_samples(lambda one: [x * 10 for x in one]), "in all; got"),
+    "slower": (_samples(lambda one: [x * 10 for x in one]), "in all, got"),
     "one long step": (_samples(lambda one: [*one[:-1], 1e300]), "equal to 1000000000"),
     "no sample": (_samples(lambda _: []), "should have at least 2 samples"),
     "negative": (_samples(lambda one: [-1.0, *one]), "greater than or equal to 0.000000001"),
     "text for a number": (_set("measurement", "wall_seconds", to="fast"), "wall_seconds"),
-    "fewer steps": (_set("measurement", "steps_taken", to=5), "steps_taken: demanded at least"),
+    "fewer steps": (_set("measurement", "steps_taken", to=5), "steps_taken: expected at least"),
     "the future": (_set("measurement", "started_at", to="2031-01-01T00:00:00Z"), "in the past"),
     "the past": (_set("measurement", "started_at", to="1970-01-01T00:00:00Z"), "from 2026-11-01"),
     "no zone": (_set("measurement", "started_at", to="2026-11-21T00:00:00"), "timezone"),
@@ -227,49 +227,49 @@ TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
         "less than 2200-01-01",
     ),
     "a date as a number": (_set("measurement", "started_at", to=1795000000), "valid datetime"),
-    "scaled": (_samples(lambda one: [x / 2 for x in one]), "demanded at least 0.454"),
+    "scaled": (_samples(lambda one: [x / 2 for x in one]), "expected at least 0.454"),
     "scaled far": (_samples(lambda one: [x * 1e290 for x in one]), "less than or equal to"),
     "stretched": (_samples(lambda one: [x * 1.3 for x in one]), "0.7 s of the sampling phase"),
-    "nobody watched": (_set("measurement", "conditions", to=None), "conditions: demanded how"),
+    "nobody watched": (_set("measurement", "conditions", to=None), "conditions: expected how"),
     "a slow phase": (_set("measurement", "wall_seconds", to=1.12), "after 0.5 s of warm"),
     "a machine without memory": (_set("environment", "memory_bytes", to=None), "memory_bytes:"),
     "energy of a star": (_reading(1e300, 0.6), "less than or equal to"),
-    "energy of a town": (_reading(1e9, 0.6), "joules: demanded at most 100,000 W"),
-    "energy of a day": (_reading(1e3, 86_400), "energy.seconds: demanded at most the 1.5 s"),
+    "energy of a town": (_reading(1e9, 0.6), "joules: expected at most 100,000 W"),
+    "energy of a day": (_reading(1e3, 86_400), "energy.seconds: expected at most the 1.5 s"),
     "format as text": (_set("format_version", to="2"), "format_version"),
     "format as a decimal": (_set("format_version", to=2.0), "format_version"),
     "a number as text": (_set("measurement", "wall_seconds", to="1.5"), "valid number"),
     "a truth as a number": (_set("trial", "spinning", to=1), "valid boolean"),
     "negative nodes": (_nodes("Gemm", -5), "greater than 0"),
-    "operators of nobody": (_nodes("Teleport", 3), "placement: demanded operators of ONNX"),
+    "operators of nobody": (_nodes("Teleport", 3), "placement: expected operators of ONNX"),
     "no operator": (_nodes("<b>", 3), "match pattern"),
     "a byte of memory": (_set("measurement", "peak_memory_bytes", to=1), "equal to 1048576"),
     "a revision of f": (_set("environment", "revision", to="f" * 40), "the id of a commit"),
     "a long decimal": (_set("trial", "budget_seconds", to="1e-999999999"), "40 digits"),
     "a hidden setting": (_set("trial", "session", to={"tf32": True}), "beside the rest"),
     "no warm-up": (_set("measurement", "warmup_seconds", to=[]), "a step at least"),
-    "a long wait": (_epochs(waiting_seconds=9e15), "waiting_seconds: demanded at most the 2 s"),
-    "long tenths": (_epochs(parts_seconds=[0.2] * 11), "parts_seconds: demanded at most the 2 s"),
-    "a CPU twice": (_pinned([0, 0]), "demanded each CPU once"),
-    "more CPUs than asked": (_pinned([0, 1]), "demanded the None CPUs of the trial; got 2"),
-    "rounds at once": (_rounds(), "rounds: demanded one after the other"),
-    "a short round": (_rounds(1, wall_seconds=0.2), "demanded at least the 0.3 s of a round"),
+    "a long wait": (_epochs(waiting_seconds=9e15), "waiting_seconds: expected at most the 2 s"),
+    "long tenths": (_epochs(parts_seconds=[0.2] * 11), "parts_seconds: expected at most the 2 s"),
+    "a CPU twice": (_pinned([0, 0]), "expected each CPU once"),
+    "more CPUs than asked": (_pinned([0, 1]), "expected the None CPUs of the trial, got 2"),
+    "rounds at once": (_rounds(), "rounds: expected one after the other"),
+    "a short round": (_rounds(1, wall_seconds=0.2), "expected at least the 0.3 s of a round"),
     "a round of another sum": (_rounds(1, wall_seconds=0.9), "the 1.8 s of all rounds"),
-    "a round of more steps": (_rounds(1, steps_taken=50), "the 90 of all rounds; got 80"),
-    "a round of a long phase": (_rounds(1, conditions={"seconds": 0.7}), "demanded at least 0.454"),
+    "a round of more steps": (_rounds(1, steps_taken=50), "the 90 of all rounds, got 80"),
+    "a round of a long phase": (_rounds(1, conditions={"seconds": 0.7}), "expected at least 0.454"),
     "provider": (_set("measurement", "placement", "provider", to="CUDA"), "should have run there"),
     "nothing ran": (_set("measurement", "placement", "nodes_by_provider", to={}), "placement"),
     "runtime": (_set("environment", "runtime", to="onnxruntime==9.9.9"), "should have run under"),
-    "another CPU": (_set("environment", "cpu", to="A Better CPU"), "fingerprint: demanded"),
-    "more CPUs": (_set("environment", "logical_cpus", to=64), "fingerprint: demanded"),
-    "memory": (_set("measurement", "peak_memory_bytes", to=2**40), "peak_memory_bytes: demanded"),
+    "another CPU": (_set("environment", "cpu", to="A Better CPU"), "fingerprint: expected"),
+    "more CPUs": (_set("environment", "logical_cpus", to=64), "fingerprint: expected"),
+    "memory": (_set("measurement", "peak_memory_bytes", to=2**40), "peak_memory_bytes: expected"),
     "unknown key": (_set("note", to="trust me"), "note: Extra inputs"),
     "missing key": (lambda document: document.pop("environment"), "environment: Field required"),
-    "another machine's": (_set("hardware", to="other"), "demanded hardware 'local'"),
+    "another machine's": (_set("hardware", to="other"), "expected hardware 'local'"),
     "newer format": (_set("format_version", to=99), "a newer epochcost wrote this"),
-    "no format": (_set("format_version", to=None), "demanded format_version"),
+    "no format": (_set("format_version", to=None), "expected format_version"),
     "control characters": (_set("environment", "python", to="\x1b[2J"), "control characters"),
-    "a long text": (_set("environment", "python", to="x" * 30_000), "characters; got 30,000"),
+    "a long text": (_set("environment", "python", to="x" * 30_000), "characters, got 30,000"),
     "deep": (_set("environment", "packages", to=json.loads("[" * 40 + "]" * 40)), "levels"),
     "huge number": (_set("trial", "seed", to=10**30), "below 2^63"),
 }
@@ -287,14 +287,14 @@ def test_a_tampered_result(project: Path, name: str) -> None:
 
 
 HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda _: b"", "demanded a whole JSON document"),
-    "truncated": (lambda data: data[: len(data) // 2], "demanded a whole JSON document"),
-    "no object": (lambda _: b"[]", "demanded a JSON object"),
-    "a number": (lambda _: b"1", "demanded a JSON object"),
-    "UTF-16": (lambda data: data.decode().encode("utf-16"), "demanded UTF-8; got another byte"),
-    "Latin-1": (lambda data: data.replace(b"Linux", b"Lin\xfcx"), "demanded UTF-8; got another"),
+    "empty": (lambda _: b"", "expected a whole JSON document"),
+    "truncated": (lambda data: data[: len(data) // 2], "expected a whole JSON document"),
+    "no object": (lambda _: b"[]", "expected a JSON object"),
+    "a number": (lambda _: b"1", "expected a JSON object"),
+    "UTF-16": (lambda data: data.decode().encode("utf-16"), "expected UTF-8, got another byte"),
+    "Latin-1": (lambda data: data.replace(b"Linux", b"Lin\xfcx"), "expected UTF-8, got another"),
     "a byte order mark": (lambda data: b"\xef\xbb\xbf" + data, "without a byte order mark"),
-    "not a number": (lambda data: data.replace(b"0.0099", b"NaN", 1), "finite numbers; got NaN"),
+    "not a number": (lambda data: data.replace(b"0.0099", b"NaN", 1), "finite numbers, got NaN"),
     "infinity": (lambda data: data.replace(b"0.0099", b"-Infinity", 1), "got -Infinity"),
     "overflow": (lambda data: data.replace(b"0.0099", b"1e999", 1), "too large"),
     "a million digits": (
@@ -302,9 +302,9 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "below 2^63",
     ),
     "a key twice": (lambda d: d.replace(b"{", b'{"trial_id": "x",', 1), "got 'trial_id' twice"),
-    "100,000 levels": (lambda _: b"[" * 100_000, "levels; got too many"),
-    "too long": (lambda data: data + b" " * MOST_BYTES, "demanded at most 5,000,000 bytes"),
-    "merge conflict": (lambda data: b"<<<<<<< HEAD\n" + data, "demanded a whole JSON document"),
+    "100,000 levels": (lambda _: b"[" * 100_000, "levels, got too many"),
+    "too long": (lambda data: data + b" " * MOST_BYTES, "expected at most 5,000,000 bytes"),
+    "merge conflict": (lambda data: b"<<<<<<< HEAD\n" + data, "expected a whole JSON document"),
     "NUL": (lambda data: data.replace(b"Linux", b"Li\\u0000ux"), "control characters"),
 }
 
@@ -368,16 +368,16 @@ def test_links_and_places(project: Path) -> None:
     assert "got a link" in the_fault(project, link)
     folder = path.with_name("folder.json")
     folder.mkdir()
-    with pytest.raises(InputError, match="got nothing there"):
+    with pytest.raises(InputError, match="found nothing there"):
         checked(project, folder)
     renamed = path.with_name("renamed.json")
     shutil.copyfile(path, renamed)
-    assert "demanded the name net-training-cpu-b32-" in the_fault(project, renamed)
+    assert "expected the name net-training-cpu-b32-" in the_fault(project, renamed)
     outside = project / "local" / path.name
     outside.parent.mkdir()
     shutil.copyfile(path, outside)
     assert "got one outside" in the_fault(project, outside)
-    with pytest.raises(InputError, match="got nothing there"):
+    with pytest.raises(InputError, match="found nothing there"):
         checked(project, project / "nowhere.json")
 
 
@@ -385,7 +385,7 @@ def test_a_copy_under_another_trial(project: Path) -> None:
     """The same times under another batch size were not measured."""
     stored(project, sound(project))
     path = stored(project, sound(project, batch_size=64))
-    assert "demanded times of its own; got those of net" in the_fault(project, path)
+    assert "expected times of its own, got those of net" in the_fault(project, path)
 
 
 def test_a_machine_that_is_another(project: Path) -> None:
@@ -403,7 +403,7 @@ def test_a_model_nobody_has(project: Path) -> None:
     unknown = sound(project)
     trial = unknown.trial.model_copy(update={"model": "nobody"})
     path = stored(project, unknown.model_copy(update={"trial": trial, "trial_id": trial.id}))
-    assert "demanded one whose spec has training; got 'nobody'" in the_fault(project, path)
+    assert "expected one whose spec has training, got 'nobody'" in the_fault(project, path)
 
 
 def test_work_of_another_day(project: Path) -> None:
@@ -411,7 +411,7 @@ def test_work_of_another_day(project: Path) -> None:
     old = sound(project)
     trial = old.trial.model_copy(update={"graph_sha256": "c" * 64})
     path = stored(project, old.model_copy(update={"trial": trial, "trial_id": trial.id}))
-    assert "graph_sha256: demanded that of the model's ONNX file" in the_fault(project, path)
+    assert "graph_sha256: expected that of the model's ONNX file" in the_fault(project, path)
     found = checked(project)
     assert not found.faults
     assert any(

@@ -1,6 +1,6 @@
 """Some 430 damaged specs: every kind of file, damaged in every way that hands and tools do it.
 
-Each gives a fault at its place, in words that name what was demanded; what cannot be placed better
+Each gives a fault at its place, in words that name what was expected; what cannot be placed better
 than in the file is placed at its beginning. How long the largest take is measured by
 benchmarks/check.py.
 """
@@ -202,7 +202,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "old", "new", "words"), WRONG)
 def test_a_wrong_value(all_kinds: Project, name: str, old: str, new: str, words: str) -> None:
-    """The fault names the key, what was demanded and what was got, on the value's line."""
+    """The fault names the key, what was expected and what was got, on the value's line."""
     text = (all_kinds.root / name).read_text(encoding="utf-8")
     line = text.count("\n", 0, text.index(old)) + 1
     all_kinds.edit(name, old, new)

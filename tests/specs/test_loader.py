@@ -262,10 +262,10 @@ def test_paths_are_absolute_from_elsewhere(
 
 def test_paths_without_specs_are_one_clear_error(project: Project) -> None:
     """Nothing at a path, or nothing to check there, is said and not passed over."""
-    with pytest.raises(InputError, match=r"^nowhere: demanded a file or folder of specs, got"):
+    with pytest.raises(InputError, match=r"^nowhere: expected a file or folder of specs, found"):
         project.faults("nowhere")
     project.write("specs/README.md", "About the specs.")
-    demand = "demanded .toml files in folders specs/hardware, specs/prices, "
+    demand = "expected .toml files in folders specs/hardware, specs/prices, "
     with pytest.raises(InputError, match=f"^specs/README.md: {demand}"):
         project.faults("specs/README.md")
 
@@ -294,10 +294,10 @@ def test_catalogue_raises_every_fault(project: Project) -> None:
 
 def test_catalogue_without_specs(tmp_path: Path) -> None:
     """A folder without specs, or with an empty folder of specs, is one clear error."""
-    with pytest.raises(InputError, match="got no such folder"):
+    with pytest.raises(InputError, match="found no such folder"):
         load_catalogue(tmp_path)
     (tmp_path / "specs").mkdir()
-    with pytest.raises(InputError, match="got no spec there"):
+    with pytest.raises(InputError, match="found no spec there"):
         load_catalogue(tmp_path)
 
 

@@ -29,7 +29,7 @@ FAULTS = [
     (
         '[[components]]\nlabel = "job"\namount = 1\nper = "run"\n'
         '[[components]]\nlabel = "premium"\npercent = 5\n', 'sku = "x"',
-        "8:3: components: should have an hourly part for a premium to be on, got none",
+        "8:3: components: should have an hourly part for a premium to be on, got no hourly part",
     ),
     (
         '[[components]]\nlabel = "premium"\npercent = 5\ncount = 2\n', "amount = 0.90",

@@ -71,7 +71,7 @@ def _limits(study: Study) -> Sequence[BudgetLimit]:
 def _verdict(catalogue: Catalogue, study: Study, index: int, rows: Iterable[Row]) -> Verdict:
     limit = _limits(study)[index]
     goal, words = _GOALS[limit.goal]
-    demanded = f"{words} of {limit.model}{_conditions(limit)} for at most {_money(limit)}"
+    expected = f"{words} of {limit.model}{_conditions(limit)} for at most {_money(limit)}"
     fit = [row for row in rows if _fits(row, limit, goal)]
     best = min(_of_accuracy(catalogue, limit, fit), key=lambda row: _mean(row, goal), default=None)
     if best is None:
@@ -80,7 +80,7 @@ def _verdict(catalogue: Catalogue, study: Study, index: int, rows: Iterable[Row]
     else:
         state = "kept" if _mean(best, goal) <= limit.at_most else "exceeded"
         got = _figures(best, goal, limit)
-    place = _place(catalogue, study, index, f"{state}: demanded {demanded}; got {got}")
+    place = _place(catalogue, study, index, f"{state}: expected {expected}, got {got}")
     return Verdict(study.id, limit, state, place, best)
 
 

@@ -55,7 +55,7 @@ def printed_words(claim: Claim) -> str:
 @singledispatch
 def formula_words(formula: Formula) -> str:
     """How a figure is recomputed, as a phrase."""
-    raise TypeError(f"demanded a formula of specs.formula; got {formula!r}")
+    raise TypeError(f"expected a formula of specs.formula, got {formula!r}")
 
 
 @formula_words.register

@@ -109,7 +109,7 @@ def parse_ratios(data: bytes, path: Path) -> StepRatios:
         file = _File.model_validate_json(data)
     except ValidationError as error:
         raise ResultError(
-            f"{path}: demanded ratios as benchmarks/training_step.py writes them; got {error}"
+            f"{path}: expected ratios as benchmarks/training_step.py writes them, got {error}"
         ) from None
     worst = {
         model: {size: known for size, counts in batches.items() if (known := _worst(counts))}
@@ -164,7 +164,7 @@ def read_graph_facts(folder: Path) -> Mapping[str, GraphFacts]:
         entries = _ENTRIES.validate_python(tomli.loads(path.read_text(encoding="utf-8")))
     except (tomli.TOMLDecodeError, UnicodeDecodeError, ValidationError) as error:
         raise InputError(
-            f"{path}: demanded a manifest as the exporters write it; got {error}"
+            f"{path}: expected a manifest as the exporters write it, got {error}"
         ) from None
     return {entry.file: entry for entry in entries.values()}
 
@@ -303,8 +303,8 @@ def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterat
         if one.hardware in catalogue.hardware:
             yield StoredCeilings(one, path, f"{RESULTS_URI}/{one.hardware}/{CEILINGS}/{path.name}")
         else:
-            demanded = f"demanded a machine with a spec; got {one.hardware!r:.80}"
-            problems.append(f"{path}: {demanded} (left out of the site)")
+            expected = f"expected a machine with a spec, got {one.hardware!r:.80}"
+            problems.append(f"{path}: {expected} (left out of the site)")
 
 
 def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> ReadT:
@@ -331,9 +331,9 @@ def missing_spec(result: Result, catalogue: Catalogue) -> str | None:
     """What the result names and no spec describes."""
     model = catalogue.models.get(result.trial.model)
     if model is None:
-        return f"demanded a model with a spec; got {result.trial.model!r:.80}"
+        return f"expected a model with a spec, got {result.trial.model!r:.80}"
     if result.trial.mode == "training" and model.training is None:
-        return f"demanded a model whose spec has [training]; got {result.trial.model!r:.80}"
+        return f"expected a model whose spec has [training], got {result.trial.model!r:.80}"
     if result.hardware not in catalogue.hardware:
-        return f"demanded a machine with a spec; got {result.hardware!r:.80}"
+        return f"expected a machine with a spec, got {result.hardware!r:.80}"
     return None

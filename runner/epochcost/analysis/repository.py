@@ -55,10 +55,10 @@ def git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
             check=False,
         )  # fmt: skip
     except FileNotFoundError:
-        raise CapabilityError("demanded git to read revisions; got no such program") from None
+        raise CapabilityError("expected git to read revisions, found no such program") from None
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
-        raise InputError(f"{folder.resolve().name}: demanded a git repository; got: {said:.300}")
+        raise InputError(f"{folder.resolve().name}: expected a git repository, got: {said:.300}")
     return done.stdout
 
 

@@ -193,7 +193,7 @@ class Builder:
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
         if kind is None:
-            raise ModelError(f"value {name!r}: demanded a static shape; got an unknown one")
+            raise ModelError(f"value {name!r}: expected a static shape, got an unknown one")
         value = Value(self, name, *kind)
         self.values[name] = value
         return value
@@ -346,7 +346,7 @@ def require_room(*shape: int) -> None:
     """Raise ModelError before a constant is made that is larger than any use."""
     if math.prod(shape) > _MAX_CONSTANT_ELEMENTS:
         raise ModelError(
-            f"demanded derivatives with constants of at most 2**24 elements; one needs the shape "
+            f"expected derivatives with constants of at most 2**24 elements; one needs the shape "
             f"{list(shape)}"
         )
 

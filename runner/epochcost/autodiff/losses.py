@@ -26,7 +26,7 @@ def classes_of(scores: Value) -> int:
     """The length of the class axis, the last; raises ModelError where scores have no such axis."""
     if not scores.is_float or scores.rank < 2:
         raise ModelError(
-            f"demanded float class scores [..., classes]; output {scores.name!r} has shape "
+            f"expected float class scores [..., classes]; output {scores.name!r} has shape "
             f"{list(scores.shape)}"
         )
     return scores.shape[-1]
@@ -103,7 +103,7 @@ class SoftmaxCrossEntropy:
         """Class indices, one for each position."""
         if self.weights is not None and len(self.weights) != classes_of(output):
             raise ModelError(
-                f"class weights: demanded {classes_of(output)}, one for each class; "
+                f"class weights: expected {classes_of(output)}, one for each class, "
                 f"got {len(self.weights)}"
             )
         return Target(output.shape[:-1], TensorProto.INT64)
@@ -262,7 +262,7 @@ class OwnOutput:
         """Nothing is compared; raises ModelError unless the output is one number."""
         if output.size != 1:
             raise ModelError(
-                f"loss own_output: demanded one number; output {output.name!r} has shape "
+                f"loss own_output: expected one number; output {output.name!r} has shape "
                 f"{list(output.shape)}"
             )
 

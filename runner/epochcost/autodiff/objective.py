@@ -54,8 +54,8 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
     if isinstance(loss, Sequence) and not isinstance(loss, str):
         if not loss or output is not None:
             raise ModelError(
-                "loss: demanded one loss with its output, or at least one term, each with its own "
-                f"output; got {len(loss)} terms and the output {output!r}"
+                "loss: expected one loss with its output, or at least one term, each with its own "
+                f"output, got {len(loss)} terms and the output {output!r}"
             )
         return tuple(loss)
     return (Term(loss, output),)
@@ -112,7 +112,7 @@ def _total(values: Sequence[Value]) -> Value:
 def _output(forward: Forward, name: str | None) -> Value:
     output = _named_output(forward, name)
     if not output.size:
-        raise ModelError(f"output {output.name!r}: demanded elements; its shape is {output.shape}")
+        raise ModelError(f"output {output.name!r}: expected elements; its shape is {output.shape}")
     return output
 
 
@@ -121,7 +121,7 @@ def _named_output(forward: Forward, name: str | None) -> Value:
     if name is None:
         if len(floats) != 1:
             raise ModelError(
-                f"demanded the name of the output to train on; the model has {len(floats)} float "
+                f"expected the name of the output to train on; the model has {len(floats)} float "
                 f"outputs: {', '.join(names(floats))}"
             )
         return floats[0]

@@ -134,11 +134,11 @@ def through_time(
         raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
     ranks = [node.input(index).rank for index in range(3)]
     if ranks != [3, 3, 3]:
-        raise ModelError(f"{node.label}: demanded X, W and R of rank 3; got ranks {ranks}")
+        raise ModelError(f"{node.label}: expected X, W and R of rank 3, got ranks {ranks}")
     view = Directions(node)
     if view.directions not in (1, 2):
         got = view.directions
-        raise ModelError(f"{node.label}: demanded weights of one or two directions; got {got}")
+        raise ModelError(f"{node.label}: expected weights of one or two directions, got {got}")
     runs = [view.direction(index, *received) for index in range(view.directions)]
     swept = [sweep(run) for run in runs]
     both = list(zip(runs, swept, strict=True))
@@ -216,8 +216,8 @@ class Directions:
         self.steps, self._batch = self._x.shape[:2]
         if self.steps > _MOST_STEPS:
             raise ModelError(
-                f"{node.label}: demanded at most {_MOST_STEPS} steps of time, which are "
-                f"differentiated one by one; got {self.steps}; cut the sequences into shorter ones"
+                f"{node.label}: expected at most {_MOST_STEPS} steps of time, which are "
+                f"differentiated one by one, got {self.steps}; cut the sequences into shorter ones"
             )
         self._lengths = self._own_lengths(node.optional_input(4))
         self.directions = node.input(1).shape[0]
@@ -285,7 +285,7 @@ class Directions:
         for name in names:
             if name not in _SLOPES:
                 raise ModelError(
-                    f"{self._node.label}: demanded activations among {', '.join(_SLOPES)}; "
+                    f"{self._node.label}: expected activations among {', '.join(_SLOPES)}, "
                     f"got {name!r}"
                 )
         own = names[index * len(default) : (index + 1) * len(default)]

@@ -56,7 +56,7 @@ class Node:
         known = self.op.known(value)
         if known is None:
             raise ModelError(
-                f"{self.label}: demanded {what} as a constant; {value.name!r} is computed at run "
+                f"{self.label}: expected {what} as a constant; {value.name!r} is computed at run "
                 "time; fold the constants of the model, or export it with fixed shapes"
             )
         return known
@@ -109,7 +109,7 @@ def _decoded(value: Any) -> Any:
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
-        raise ModelError(f"attribute {value!r}: demanded text in UTF-8") from None
+        raise ModelError(f"attribute {value!r}: expected text in UTF-8") from None
 
 
 # One cotangent, or one per input; None where an input takes no gradient.

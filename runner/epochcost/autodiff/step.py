@@ -315,7 +315,7 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transitio
         old, new = forward.value(before), forward.value(after)
         if (old.shape, old.elem_type) != (new.shape, new.elem_type):
             raise ModelError(
-                f"carry {before}={after}: demanded one shape and type; got {list(old.shape)} and "
+                f"carry {before}={after}: expected one shape and type, got {list(old.shape)} and "
                 f"{list(new.shape)}"
             )
         yield Transition(old, new, "state")

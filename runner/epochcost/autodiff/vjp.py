@@ -54,8 +54,8 @@ def _source(forward: Forward, name: str) -> Value:
     choices = [*(value.name for value in forward.inputs), *held]
     if name not in choices:
         raise ModelError(
-            f"wrt {name!r}: demanded an input or initializer; choices are {', '.join(choices)}"
+            f"wrt {name!r}: expected an input or initializer; choices are {', '.join(choices)}"
         )
     if not op.values[name].is_float:
-        raise ModelError(f"wrt {name!r}: demanded a float tensor; got integers or booleans")
+        raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
     return op.values[name]

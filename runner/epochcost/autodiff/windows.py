@@ -137,7 +137,7 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
     rank = len(kernel)
     if rank != node.x.rank - 2:
         raise ModelError(
-            f"{node.label}: demanded a window for each spatial axis of {list(node.x.shape)}; "
+            f"{node.label}: expected a window for each spatial axis of {list(node.x.shape)}, "
             f"got {list(kernel)}"
         )
     if math.prod(kernel) > _MOST_TAPS:
@@ -150,7 +150,7 @@ def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]
     """An attribute of the window; shape inference does not check all of them."""
     given = tuple(node.attribute(name) or [default] * count)
     if len(given) != count:
-        raise ModelError(f"{node.label}: {name}: demanded {count} numbers; got {list(given)}")
+        raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(given)}")
     return given
 
 

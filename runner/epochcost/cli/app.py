@@ -190,7 +190,7 @@ def _without_package(error: ModuleNotFoundError) -> str:
     if (error.name or "").startswith("epochcost"):
         raise error
     return (
-        f"demanded the packages that measure; {error.name} is not installed: "
+        f"expected the packages that measure; {error.name} is not installed: "
         "`pip install -r requirements/run.txt`, or the extra `epochcost[run]`"
     )
 

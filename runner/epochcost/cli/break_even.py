@@ -131,8 +131,8 @@ def _rents(
     rents = rents or list(substitutes.rents())
     if not rents:
         raise InputError(
-            f"{own.id}: demanded a rented plan of a machine with the same accelerators, or results "
-            "of the same trial on both; got none: name one with --rent, and its --speed"
+            f"{own.id}: expected a rented plan of a machine with the same accelerators, or results "
+            "of the same trial on both, found none: name one with --rent, and its --speed"
         )
     return rents
 

@@ -44,7 +44,7 @@ def build(
         end_at_signals()
         _mkdocs("build", "--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
     elif strict:
-        raise UsageError("--strict: demanded without --pages-to, which checks no links; got both")
+        raise UsageError("--strict: expected without --pages-to, which checks no links, got both")
     else:
         _write_pages(pages_to)
 
@@ -64,7 +64,7 @@ def _require_site_packages() -> None:
     missing = [name for module, name in _SITE_PACKAGES.items() if find_spec(module) is None]
     if missing:
         raise CapabilityError(
-            f"demanded the packages that build the site; missing: {', '.join(missing)}. "
+            f"expected the packages that build the site; missing: {', '.join(missing)}. "
             f"Install them from the checkout: {sys.executable} -m pip install --editable '.[site]'"
         )
 
@@ -72,7 +72,7 @@ def _require_site_packages() -> None:
 def _require_config() -> None:
     if not _CONFIG.is_file():
         raise InputError(
-            f"demanded {_CONFIG} in the current folder; got none in {Path.cwd()}. "
+            f"expected {_CONFIG} in the current folder, found none in {Path.cwd()}. "
             "Run the command in the checkout of epochcost."
         )
 
@@ -83,8 +83,8 @@ def _check_site_dir(folder: Path) -> None:
         return
     if not folder.is_dir() or any(folder.iterdir()):
         raise InputError(
-            f"--site-dir: demanded a new or empty folder, or one with a former site, because it "
-            f"is emptied first; got {folder}"
+            f"--site-dir: expected a new or empty folder, or one with a former site, because it "
+            f"is emptied first, got {folder}"
         )
 
 

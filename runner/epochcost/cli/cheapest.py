@@ -85,7 +85,7 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
     found = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", text)
     amount = parse_decimal(found[1], "budget") if found else Decimal(0)
     if found is None or amount <= 0:
-        raise InputError(f"budget: demanded an amount above 0, such as 5USD; got {text!r:.80}")
+        raise InputError(f"budget: expected an amount above 0, such as 5USD, got {text!r:.80}")
     return amount, found[2] or "USD"
 
 
@@ -111,7 +111,7 @@ def _offers(
     found = offers(price_rows(catalogue, observed), _GOALS[demand.mode])
     if not found.candidates and not found.unpriced:
         raise InputError(
-            f"{demand.model}: demanded a time of a {MODES[demand.mode]}; got none in {results} "
+            f"{demand.model}: expected a time of a {MODES[demand.mode]}, found none in {results} "
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
         )
     known = {one.machine.hardware for one in timed}
@@ -126,10 +126,10 @@ def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
             f"\n  {row.observed.machine.name}, {row.plan}: {reason}"
             for row, reason in found.unpriced
         )
-        raise InputError(f"{demand.model}: demanded a price; got times without one:{reasons}")
+        raise InputError(f"{demand.model}: expected a price, got times without one:{reasons}")
     if demand.budget is not None and demand.currency != listed[0].cost.currency:
         raise InputError(
-            f"budget: demanded {listed[0].cost.currency}, as the prices; got {demand.currency}"
+            f"budget: expected {listed[0].cost.currency}, as the prices, got {demand.currency}"
         )
     if demand.deadline_seconds is not None:
         decision = cheapest_within(listed, demand.deadline_seconds)
@@ -141,7 +141,7 @@ def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
     if choice is None or not demand.met_by(choice):
         nearest = choice or decision.nearest
         assert nearest is not None, "of candidates one is nearest"
-        raise InputError(f"demanded {demand.words}; got none: nearest is {_words(nearest)}")
+        raise InputError(f"expected {demand.words}, found none: nearest is {_words(nearest)}")
     return choice
 
 

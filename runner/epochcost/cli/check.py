@@ -49,7 +49,7 @@ def check(
 ) -> None:
     """Validate specs, results or budgets; say where each fault is."""
     if budgets and (paths or results):
-        raise UsageError("--budgets: demanded it by itself; got paths or --results as well")
+        raise UsageError("--budgets: expected it by itself, got paths or --results as well")
     if budgets:
         _check_budgets(RESULTS, as_json=output == "json")
     elif results:

@@ -74,7 +74,7 @@ def estimate(
 ) -> None:
     """Price a training from its operations alone, as a range."""
     if utilisation is not None and utilisation_of is not None:
-        raise UsageError("estimate: demanded --utilisation or --utilisation-of; got both")
+        raise UsageError("estimate: expected --utilisation or --utilisation-of, got both")
     if utilisation_of is not None and precision == "fp16":
         raise UsageError("estimate: --utilisation-of is of fp32, in which models are timed here")
     catalogue = load_catalogue(Path.cwd())
@@ -113,7 +113,7 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
             found.append(achieved_utilisation(per_example * trial.batch_size, time, peak, name))
     if not found:
         raise InputError(
-            f"{name}: demanded results of its training on {hardware.id} in {results}; got none"
+            f"{name}: expected results of its training on {hardware.id} in {results}, found none"
         )
     low, high = min(one.low for one in found), max(one.high for one in found)
     return Utilisation(low, high, f"{name} as timed on {hardware.id}")
@@ -123,7 +123,7 @@ def _step_flops(catalogue: Catalogue, model: Model) -> Decimal:
     """Of one example, as the literature counts a training step: three forward passes."""
     forward = _forward_flops(catalogue, model)
     if forward is None:
-        raise InputError(f"{model.id}: demanded a model whose graph can be counted; got none")
+        raise InputError(f"{model.id}: expected a model whose graph can be counted, found none")
     return PASSES_PER_STEP * Decimal(forward)
 
 
@@ -145,8 +145,8 @@ def _estimated(
     flops = training_flops(model, _forward_flops(catalogue, model))
     if flops is None:
         raise InputError(
-            f"{model.id}: demanded a declared model, or one with a graph that can be counted and "
-            "[training]; got neither"
+            f"{model.id}: expected a declared model, or one with a graph that can be counted and "
+            "[training], got neither"
         )
     work = Computation(flops, peak_flops(hardware, precision), utilisation)
     time = work.time(machines)

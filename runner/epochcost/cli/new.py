@@ -274,7 +274,7 @@ def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
     given = pairs(option, texts, "sequence=128")
     for name, size in given.items():
         if not size.isdecimal() or not int(size):
-            raise InputError(f"{option}: demanded a whole number, {name}=128; got {name}={size}")
+            raise InputError(f"{option}: expected a whole number, {name}=128, got {name}={size}")
     return {name: int(size) for name, size in given.items()}
 
 
@@ -286,7 +286,7 @@ def _sizes(
     names = [name for name in symbolic_dimensions(loaded) if name not in batches]
     for name in given:
         if name not in names:
-            raise InputError(f"--dim: demanded one of {', '.join(names) or 'none'}; got {name}")
+            raise InputError(f"--dim: expected one of {', '.join(names) or 'none'}, got {name}")
     return {name: given.get(name) or _asked_size("dim", name) for name in names}
 
 
@@ -335,7 +335,7 @@ def _copied(graph: Path) -> list[Path]:
     for file, copy in new:
         if copy.exists():
             raise InputError(
-                f"{copy}: demanded a name that no model has; got one that is there: rename {file}"
+                f"{copy}: expected a name that no model has, got one that is there: rename {file}"
                 + ("" if file == graph else ", by exporting again under another name")
             )
     for file, copy in new:
@@ -367,7 +367,7 @@ def _asked(key: str, question: str, default: str | None = None) -> str:
         return answer
     if default is None:
         option = "--" + key.replace("_", "-")
-        raise UsageError(f"{option}: demanded where nobody can be asked; got none")
+        raise UsageError(f"{option} is required: not a terminal, so nobody can be asked")
     return default
 
 

@@ -113,7 +113,7 @@ def _cpu_counts(text: str | None) -> tuple[int, ...]:
     counts = [int(part) if part.isdecimal() and len(part) < 5 else 0 for part in parts]
     if len(set(counts)) < len(counts) or not all(1 <= one <= MOST_CPUS for one in counts):
         raise InputError(
-            f"--vcpus: demanded different counts of CPUs from 1 to {MOST_CPUS}, such as 1,2,4; "
+            f"--vcpus: expected different counts of CPUs from 1 to {MOST_CPUS}, such as 1,2,4, "
             f"got {text!r:.40}"
         )
     return tuple(counts)
@@ -127,7 +127,7 @@ def batch_size_of(text: str | None) -> int | Literal["auto"] | None:
         return "auto"
     if not (text.isdecimal() and len(text) < 9 and 1 <= int(text) <= MOST_BATCH):
         raise InputError(
-            f"--batch-size: demanded auto, or a size from 1 to {MOST_BATCH}; got {text!r:.40}"
+            f"--batch-size: expected auto, or a size from 1 to {MOST_BATCH}, got {text!r:.40}"
         )
     return int(text)
 

@@ -121,7 +121,7 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
         count = len(result.faults)
         counted = "1 unsound row" if count == 1 else f"{count:,} unsound rows"
         raise InputError(
-            f"demanded sound rows of the machines in specs/hardware; got {counted}: "
+            f"expected sound rows of the machines in specs/hardware, got {counted}: "
             "nothing was written; correct them, or leave them out with --skip-faulty"
         )
 

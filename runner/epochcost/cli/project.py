@@ -68,7 +68,7 @@ def requirement_origin(origin: str | None, version: str) -> str:
 def _require_empty(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or _held(folder)):
         raise InputError(
-            f"{folder}: demanded a new or empty folder; got one that is in use: name another"
+            f"{folder}: expected a new or empty folder, got one that is in use: name another"
         )
 
 

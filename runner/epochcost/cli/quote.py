@@ -103,7 +103,7 @@ class PriceOptions:
     def __post_init__(self) -> None:
         if (self.price is None) == (self.rate is None):
             got = "neither" if self.price is None else "both"
-            raise UsageError(f"quote: demanded either --price ID or --rate AMOUNT; got {got}")
+            raise UsageError(f"quote: expected either --price ID or --rate AMOUNT, got {got}")
         if self.rate is not None and self.billing is None:
             raise UsageError(f"quote: --rate demands --billing: {', '.join(BILLING_RULES)}")
         if self.price is not None and self.billing is not None:
@@ -183,7 +183,7 @@ def _refuse_machine(identifier: str, catalogue: Catalogue) -> None:
     if identifier in catalogue.hardware and identifier not in catalogue.prices:
         prices = ", ".join(price.id for price in catalogue.prices_of(identifier)) or "none"
         raise InputError(
-            f"price: demanded a price; {identifier} is a machine, its prices: {prices}"
+            f"price: expected a price; {identifier} is a machine, its prices: {prices}"
         )
 
 
@@ -200,7 +200,7 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
     assert paid.billing is not None, "a rate has a billing"
     currency = paid.currency or "USD"
     if re.fullmatch("[A-Z]{3}", currency) is None:
-        raise InputError(f"currency: demanded three capitals, such as USD; got {currency!r}")
+        raise InputError(f"currency: expected three capitals, such as USD, got {currency!r}")
     amount = parse_decimal(paid.rate, "rate")
     quoted = quote_at_rate(amount, BILLING_RULES[paid.billing], usage, currency)
     return _Bill(quoted, usage, f"{_rate(amount, currency)} per hour, {paid.billing} billing")

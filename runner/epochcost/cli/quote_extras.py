@@ -65,7 +65,7 @@ class ProjectOptions:
             raise UsageError("quote: --project has its own --configurations and --repeats")
         if self.project not in PROJECTS:
             raise InputError(
-                f"project: demanded one of {', '.join(PROJECTS)}; got {self.project!r:.40}"
+                f"project: expected one of {', '.join(PROJECTS)}, got {self.project!r:.40}"
             )
         known, at_once = PROJECTS[self.project], 1 if self.machines is None else self.machines
         return Project(known.configurations, known.repeats, at_once, share)
@@ -254,7 +254,7 @@ def parse_day(text: str | None) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
-        raise InputError(f"day: demanded a date such as 2026-06-01; got {text!r:.40}") from None
+        raise InputError(f"day: expected a date such as 2026-06-01, got {text!r:.40}") from None
 
 
 def _decimal(text: str | None, name: str) -> Decimal | None:

@@ -108,7 +108,7 @@ def run(
 def _require_trials(plan: Plan) -> None:
     if not plan.trials and not plan.sweeps:
         reasons = "".join(f"\n  {left.what}: {left.reason}" for left in plan.left_out)
-        raise InputError(f"demanded at least one trial to run; got none{reasons}")
+        raise InputError(f"expected at least one trial to run, found none{reasons}")
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:

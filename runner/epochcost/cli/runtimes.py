@@ -75,7 +75,7 @@ def _sound(runtimes: Sequence[str]) -> Sequence[str]:
             TypeAdapter(RuntimeName).validate_python(name)
         except ValidationError:
             raise InputError(
-                f"{name}: demanded a package and its version as onnxruntime==1.20.1 or "
+                f"{name}: expected a package and its version as onnxruntime==1.20.1 or "
                 "onnxruntime-gpu==1.31.1"
             ) from None
     return runtimes

@@ -108,9 +108,9 @@ def pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
     for text in given:
         name, _, value = text.partition("=")
         if not name or not value:
-            raise InputError(f"{option}: demanded name=value, such as {example}; got {text!r}")
+            raise InputError(f"{option}: expected name=value, such as {example}, got {text!r}")
         if name in found:
-            raise InputError(f"{option}: demanded each name once; got {name!r} twice")
+            raise InputError(f"{option}: expected each name once, got {name!r} twice")
         found[name] = value
     return found
 
@@ -140,4 +140,4 @@ def _exact(value: object) -> object:
             return value.as_posix()
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    raise TypeError(f"demanded a value that JSON or a spec has; got {type(value).__name__}")
+    raise TypeError(f"expected a value that JSON or a spec has, got {type(value).__name__}")

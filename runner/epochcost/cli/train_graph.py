@@ -78,7 +78,7 @@ def train_graph(
 ) -> None:
     """Write a model's training step as one ONNX graph."""
     if destination.suffix != ".onnx":
-        raise UsageError(f"--out: demanded a file name that ends in .onnx; got {destination}")
+        raise UsageError(f"--out: expected a file name that ends in .onnx, got {destination}")
     if precision == "bf16" and provider != "cuda":
         raise CapabilityError(f"--precision bf16: {NO_BF16_ON_CPUS}; for a GPU add --provider cuda")
     dimensions = _dimensions(dim or ())
@@ -138,7 +138,7 @@ def _dimensions(options: Sequence[str]) -> dict[str, int]:
     sizes = pairs("--dim", options, "batch=32")
     for name, size in sizes.items():
         if not size.isdecimal():
-            raise InputError(f"--dim: demanded a size, such as {name}=32; got {name}={size}")
+            raise InputError(f"--dim: expected a size, such as {name}=32, got {name}={size}")
     return {name: int(size) for name, size in sizes.items()}
 
 

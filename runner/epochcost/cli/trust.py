@@ -18,7 +18,7 @@ def trust() -> None:
     found = trust_of(load_catalogue(Path.cwd()), _say)
     if found is None:
         raise InputError(
-            "specs/observations: demanded rates on priced devices to withhold; got none"
+            "specs/observations: expected rates on priced devices to withhold, found none"
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

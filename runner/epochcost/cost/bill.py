@@ -64,7 +64,7 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     ``quote`` does, and where the probability is not between 0 and 1.
     """
     if not 0 < probability < 1:
-        raise InputError(f"probability: demanded more than 0 and less than 1; got {probability}")
+        raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
     with exact_arithmetic():
         if price.owned is None:
             seconds, rule = usage.duration_seconds, price.billing_rule
@@ -136,7 +136,7 @@ def quote_at_rate(
     require_currency(currency)
     with exact_arithmetic():
         if usage.egress_gb > 0:
-            raise InputError("egress: demanded a price plan with a price per GB; got a bare rate")
+            raise InputError("egress: expected a price plan with a price per GB, got a bare rate")
         schedule = single_start_schedule(usage.duration_seconds, billing)
         lines = tuple(hourly_lines([compute_charge(rate_per_hour)], schedule, usage.machines))
         elapsed = schedule.elapsed_seconds * usage.runs
@@ -174,5 +174,5 @@ def _quote_of(
 def _refuse_unpriced_egress(price: Price, usage: Usage) -> None:
     if usage.egress_gb > 0 and not any(part.per == "gb" for part in price.components):
         raise InputError(
-            f'{price.id}: demanded a plan with a component per = "gb" for egress; got none'
+            f'{price.id}: expected a plan with a component per = "gb" for egress, found none'
         )

@@ -103,9 +103,9 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
-        raise InputError(f"{price.id}: demanded a rented plan to compare with; got an owned one")
+        raise InputError(f"{price.id}: expected a rented plan to compare with, got an owned one")
     if not speed.is_finite() or speed <= 0:
-        raise InputError(f"speed: demanded a finite number above 0; got {speed:.6g}")
+        raise InputError(f"speed: expected a finite number above 0, got {speed:.6g}")
     with exact_arithmetic():
         hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
         terms = price.commitment
@@ -164,8 +164,8 @@ def check_hours(hours: Decimal) -> None:
     """Refuse hours that no month has."""
     if not hours.is_finite() or not 0 <= hours <= HOURS_PER_CALENDAR_MONTH:
         raise InputError(
-            "hours per month: demanded at least 0 and at most "
-            f"{plain(HOURS_PER_CALENDAR_MONTH)}, those of a month; got {hours:.6g}"
+            "hours per month: expected at least 0 and at most "
+            f"{plain(HOURS_PER_CALENDAR_MONTH)}, those of a month, got {hours:.6g}"
         )
 
 
@@ -178,7 +178,7 @@ def same_accelerators(
 
 def _owned(price: Price) -> Owned:
     if price.owned is None:
-        raise InputError(f"{price.id}: demanded an owned plan; got one of plan {price.plan!r}")
+        raise InputError(f"{price.id}: expected an owned plan, got one of plan {price.plan!r}")
     return price.owned
 
 
@@ -189,7 +189,7 @@ def _units(price: Price, vcpus: int | None) -> int:
 def _demand_one_currency(own: Price, rented: Price) -> None:
     if own.currency != rented.currency:
         raise InputError(
-            f"{rented.id}: demanded a plan in {own.currency}, the currency of {own.id}; got "
+            f"{rented.id}: expected a plan in {own.currency}, the currency of {own.id}, got "
             f"{rented.currency}"
         )
 
@@ -252,8 +252,8 @@ class Substitutes:
         rent = self._known(price)
         if rent is None:
             raise InputError(
-                f"{identifier}: demanded the speed of its machine beside that of {self.own.id}: "
-                "the same accelerators, results of the same trial on both, or --speed; got none"
+                f"{identifier}: expected the speed of its machine beside that of {self.own.id}: "
+                "the same accelerators, results of the same trial on both, or --speed, found none"
             )
         return rent
 

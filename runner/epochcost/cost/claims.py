@@ -74,7 +74,7 @@ class RowInputs:
     def known(self, value: Decimal | int | None, what: str) -> Decimal:
         """An input that the formula needs."""
         if value is None:
-            raise InputError(f"{self.row.id}: demanded {what}; got a row without")
+            raise InputError(f"{self.row.id}: expected {what}, got a row without")
         return Decimal(value)
 
 
@@ -115,7 +115,7 @@ def _bill(
     price = job.prices.get(price_id or job.row.price or "")
     if price is None or price.currency != "USD":
         got = f"{price.id} in {price.currency}" if price else "none"
-        raise InputError(f"{job.row.id}: demanded a price in USD; got {got}")
+        raise InputError(f"{job.row.id}: expected a price in USD, got {got}")
     usage = Usage(job.seconds_of(epochs), count=job.row.count)
     if billing == "prorated":
         return share(price, usage).total

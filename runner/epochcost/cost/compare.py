@@ -71,7 +71,7 @@ def _comparable(candidates: Iterable[Candidate[KeyT]]) -> list[Candidate[KeyT]]:
     listed = list(candidates)
     currencies = sorted({one.cost.currency for one in listed})
     if len(currencies) > 1:
-        raise InputError(f"comparison: demanded costs in one currency; got {', '.join(currencies)}")
+        raise InputError(f"comparison: expected costs in one currency, got {', '.join(currencies)}")
     return listed
 
 

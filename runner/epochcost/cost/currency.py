@@ -53,7 +53,7 @@ class Conversion:
         """
         if cost.currency != self.base:
             raise InputError(
-                f"conversion: demanded a cost in {self.base}; got one in {cost.currency}"
+                f"conversion: expected a cost in {self.base}, got one in {cost.currency}"
             )
         low, mean, high = map(self.amount, (cost.low, cost.mean, cost.high))
         assumed = cost.assumed or (self.rate is not None and self.rate.assumed)
@@ -78,8 +78,8 @@ def conversion(base: str, quote: str, rates: Iterable[ExchangeRate], day: dt.dat
 
 
 def _missing(base: str, quote: str, between: list[ExchangeRate], day: dt.date) -> str:
-    demanded = f"demanded a rate between {base} and {quote} on or before {day}"
+    expected = f"expected a rate between {base} and {quote} on or before {day}"
     if between:
         oldest = min(rate.as_of for rate in between)
-        return f"currency: {demanded}; the oldest is of {oldest}"
-    return f"currency: {demanded}; got none: add one to specs/currencies/"
+        return f"currency: {expected}; the oldest is of {oldest}"
+    return f"currency: {expected}, found none: add one to specs/currencies/"

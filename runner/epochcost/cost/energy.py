@@ -84,7 +84,7 @@ class DeclaredPower:
     def __post_init__(self) -> None:
         _demand_positive("power", self.watts, "watts")
         if not self.load.is_finite() or not 0 < self.load <= 1:
-            raise InputError(f"load: demanded a share above 0 and at most 1; got {self.load:.6g}")
+            raise InputError(f"load: expected a share above 0 and at most 1, got {self.load:.6g}")
 
     @property
     def words(self) -> str:
@@ -144,7 +144,7 @@ def energy_use(
         source = f"of {grid.id}" if grid.pue is not None else "not known, the machines alone"
         pue = grid.pue or Decimal(1)
     if not pue.is_finite() or pue < 1:
-        raise InputError(f"PUE: demanded at least 1, finite; got {pue:.6g}")
+        raise InputError(f"PUE: expected at least 1, finite, got {pue:.6g}")
     with exact_arithmetic():
         machines = power.kwh(machine_seconds)
         building = quantized(machines * pue)
@@ -205,7 +205,7 @@ def metered_energy(
 
 def _demand_positive(name: str, value: Decimal, unit: str) -> None:
     if not value.is_finite() or value <= 0:
-        raise InputError(f"{name}: demanded {unit} above 0, finite; got {value:.6g}")
+        raise InputError(f"{name}: expected {unit} above 0, finite, got {value:.6g}")
 
 
 def energy_kwh(power_watts: Decimal, duration_seconds: Decimal, pue: Decimal) -> Decimal:

@@ -34,7 +34,7 @@ class Time:
         finite = all(seconds.is_finite() for seconds in (self.low, self.mean, self.high))
         if not finite or not 0 < self.low <= self.mean <= self.high:
             raise InputError(
-                "time: demanded 0 < low <= mean <= high, finite, in seconds; "
+                "time: expected 0 < low <= mean <= high, finite, in seconds, "
                 f"got low {self.low}, mean {self.mean}, high {self.high}"
             )
 

@@ -41,7 +41,7 @@ class Utilisation:
         finite = self.low.is_finite() and self.high.is_finite()
         if not finite or not 0 < self.low <= self.high <= 1:
             raise InputError(
-                "utilisation: demanded shares of the peak, 0 < low <= high <= 1; "
+                "utilisation: expected shares of the peak, 0 < low <= high <= 1, "
                 f"got {self.low:.6g} to {self.high:.6g}"
             )
 
@@ -88,14 +88,14 @@ class Computation:
         machine.
         """
         if machines < 1:
-            raise InputError(f"machines: demanded at least 1; got {machines}")
+            raise InputError(f"machines: expected at least 1, got {machines}")
         ends = self.utilisation.low, self.utilisation.high
         with exact_arithmetic():
             at = (ends[1], sum(ends, Decimal(0)) / 2, ends[0])
             low, mean, high = (self.flops / (self.peak_flops * share * machines) for share in at)
         if high > MAX_DURATION_SECONDS:
             raise InputError(
-                f"time: demanded at most 100 years; got {high / MAX_DURATION_SECONDS * 100:,.0f} "
+                f"time: expected at most 100 years, got {high / MAX_DURATION_SECONDS * 100:,.0f} "
                 "years: name a faster machine or more of them"
             )
         return Time(low, mean, high)
@@ -129,7 +129,7 @@ def peak_flops(hardware: Hardware, precision: Precision) -> Decimal:
         peaks = [(hardware.peak_fp32_tflops if precision == "fp32" else None, 1)]
     if any(peak is None for peak, _ in peaks):
         raise InputError(
-            f"{hardware.id}: demanded a machine whose spec says its {precision} peak; got none"
+            f"{hardware.id}: expected a machine whose spec says its {precision} peak, found none"
         )
     with exact_arithmetic():
         total = sum((peak * count for peak, count in peaks if peak is not None), Decimal(0))
@@ -145,7 +145,7 @@ def achieved_utilisation(flops: Decimal, time: Time, peak: Decimal, source: str)
         low, high = (flops / (seconds * peak) for seconds in (time.high, time.low))
     if high > 1:
         raise InputError(
-            f"utilisation: demanded at most the peak of {plain(peak / _OPERATIONS_PER_TERA)} "
-            f"TFLOP/s; got {high:.3g} times it: the peak or the count is wrong"
+            f"utilisation: expected at most the peak of {plain(peak / _OPERATIONS_PER_TERA)} "
+            f"TFLOP/s, got {high:.3g} times it: the peak or the count is wrong"
         )
     return Utilisation(low, high, source)

@@ -106,18 +106,18 @@ def _duration(seconds: Decimal) -> Decimal:
         duration = quantized(seconds)
         if duration > 0:
             return duration
-    raise InputError(f"duration: demanded at least 1e-18 s and at most 100 years; got {seconds} s")
+    raise InputError(f"duration: expected at least 1e-18 s and at most 100 years, got {seconds} s")
 
 
 def _gigabytes(amount: Decimal) -> Decimal:
     if amount.is_finite() and 0 <= amount <= MOST_GIGABYTES:
         return quantized(amount)
-    raise InputError(f"egress: demanded at least 0 GB and at most {MOST_GIGABYTES:,}; got {amount}")
+    raise InputError(f"egress: expected at least 0 GB and at most {MOST_GIGABYTES:,}, got {amount}")
 
 
 def _check_number(name: str, value: int) -> None:
     if not 1 <= value <= MOST_AT_ONCE:
-        raise InputError(f"{name}: demanded a whole number from 1 to {MOST_AT_ONCE:,}; got {value}")
+        raise InputError(f"{name}: expected a whole number from 1 to {MOST_AT_ONCE:,}, got {value}")
 
 
 def apply_credit(
@@ -129,7 +129,7 @@ def apply_credit(
     finite.
     """
     if not left.is_finite() or not 0 <= left <= LARGEST:
-        raise InputError(f"credit: demanded an amount of at least 0, finite; got {left:.6g}")
+        raise InputError(f"credit: expected an amount of at least 0, finite, got {left:.6g}")
     left = left.quantize(QUANTUM, rounding=ROUND_DOWN)
     used = min(left, sum((line.amount for line in lines), Decimal(0)))
     if used > 0:

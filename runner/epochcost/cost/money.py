@@ -63,7 +63,7 @@ class _ExactArithmetic:
             setcontext(self._outside)
         if error is not None and isinstance(error, InvalidOperation | DivisionByZero | Overflow):
             raise InputError(
-                "cost: demanded figures whose results fit 60 digits; "
+                "cost: expected figures whose results fit 60 digits; "
                 "check price, billing step and time"
             ) from None
 
@@ -85,7 +85,7 @@ def quantized(value: Decimal) -> Decimal:
             return value.quantize(QUANTUM)
     except InvalidOperation:  # what a comparison says of NaN
         pass
-    raise InputError(f"cost: demanded finite figures of at most {LARGEST}; got {value:.6g}")
+    raise InputError(f"cost: expected finite figures of at most {LARGEST}, got {value:.6g}")
 
 
 def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
@@ -95,11 +95,11 @@ def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
     """
     quantity = quantized(value)
     if quantity <= 0:
-        raise InputError(f"{name}: demanded an amount above 0, at least 1e-18; got {value:.6g}")
+        raise InputError(f"{name}: expected an amount above 0, at least 1e-18, got {value:.6g}")
     return quantity
 
 
 def require_currency(code: str) -> None:
     """Raise InputError unless a code is one of ISO 4217."""
     if code not in ISO_4217:
-        raise InputError(f"currency: demanded a code of ISO 4217, such as USD; got {code!r:.40}")
+        raise InputError(f"currency: expected a code of ISO 4217, such as USD, got {code!r:.40}")

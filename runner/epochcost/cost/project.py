@@ -35,11 +35,11 @@ class Project:
             value = getattr(self, name)
             if value < 1:
                 raise InputError(
-                    f"{name.replace('_', ' ')}: demanded a whole number of at least 1; got {value}"
+                    f"{name.replace('_', ' ')}: expected a whole number of at least 1, got {value}"
                 )
         if not self.failed_share.is_finite() or not 0 <= self.failed_share < 1:
             raise InputError(
-                "failed share: demanded a share of at least 0 and below 1; got "
+                "failed share: expected a share of at least 0 and below 1, got "
                 f"{self.failed_share:.6g}"
             )
 
@@ -84,7 +84,7 @@ def quote_project(price: Price, usage: Usage, project: Project) -> ProjectQuote:
     ``quote`` does.
     """
     if usage.runs != 1:
-        raise InputError(f"project: demanded the usage of one run; got one of {usage.runs} runs")
+        raise InputError(f"project: expected the usage of one run, got one of {usage.runs} runs")
     run = quote(price, usage, credit=Decimal(0))
     moved = usage.egress_gb * project.runs
     counted = quote(price, replace(usage, runs=project.runs, egress_gb=moved), credit=Decimal(0))

@@ -185,7 +185,7 @@ def hourly_lines(
 def _required_parts(price: Price) -> tuple[HourlyCharge, ...]:
     parts = hourly_charges(price)
     if not parts:
-        raise InputError(f"{price.id}: demanded a price per hour for a share; got none")
+        raise InputError(f"{price.id}: expected a price per hour for a share, found none")
     return parts
 
 

@@ -54,13 +54,13 @@ class MovingJob:
         }
         for name, value in above.items():
             if value is not None and not (value.is_finite() and value > 0):
-                raise InputError(f"{name}: demanded a finite number above 0; got {value}")
+                raise InputError(f"{name}: expected a finite number above 0, got {value}")
         for name, value in least.items():
             if not (value.is_finite() and value >= 0):
-                raise InputError(f"{name}: demanded a finite number of at least 0; got {value}")
+                raise InputError(f"{name}: expected a finite number of at least 0, got {value}")
         share = self.switch_below
         if share is not None and not 0 < share < 1:
-            raise InputError(f"switch_below: demanded more than 0 and less than 1; got {share}")
+            raise InputError(f"switch_below: expected more than 0 and less than 1, got {share}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,10 @@ def replay(
     for region in chosen:
         if region not in history.series:
             known = ", ".join(sorted(history.series))
-            raise InputError(f"region: demanded one of the history, {known}; got {region!r:.80}")
+            raise InputError(f"region: expected one of the history, {known}, got {region!r:.80}")
     if start.tzinfo is None or not history.start <= start < history.end:
         raise InputError(
-            f"start: demanded a time with a zone, from {history.start} to {history.end}; "
+            f"start: expected a time with a zone, from {history.start} to {history.end}, "
             f"got {start}"
         )
     with exact_arithmetic():
@@ -265,7 +265,7 @@ class _Run:
         if clock > self._market.end:
             hours = self._saved / SECONDS_PER_HOUR
             raise InputError(
-                f"history: demanded prices until the job ends; got none after "
+                f"history: expected prices until the job ends, found none after "
                 f"{self._market.end / SECONDS_PER_HOUR:.4g} h, with {hours:.4g} h of work saved"
             )
         return clock

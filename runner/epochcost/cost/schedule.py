@@ -107,8 +107,8 @@ def _further_starts(
     room = lifetime - pause
     if room <= 0:
         raise InputError(
-            f"{price_id}: demanded a maximum_lifetime_seconds longer than a start, a restart "
-            f"and a checkpoint, {pause} s; got {lifetime} s"
+            f"{price_id}: expected a maximum_lifetime_seconds longer than a start, a restart "
+            f"and a checkpoint, {pause} s, got {lifetime} s"
         )
     further = alone - lifetime
     more = ceiling(further / room)
@@ -196,7 +196,7 @@ def _schedule(
 def _bearable(price: Price, time: SpotTime) -> SpotTime:
     if is_certain(time.running > MAX_DURATION_SECONDS):
         raise InputError(
-            f"{price.id}: demanded interruptions that let a job end within 100 years; got a job "
+            f"{price.id}: expected interruptions that let a job end within 100 years, got a job "
             f"of {time.work:.6g} s with {time.interruptions:.6g} interruptions expected; save more "
             "often (interruptions.checkpoint_interval_seconds)"
         )

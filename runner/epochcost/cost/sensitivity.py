@@ -62,7 +62,7 @@ class PricedJob:
         if name != SPEED:
             return replace(self, price=with_value(self.price, name, value))
         if not value.is_finite() or value <= 0:
-            raise InputError(f"speed: demanded a finite factor above 0; got {value}")
+            raise InputError(f"speed: expected a finite factor above 0, got {value}")
         with exact_arithmetic():
             faster = replace(self.work, time=self.work.time.scaled(1 / value))
         return replace(self, work=faster)

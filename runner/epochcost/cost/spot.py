@@ -172,8 +172,8 @@ def _within_lifetime(job: SpotJob, price: Price, terms: Interruptions) -> SpotJo
     room = job.lifetime - job.later_start
     if room <= job.save:
         raise InputError(
-            f"{price.id}: demanded a maximum_lifetime_seconds longer than a start, a restart and "
-            f"a checkpoint, {job.later_start + job.save} s; got {job.lifetime} s"
+            f"{price.id}: expected a maximum_lifetime_seconds longer than a start, a restart and "
+            f"a checkpoint, {job.later_start + job.save} s, got {job.lifetime} s"
         )
     interval = job.interval
     if interval is None:

@@ -78,7 +78,7 @@ class Expression:
         return Condition("<=", other, self)
 
     def __bool__(self) -> bool:
-        raise TypeError("a formula asked what only a number knows: demanded a `where`")
+        raise TypeError("a formula asked what only a number knows: expected a `where`")
 
 
 class Condition(Expression):

@@ -28,7 +28,7 @@ def scratch_folder(results: Path) -> Iterator[Path]:
         folder.mkdir(mode=0o700)
     except OSError as error:
         raise CapabilityError(
-            f"{folder}: demanded a fresh folder for temporary files; got {error.strerror}: "
+            f"{folder}: expected a fresh folder for temporary files, got {error.strerror}: "
             "remove it, or name another place with the environment variable TMPDIR"
         ) from None
     try:

@@ -103,7 +103,7 @@ def require_half(step: onnx.ModelProto, trial: Trial) -> None:
     )
     if without:
         raise CapabilityError(
-            f"{trial.precision}: demanded a half form of {', '.join(without)}; ONNX has none at "
+            f"{trial.precision}: expected a half form of {', '.join(without)}; ONNX has none at "
             f"opset {opset}: export {trial.model} at a newer one (22 knows most), or measure it in "
             "another precision"
         )

@@ -83,7 +83,7 @@ def require_device(device: int | None) -> None:
     gpus = () if device is None else shown_gpus()
     if device is not None and gpus and device >= len(gpus):
         raise CapabilityError(
-            f"--device {device}: demanded a GPU of that number; CUDA shows "
+            f"--device {device}: expected a GPU of that number; CUDA shows "
             f"{'; '.join(gpu_descriptions(gpus))}: name one of these"
         )
 
@@ -254,7 +254,7 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
     for name in request.models:
         if not any(catalogue.model(name).id in study.models for study in studies):
             raise InputError(
-                f"--model {name}: demanded a model of the studies {', '.join(names)}; got one that "
+                f"--model {name}: expected a model of the studies {', '.join(names)}, got one that "
                 "none of them measures: name it in a study, or choose another"
             )
     asked: dict[str, Any] = {"vcpus": request.vcpus} if request.vcpus else {}

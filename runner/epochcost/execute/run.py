@@ -174,7 +174,7 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     except EpochcostError as error:
         return Failed(visit.trial, error, _rounds_in(earlier))
     except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
-        words = f"the trial's graph and batches: demanded memory for them; got MemoryError: {error}"
+        words = f"the trial's graph and batches: expected memory for them, got MemoryError: {error}"
         return Failed(visit.trial, OutOfMemory(words), _rounds_in(earlier))
     except Exception as error:  # a slip of ours in one trial must not cost the others
         return Failed(visit.trial, _unexpected(error), _rounds_in(earlier))
@@ -240,7 +240,7 @@ def _measure_in_worker(run: RunContext, visit: Visit, folder: Path) -> Measureme
                 return watch.completed(worker.measure(job, heard))
     except OSError as error:
         raise CapabilityError(
-            f"{folder}: demanded room for the trial's temporary files and memory for its worker; "
+            f"{folder}: expected room for the trial's temporary files and memory for its worker, "
             f"got {error.strerror or error}: free some, or name another place with TMPDIR"
         ) from error
 

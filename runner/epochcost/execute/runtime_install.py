@@ -104,7 +104,7 @@ def _create(environment: Path, runtime: str) -> None:
     done = _run([sys.executable, "-I", "-m", "venv", str(environment)])
     if done.returncode != 0:
         raise CapabilityError(
-            f"{runtime}: demanded a virtual environment of {sys.executable}; got"
+            f"{runtime}: expected a virtual environment of {sys.executable}, got"
             f"{_last_lines(done)}\nWhere ensurepip is missing, install the system's package of it "
             "(Debian and Ubuntu: python3-venv)"
         )
@@ -120,7 +120,7 @@ def _install(environment: Path, constraints: Path, runtime: str) -> None:
     if done.returncode != 0:
         wheel = f"Python {platform.python_version()} on {sys.platform} {platform.machine()}"
         raise CapabilityError(
-            f"{runtime}: demanded this package and what a worker needs from pip's index; got"
+            f"{runtime}: expected this package and what a worker needs from pip's index, got"
             f"{_last_lines(done)}\nNothing was kept. Is the network there (`pip config list` names "
             f"the index), and has {runtime} a wheel for {wheel}? Then run the command again"
         )
@@ -141,7 +141,7 @@ def _ask(environment: Path, runtime: str) -> RuntimeSupport:
         support = RuntimeSupport.model_validate_json(done.stdout)
     except ValidationError:
         raise CapabilityError(
-            f"{runtime}: demanded a runtime that works with the packages installed here; got"
+            f"{runtime}: expected a runtime that works with the packages installed here, got"
             f"{_last_lines(done)}\nNothing was kept. Releases before 1.19 need NumPy 1, and a "
             "worker NumPy 2; another release may work"
         ) from None

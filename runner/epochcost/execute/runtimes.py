@@ -184,6 +184,6 @@ def require_readable(graph: onnx.ModelProto, path: Path, runtime: str) -> None:
     for what, (got, most) in asked.items():
         if got > most:
             raise ModelError(
-                f"{path}: demanded {what} {most} or older, the newest that {runtime} reads; got "
+                f"{path}: expected {what} {most} or older, the newest that {runtime} reads, got "
                 f"{got}: export the model anew, or leave this runtime out of the study"
             )

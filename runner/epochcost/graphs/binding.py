@@ -87,7 +87,7 @@ def _check_sizes(names: tuple[str, ...], sizes: Mapping[str, int]) -> None:
         if name not in names:
             raise ModelError(f"dimension {name!r}: {_choices(name, names)}")
         if type(size) is not int or not 1 <= size <= MAX_ELEMENTS:
-            raise ModelError(f"dimension {name!r}: demanded a positive integer; got {size!r}")
+            raise ModelError(f"dimension {name!r}: expected a positive integer, got {size!r}")
     missing = [name for name in names if name not in sizes]
     if missing:
         example = {name: sizes.get(name, 32) for name in names}
@@ -149,7 +149,7 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
         why = "is not known: onnx has no such operator"
     return UnknownShapeError(
         f"node {node.name or node.output[0]!r}: operator {domain or 'ai.onnx'}::{node.op_type}: "
-        f"demanded a shape known before the run; that of its output {name!r} {why}",
+        f"expected a shape known before the run; that of its output {name!r} {why}",
         domain,
         node.op_type,
     )
@@ -170,7 +170,7 @@ def _check_constants(graph: onnx.GraphProto) -> None:
         for name in node.output:
             if sizes.get(name, 0) > MAX_CONSTANT_ELEMENTS:
                 raise ModelError(
-                    f"tensor {name!r}: demanded at most 2**27 elements of what depends on no "
+                    f"tensor {name!r}: expected at most 2**27 elements of what depends on no "
                     f"input; {node.op_type} makes {sizes[name]} of constants alone"
                 )
 

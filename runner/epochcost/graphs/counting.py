@@ -49,7 +49,7 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
     """Of one node; ``moving`` names one-hot kernels. Raises ModelError as ``flops`` does."""
     if node.op_type in _NESTED:
         raise ModelError(
-            f"node {node.output[0]!r}: demanded a graph without {node.op_type} to count with: how "
+            f"node {node.output[0]!r}: expected a graph without {node.op_type} to count with: how "
             "often its body runs is not in the graph"
         )
     domain = "" if node.domain == "ai.onnx" else node.domain
@@ -77,11 +77,11 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
             continue
         shape = static_shape(info.type)
         if shape is None:
-            raise ModelError(f"value {info.name!r}: demanded a static shape to count with")
+            raise ModelError(f"value {info.name!r}: expected a static shape to count with")
         shapes[info.name] = shape
     missing = [n for node in model.graph.node for n in node.output if n and n not in declared]
     if missing:
-        raise ModelError(f"value {missing[0]!r}: demanded a declared shape to count with")
+        raise ModelError(f"value {missing[0]!r}: expected a declared shape to count with")
     return shapes
 
 

@@ -50,7 +50,7 @@ def check_calls(model: onnx.ModelProto) -> None:
     if called.nodes > most_nodes or called.size_bytes > most_bytes:
         raise ModelError(
             f"the model's own functions stand for {called.nodes} nodes of {called.size_bytes} "
-            f"bytes; demanded at most {most_nodes} nodes and {most_bytes} bytes for the "
+            f"bytes; expected at most {most_nodes} nodes and {most_bytes} bytes for the "
             f"{written.nodes} nodes that the file writes"
         )
 
@@ -85,7 +85,7 @@ def _measure(
     """Learn the size of a function's body once those that it calls are known."""
     if key in callers or len(callers) >= _DEEPEST:
         raise ModelError(
-            f"function {key[1]!r}: demanded calls nested at most {_DEEPEST} deep; got more, or a "
+            f"function {key[1]!r}: expected calls nested at most {_DEEPEST} deep, got more, or a "
             "function that calls itself"
         )
     if key in sizes:

@@ -118,7 +118,7 @@ def _listed(model: onnx.ModelProto, key: str) -> Mapping[str, Initial] | None:
         return None
     listed = _parse(key, texts[-1])
     if not isinstance(listed, dict):
-        raise ModelError(f"{key}: demanded a JSON object by name; got {listed!r:.80}")
+        raise ModelError(f"{key}: expected a JSON object by name, got {listed!r:.80}")
     return {name: _initial(f"{key}: {name!r}", entry) for name, entry in listed.items()}
 
 
@@ -126,7 +126,7 @@ def _parse(key: str, text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _unique(key, pairs))
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{key}: demanded JSON; {one_line(error)}") from None
+        raise ModelError(f"{key}: expected JSON; {one_line(error)}") from None
 
 
 def _unique(key: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -138,18 +138,18 @@ def _unique(key: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _initial(where: str, entry: Any) -> Initial:
     if not isinstance(entry, dict) or entry.keys() != _KEYS:
-        raise ModelError(f"{where}: demanded distribution, scale and seed; got {entry!r:.80}")
+        raise ModelError(f"{where}: expected distribution, scale and seed, got {entry!r:.80}")
     distribution, scale, seed = entry["distribution"], entry["scale"], entry["seed"]
     if not isinstance(distribution, str) or distribution not in DISTRIBUTIONS:
         choices = ", ".join(DISTRIBUTIONS)
-        raise ModelError(f"{where}: distribution: demanded {choices}; got {distribution!r:.80}")
+        raise ModelError(f"{where}: distribution: expected {choices}, got {distribution!r:.80}")
     if not _is_scale(scale):
         raise ModelError(
-            f"{where}: scale: demanded a number within ±{MAX_SCALE:g}; got {scale!r:.80}"
+            f"{where}: scale: expected a number within ±{MAX_SCALE:g}, got {scale!r:.80}"
         )
     if type(seed) is not int or not 0 <= seed < 2**64:
         raise ModelError(
-            f"{where}: seed: demanded an integer from 0 to 2**64 - 1; got {seed!r:.80}"
+            f"{where}: seed: expected an integer from 0 to 2**64 - 1, got {seed!r:.80}"
         )
     return Initial(distribution, float(scale), seed)
 

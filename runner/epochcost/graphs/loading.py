@@ -71,11 +71,11 @@ def _read(path: Path) -> bytes:
     try:
         if not path.is_file():
             problem = "got something else" if path.exists() else "there is no such file"
-            raise ModelError(f"demanded an ONNX file; {problem}")
+            raise ModelError(f"expected an ONNX file; {problem}")
         size_bytes = path.stat().st_size
         if size_bytes > MAX_MODEL_BYTES:
             raise ModelError(
-                f"demanded at most {MAX_MODEL_BYTES} bytes (protobuf's limit); got {size_bytes}; "
+                f"expected at most {MAX_MODEL_BYTES} bytes (protobuf's limit), got {size_bytes}; "
                 "keep the weights out of the graph as docs/adding-a-model.md says"
             )
         return path.read_bytes()
@@ -87,12 +87,12 @@ def _read(path: Path) -> bytes:
 
 def _parse(data: bytes) -> onnx.ModelProto:
     if not data:
-        raise ModelError("demanded an ONNX model; got an empty file")
+        raise ModelError("expected an ONNX model, got an empty file")
     try:
         return onnx.load_model_from_string(data)
     except DecodeError as error:
         raise ModelError(
-            f"demanded an ONNX model; the file is truncated or is not ONNX ({one_line(error)})"
+            f"expected an ONNX model; the file is truncated or is not ONNX ({one_line(error)})"
         ) from None
 
 
@@ -104,7 +104,7 @@ def _check(model: onnx.ModelProto) -> None:
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
-        raise ModelError(f"demanded a valid ONNX model; {one_line(error)}") from None
+        raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
     check_tensors(model)
     initializers_apart(model)
     weights_to_initializers(model)
@@ -119,7 +119,7 @@ def _check_texts(message: Message) -> None:
         elif field.type == FieldDescriptor.TYPE_STRING:
             for text in value if field.is_repeated else [value]:
                 if isinstance(text, bytes):
-                    raise ModelError(f"{field.name}: demanded text in UTF-8; got {text!r:.80}")
+                    raise ModelError(f"{field.name}: expected text in UTF-8, got {text!r:.80}")
 
 
 def _check_opsets(model: onnx.ModelProto) -> None:
@@ -127,7 +127,7 @@ def _check_opsets(model: onnx.ModelProto) -> None:
     for opset in model.opset_import:
         if opset.domain in ("", "ai.onnx") and opset.version > newest:
             raise ModelError(
-                f"demanded opset {newest} or older (onnx {onnx.__version__} knows no newer); "
+                f"expected opset {newest} or older (onnx {onnx.__version__} knows no newer), "
                 f"got {opset.version}; export at an older opset or install a newer onnx"
             )
 
@@ -182,13 +182,13 @@ def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
 
 def _confined(folder: Path, location: str, name: str) -> Path:
     """The regular file at a location inside the folder, or ModelError."""
-    where = f"tensor {name!r}: external data: demanded a file inside the model's folder"
+    where = f"tensor {name!r}: external data: expected a file inside the model's folder"
     if _escapes(location):
-        raise ModelError(f"{where}, named relative to it; got {location!r}")
+        raise ModelError(f"{where}, named relative to it, got {location!r}")
     file = folder / location
     steps = [file, *file.parents][: len(PurePosixPath(location).parts)]
     if any(step.is_symlink() for step in steps):
-        raise ModelError(f"{where}; got the symbolic link {location!r}")
+        raise ModelError(f"{where}, got the symbolic link {location!r}")
     if not file.is_file():
         raise ModelError(f"{where}; there is no file {location!r}: copy it there")
     return file

@@ -128,7 +128,7 @@ def _first_value(parameter: Parameter, initial: Initial, seed: int) -> NDArray[A
     except MemoryError:
         needed_bytes = math.prod(parameter.shape) * dtype.itemsize
         raise CapabilityError(
-            f"parameter {parameter.name!r}: demanded {needed_bytes} bytes of memory; "
+            f"parameter {parameter.name!r}: expected {needed_bytes} bytes of memory; "
             "this machine does not have them free"
         ) from None
 
@@ -146,7 +146,7 @@ def _listed(
         raise ModelError(f"{key}: no graph input is called {min(missing)!r}")
     both = set(listed) & {tensor.name for tensor in model.graph.initializer}
     if both:
-        raise ModelError(f"{key}: {min(both)!r} also has an initializer; demanded one")
+        raise ModelError(f"{key}: {min(both)!r} also has an initializer; expected only one of them")
     return tuple(_weightless(value, listed[value.name]) for value in fed)
 
 
@@ -155,7 +155,7 @@ def _weightless(value: DataInput, initial: Initial) -> Parameter:
     if shape != value.shape or value.elem_type not in FLOAT_TYPES:
         kind = onnx.TensorProto.DataType.Name(value.elem_type)
         raise ModelError(
-            f"parameter {value.name!r}: demanded floats of a fixed shape; "
+            f"parameter {value.name!r}: expected floats of a fixed shape, "
             f"got {kind} of shape {list(value.shape)}"
         )
     return Parameter(value.name, shape, value.elem_type, initial)
@@ -164,7 +164,7 @@ def _weightless(value: DataInput, initial: Initial) -> Parameter:
 def _data_input(value: onnx.ValueInfoProto) -> DataInput:
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
-        raise ModelError(f"input {value.name!r}: demanded a tensor with declared dimensions")
+        raise ModelError(f"input {value.name!r}: expected a tensor with declared dimensions")
     shape = tuple(
         dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
         for dim in tensor.shape.dim

@@ -86,7 +86,7 @@ def _buffers(model: onnx.ModelProto, shapes: Shapes) -> _Buffers:
 
     def size(name: str) -> int:
         if name not in widths or name not in shapes:
-            raise ModelError(f"value {name!r}: demanded a tensor to count with")
+            raise ModelError(f"value {name!r}: expected a tensor to count with")
         return math.prod(shapes[name]) * widths[name]
 
     sharing = _Sharing(run, size, outside, fused_operands(run, shapes))

@@ -178,7 +178,7 @@ class _Rewriting:
         """Rewrite one node, with the casts that its inputs need before it."""
         if any(a.HasField("g") or a.graphs for a in node.attribute):
             raise ModelError(
-                f"half precision: demanded a graph without branches and loops; got {node.op_type!r}"
+                f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
         schema, kept = self._schema(node), self._keeps(node)

@@ -89,7 +89,7 @@ def profile_of_bound(bound: onnx.ModelProto) -> Profile:
         elif node.op_type not in _FREE:
             others += size
     if not products:
-        raise ModelError("demanded a model with products of matrices or convolutions; got none")
+        raise ModelError("expected a model with products of matrices or convolutions, found none")
     return Profile(
         flops=flops / examples,
         matrix_flops=matrices / examples,

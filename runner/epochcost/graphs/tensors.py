@@ -130,8 +130,8 @@ def check_equations(model: onnx.ModelProto) -> None:
         for entry in node.attribute if node.op_type == "Einsum" else ():
             if entry.name == "equation" and not _EQUATION.fullmatch(entry.s):
                 raise ModelError(
-                    f"node {node.name or node.op_type!r}: demanded an equation of letters, commas, "
-                    f"ellipses and one arrow; got {entry.s!r:.80}"
+                    f"node {node.name or node.op_type!r}: expected an equation of letters, commas, "
+                    f"ellipses and one arrow, got {entry.s!r:.80}"
                 )
 
 
@@ -142,7 +142,7 @@ def check_declarations(model: onnx.ModelProto) -> None:
             tensor = value.type.tensor_type
             if tensor.elem_type not in _ELEM_TYPES:
                 raise ModelError(
-                    f"value {value.name!r}: demanded a data type of ONNX; got {tensor.elem_type}"
+                    f"value {value.name!r}: expected a data type of ONNX, got {tensor.elem_type}"
                 )
             dims = tensor.shape.dim
             _check_shape(value.name, [dim.dim_value for dim in dims if dim.HasField("dim_value")])
@@ -151,10 +151,10 @@ def check_declarations(model: onnx.ModelProto) -> None:
 def _check_shape(name: str, sizes: Iterable[int]) -> None:
     shape = tuple(sizes)
     if any(size < 0 for size in shape):
-        raise ModelError(f"tensor {name!r}: demanded sizes of at least 0; got {list(shape)}")
+        raise ModelError(f"tensor {name!r}: expected sizes of at least 0, got {list(shape)}")
     if math.prod(size for size in shape if size) > MAX_ELEMENTS:
         raise ModelError(
-            f"tensor {name!r}: demanded at most 2**40 elements; got the shape {list(shape)}"
+            f"tensor {name!r}: expected at most 2**40 elements, got the shape {list(shape)}"
         )
 
 
@@ -163,6 +163,6 @@ def _check_data(tensor: onnx.TensorProto) -> None:
         onnx.numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise ModelError(
-            f"tensor {tensor.name!r}: demanded data that fills the shape {list(tensor.dims)}; "
+            f"tensor {tensor.name!r}: expected data that fills the shape {list(tensor.dims)}; "
             f"{one_line(error)}"
         ) from None

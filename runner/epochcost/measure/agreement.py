@@ -40,7 +40,9 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
         if name in outputs
     )
     if not compared:
-        raise JobError(f"{job.graph}: demanded an output of floats to compare with fp32; got none")
+        raise JobError(
+            f"{job.graph}: expected an output of floats to compare with fp32, found none"
+        )
     return Agreement(
         examples=job.reference.examples, outputs=compared, quantization=job.reference.quantization
     )
@@ -73,7 +75,7 @@ def _difference(job: Job, name: str, exact: Array, got: Array) -> OutputDifferen
     finite = np.isfinite(exact)
     if not np.all(np.isfinite(got[finite])):
         raise JobError(
-            f"output {name!r}: demanded finite numbers, as in fp32; got some beyond the range of "
+            f"output {name!r}: expected finite numbers, as in fp32, got some beyond the range of "
             f"{job.precision}: measure this model in fp32 or bf16"
         )
     difference = (got - exact)[finite].astype(np.float64)
@@ -140,7 +142,7 @@ def require_finite(job: Job, output: Callable[[str], Array]) -> None:
 
 def _diverged(what: str, got: object) -> JobError:
     return JobError(
-        f"{what}: demanded finite numbers; got {got}: training diverged, so its times are those "
+        f"{what}: expected finite numbers, got {got}: training diverged, so its times are those "
         "of no training; lower the learning rate in the model's spec"
     )
 

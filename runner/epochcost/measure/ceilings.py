@@ -120,7 +120,7 @@ def measure_apart(
         said = f"none within {_LONGEST_SECONDS} s"
     except ValidationError:
         said = f"status {done.returncode}: {last_words(done):.300}"
-    raise CapabilityError(f"demanded the ceilings of this machine; got {said}")
+    raise CapabilityError(f"expected the ceilings of this machine, got {said}")
 
 
 def measure_ceiling(threads: int, side: int, copied_bytes: int) -> Ceiling:

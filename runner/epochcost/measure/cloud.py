@@ -122,7 +122,7 @@ _ASK: Mapping[CloudProvider, Callable[[Service], Instance]] = MappingProxyType(
 def _object(text: str) -> dict[str, Any]:
     document = json.loads(text)
     if not isinstance(document, dict):
-        raise ValueError("demanded a JSON object")
+        raise ValueError("expected a JSON object")
     return document
 
 

@@ -73,13 +73,13 @@ def _map_file(path: Path) -> Array:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError) as error:
-        raise JobError(f"{path}: demanded an array; {error}") from error
+        raise JobError(f"{path}: expected an array; {error}") from error
 
 
 def _require_type(kind: TensorType, name: str, stored: Array) -> TensorType:
     shape, dtype = kind
     if stored.dtype != dtype:
-        raise JobError(f"epochs: {name!r}: demanded {dtype} {list(shape)}; got {stored.dtype}")
+        raise JobError(f"epochs: {name!r}: expected {dtype} {list(shape)}, got {stored.dtype}")
     return kind
 
 

@@ -205,12 +205,12 @@ def read_logs(folder: Path, prefix: str, *, by_query: bool) -> LoadGenLog:
         summary = (folder / f"{prefix}summary.txt").read_text(encoding="utf-8")
         trace = (folder / f"{prefix}trace.json").read_bytes()
     except OSError as error:
-        raise TrialFailed(f"LoadGen: demanded its log files; got {error}") from None
+        raise TrialFailed(f"LoadGen: expected its log files, got {error}") from None
     for path in folder.glob(f"{prefix}*"):
         path.unlink()
     values = _values(detail.decode("utf-8", "replace"))
     if "result_validity" not in values:
-        raise TrialFailed("LoadGen: demanded a result in its log; it ended without one")
+        raise TrialFailed("LoadGen: expected a result in its log; it ended without one")
     return LoadGenLog(values, summary, detail, _latencies(trace, by_query))
 
 

@@ -52,11 +52,11 @@ def choose_pinning(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
     """
     reason = why_not_pinned()
     if reason is not None:
-        raise CapabilityError(f"vcpus: demanded {count} CPUs for a trial; {reason}")
+        raise CapabilityError(f"vcpus: expected {count} CPUs for a trial; {reason}")
     allowed = os.sched_getaffinity(0)
     if count > len(allowed):
         raise CapabilityError(
-            f"vcpus: demanded {count} CPUs for a trial; this process may use {len(allowed)}"
+            f"vcpus: expected {count} CPUs for a trial; this process may use {len(allowed)}"
         )
     topology = read_topology(allowed, system)
     cpus = choose_cpus(count, allowed, topology)
@@ -143,8 +143,8 @@ def require_pinned(pinning: Pinning | None) -> None:
 
 
 def _pinning_lost(pinning: Pinning, got: str) -> CapabilityError:
-    demanded = f"demanded a worker on CPUs {_words(pinning.cpus)}"
-    return CapabilityError(f"vcpus: {demanded}; got {got}: has a control group changed meanwhile?")
+    expected = f"expected a worker on CPUs {_words(pinning.cpus)}"
+    return CapabilityError(f"vcpus: {expected}, got {got}: has a control group changed meanwhile?")
 
 
 def _words(cpus: Collection[int]) -> str:

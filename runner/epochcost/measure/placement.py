@@ -84,7 +84,7 @@ def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
 def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) -> Placement:
     """Count the nodes per provider; raises PlacementError for data on the CPU beside CUDA."""
     if not nodes:
-        raise PlacementError("placement: demanded a profile of a run; got one without nodes")
+        raise PlacementError("placement: expected a profile of a run, got one without nodes")
     if execution_provider == _CUDA:
         _refuse([node for node in nodes if node.provider != _CUDA and _is_data(node)])
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -101,8 +101,8 @@ def require_capturable(nodes: tuple[ExecutedNode, ...]) -> None:
     found = sorted({node.operator for node in nodes if node.operator in _NOT_CAPTURED})
     if found:
         raise PlacementError(
-            "CUDA graph: demanded a step without control flow and without copies to or from the "
-            f"host; got {', '.join(found)}: set graphs = false in the study's table [cuda], or "
+            "CUDA graph: expected a step without control flow and without copies to or from the "
+            f"host, got {', '.join(found)}: set graphs = false in the study's table [cuda], or "
             "leave this model out of the study"
         )
 
@@ -131,7 +131,7 @@ def _refuse(misplaced: list[ExecutedNode]) -> None:
     if misplaced:
         operators = ", ".join(sorted({node.operator for node in misplaced}))
         raise PlacementError(
-            f"placement: demanded every node that works on data on {_CUDA}; {len(misplaced)} ran "
+            f"placement: expected every node that works on data on {_CUDA}; {len(misplaced)} ran "
             f"elsewhere ({operators}): ONNX Runtime has no CUDA kernel for them in this form; "
             "measure this model with --provider cpu, or change the operators in its graph"
         )

@@ -45,7 +45,7 @@ def _run_on_cuda() -> None:
     ones = np.ones((1, 1, 4, 4), np.float32)
     (result,) = session.run(None, {"x": ones})
     if result.shape != ones.shape or not np.all(result == 16):
-        raise EpochcostError(f"demanded 16 everywhere from the GPU; got {result.ravel()[:4]}")
+        raise EpochcostError(f"expected 16 everywhere from the GPU, got {result.ravel()[:4]}")
 
 
 def _probe_model() -> bytes:

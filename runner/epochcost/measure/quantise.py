@@ -130,8 +130,8 @@ def with_stored_parameters(model: onnx.ModelProto, seed: int) -> onnx.ModelProto
     size_bytes = sum(value.nbytes for value in values.values())
     if size_bytes > MAX_MODEL_BYTES - model.ByteSize():
         raise ModelError(
-            f"int8: demanded weights of at most {MAX_MODEL_BYTES} bytes, which one ONNX file can "
-            f"hold; got {size_bytes}: measure this model in another precision"
+            f"int8: expected weights of at most {MAX_MODEL_BYTES} bytes, which one ONNX file can "
+            f"hold, got {size_bytes}: measure this model in another precision"
         )
     stored = onnx.ModelProto()
     stored.CopyFrom(model)

@@ -62,7 +62,7 @@ def runtime_name() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     raise CapabilityError(
-        "onnxruntime: demanded onnxruntime-gpu or onnxruntime to measure with; neither is "
+        "onnxruntime: expected onnxruntime-gpu or onnxruntime to measure with; neither is "
         "installed: `pip install 'epochcost[run]'`"
     )
 
@@ -87,8 +87,8 @@ def software(module: ModuleType) -> Software:
     if not agreed:
         claimed = " and ".join(f"{name}=={version}" for name, version in claims) or "no package"
         raise CapabilityError(
-            f"{module.__file__}: demanded the package that this onnxruntime {module.__version__} "
-            f"belongs to; got {claimed}: install one runtime in a fresh environment"
+            f"{module.__file__}: expected the package that this onnxruntime {module.__version__} "
+            f"belongs to, got {claimed}: install one runtime in a fresh environment"
         )
     return Software(
         runtime=f"{agreed[0]}=={module.__version__}",
@@ -97,11 +97,11 @@ def software(module: ModuleType) -> Software:
     )
 
 
-def require_runtime(demanded: str, found: str) -> None:
+def require_runtime(expected: str, found: str) -> None:
     """Raise CapabilityError where a trial would be measured under another runtime than its own."""
-    if demanded != found:
+    if expected != found:
         raise CapabilityError(
-            f"demanded a worker with {demanded}; got one with {found}: "
+            f"expected a worker with {expected}, got one with {found}: "
             "no figure of one runtime is stored under another's name"
         )
 
@@ -139,7 +139,7 @@ def require_cuda(python: Path | None = None) -> None:
     missing = _missing_for_cuda(python)
     if missing:
         raise CapabilityError(
-            "provider cuda: demanded a usable GPU; this machine lacks "
+            "provider cuda: expected a usable GPU; this machine lacks "
             f"{'; '.join(missing)}: {_REMEDY if python is None else _REMEDY_BESIDE}"
         )
 

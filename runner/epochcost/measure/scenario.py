@@ -139,7 +139,7 @@ class _Scenario:
         )
 
     def _stream(self) -> tuple[LoadGenLog, int]:
-        """Prepare enough queries that the run lasts as long as demanded, and report that run."""
+        """Prepare enough queries that the run lasts as long as requested, and report that run."""
         rate = _PREPARED * self._queries_per_second()
         for _ in range(_MOST_RUNS):
             self._require_affordable(rate)
@@ -229,7 +229,7 @@ class _Scenario:
         prepared = rate * self._pace.scored_seconds
         if prepared > _MOST_PREPARED:
             raise JobError(
-                f"{self._load.title}: demanded at most {_MOST_PREPARED:,} queries, which LoadGen "
+                f"{self._load.title}: expected at most {_MOST_PREPARED:,} queries, which LoadGen "
                 f"prepares in memory; {self._pace.scored_seconds:.0f} s of this model would take "
                 f"{prepared:,.0f}: measure it without --compliant, or with a smaller budget_seconds"
             )

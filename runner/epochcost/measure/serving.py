@@ -55,7 +55,7 @@ class ServedModel:
         self.examples = load_arrays(job.batches)
         lengths = {len(pool) for pool in self.examples.values()}
         if len(lengths) != 1 or 0 in lengths:
-            raise JobError(f"{job.batches}: demanded examples of every input; got {lengths}")
+            raise JobError(f"{job.batches}: expected examples of every input, got {lengths}")
         (self.example_count,) = lengths
         self.runs = self._last = 0
         values = _DeviceValues(job, self.examples)
@@ -120,7 +120,7 @@ class _DeviceValues:
     def _parameter(self, name: str, kind: TensorType) -> Array:
         if name not in self._parameters:
             raise JobError(
-                f"{self.job.graph}: input {name!r} has no value: demanded it among the examples, "
+                f"{self.job.graph}: input {name!r} has no value: expected it among the examples, "
                 "the parameters or the carried values"
             )
         value = self._parameters[name]

@@ -86,7 +86,7 @@ def open_session(
     got = session.get_providers()[0]
     if got != wanted:
         raise CapabilityError(
-            f"{_graph_name(graph)}: demanded a session on {wanted}; ONNX Runtime fell back to "
+            f"{_graph_name(graph)}: expected a session on {wanted}; ONNX Runtime fell back to "
             f"{got}: see `epochcost run --provider cuda` for what this machine lacks"
         )
     return session

@@ -50,7 +50,7 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
     """Read the shape and type of a graph input or output; raises JobError unless both are fixed."""
     if info.type not in _DTYPES or not all(isinstance(size, int) for size in info.shape):
         raise JobError(
-            f"graph: demanded a static shape and a number type of {info.name!r}; "
+            f"graph: expected a static shape and a number type of {info.name!r}, "
             f"got {info.type} {info.shape}"
         )
     return tuple(info.shape), np.dtype(_DTYPES[info.type])
@@ -168,7 +168,7 @@ class Stepper:
         """Copy an output of the last step that is not carried to the host; raises JobError."""
         if name not in self._outputs:
             raise JobError(
-                f"graph: no output that is not carried is called {name!r}; "
+                f"graph: no output that is not carried is called {name!r}, "
                 f"got {', '.join(sorted(self._outputs))}"
             )
         return np.asarray(self._outputs[name].numpy())
@@ -178,7 +178,7 @@ class Stepper:
         hosted = [name for name in changing if self._homes[name] != self._device]
         if hosted:
             raise PlacementError(
-                "CUDA graph: demanded every input that changes from step to step on the device; "
+                "CUDA graph: expected every input that changes from step to step on the device, "
                 f"got {', '.join(sorted(hosted))} read by the host, which a replay would not read "
                 "again: set graphs = false in the study's table [cuda]"
             )
@@ -229,7 +229,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
     """
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
-        raise JobError(f"series: demanded one length of at least 1; got {sorted(lengths)}")
+        raise JobError(f"series: expected one length of at least 1, got {sorted(lengths)}")
     return itertools.chain(
         (
             tuple((values[name].update_inplace, array[step, ...]) for name, array in series.items())
@@ -243,7 +243,7 @@ def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> li
     """For each batch of the pools, the calls that copy it to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
-        raise JobError(f"batches: demanded pools of one size of at least 1; got {sorted(sizes)}")
+        raise JobError(f"batches: expected pools of one size of at least 1, got {sorted(sizes)}")
     return [
         tuple(
             (values[name].update_inplace, np.ascontiguousarray(pool[index]))
@@ -259,7 +259,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise JobError(f"{path}: demanded an .npz of arrays; {error}") from error
+        raise JobError(f"{path}: expected an .npz of arrays; {error}") from error
 
 
 def initial_parameters(job: Job) -> dict[str, Array]:
@@ -315,7 +315,7 @@ def _constant(
         if carried.input == name:
             return _filled(shape, carried.fill, dtype)
     raise JobError(
-        f"{job.graph}: input {name!r} has no value: demanded it among the batches, the series, "
+        f"{job.graph}: input {name!r} has no value: expected it among the batches, the series, "
         "the scalars, the parameters or the carried values"
     )
 
@@ -329,6 +329,6 @@ def require_type(path: Path, name: str, got: TensorType, wanted: TensorType) -> 
     """Raise JobError where an array of a file is not of the shape and type of its graph input."""
     if got != wanted:
         raise JobError(
-            f"{path}: {name!r}: demanded {wanted[1]} {list(wanted[0])} for one step; "
+            f"{path}: {name!r}: expected {wanted[1]} {list(wanted[0])} for one step, "
             f"got {got[1]} {list(got[0])}"
         )

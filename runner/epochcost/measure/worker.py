@@ -231,7 +231,7 @@ def _unexpected(error: Exception, folder: Path) -> str:
     if not is_full(error):
         return f"{type(error).__name__}: {error}"
     return (
-        f"{folder}: demanded room for the trial's temporary files; got a full disk: free some, or "
+        f"{folder}: expected room for the trial's temporary files, got a full disk: free some, or "
         "name another place with TMPDIR"
     )
 

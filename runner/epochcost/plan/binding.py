@@ -32,8 +32,8 @@ def bind_model(graph: onnx.ModelProto, model: Model, batch_size: int) -> onnx.Mo
     for name in left:
         if name != batch:
             raise ModelError(
-                f"model {model.id}: demanded a size for the dimension {name!r} of {model.graph}; "
-                f"got none: write it in the spec's table [dimensions], such as {_key(name)} = 128"
+                f"model {model.id}: expected a size for the dimension {name!r} of {model.graph}, "
+                f"found none: write it in the spec's table [dimensions], such as {_key(name)} = 128"
             )
     sizes = {**model.dimensions, **({batch: batch_size} if left else {})}
     try:
@@ -56,7 +56,7 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
         after = (tuple(dim.dim_value for dim in kind.shape.dim), kind.elem_type)
         if inputs[state.input] != after:
             raise ModelError(
-                f"{where}: demanded one shape and type of {state.input!r} and {state.output!r}; "
+                f"{where}: expected one shape and type of {state.input!r} and {state.output!r}, "
                 f"got {list(inputs[state.input][0])} and {list(after[0])}"
             )
     _require_once(model, [state.output for state in model.carried])
@@ -67,7 +67,7 @@ def _require_once(model: Model, outputs: Sequence[str]) -> None:
     for name in outputs:
         if outputs.count(name) > 1:
             raise ModelError(
-                f"model {model.id}: [[carried]]: demanded each output once; got {name!r} twice"
+                f"model {model.id}: [[carried]]: expected each output once, got {name!r} twice"
             )
 
 

@@ -32,7 +32,7 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise ModelError(
-            f"{path}: demanded the ONNX file that the model {model.id} names; "
+            f"{path}: expected the ONNX file that the model {model.id} names, "
             f"got {error.strerror or error}; export it, or correct `graph` in the model's spec"
         ) from None
 

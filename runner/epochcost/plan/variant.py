@@ -136,8 +136,8 @@ def missing_kernels(runtime: str, capability: str | None) -> str | None:
         return None
     words = ", ".join(map(_words, served))
     return (
-        f"provider cuda: demanded a GPU that {runtime} has kernels for, of compute capability "
-        f"{words}; got one of {capability}: {_remedy(capability)}"
+        f"provider cuda: expected a GPU that {runtime} has kernels for, of compute capability "
+        f"{words}, got one of {capability}: {_remedy(capability)}"
     )
 
 

@@ -117,7 +117,7 @@ def _read(
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")
     missing = [name for name in columns if name not in (rows.fieldnames or ())]
     if missing:
-        demand = f"demanded the columns {', '.join(columns)}; got no {', '.join(missing)}"
+        demand = f"expected the columns {', '.join(columns)}, found no {', '.join(missing)}"
         raise SpecError([Fault(path, 1, 1, demand)])
     for line, row in enumerate(rows, 2):
         try:
@@ -133,7 +133,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecError([Fault(path, 1, 1, f"demanded a table in UTF-8; got {error}")]) from None
+        raise SpecError([Fault(path, 1, 1, f"expected a table in UTF-8, got {error}")]) from None
 
 
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
@@ -142,7 +142,7 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     batch = _positive("batch", row["batch"]) if row["batch"] not in {"", "0"} else None
     mode = MODES.get(row["mode"])
     if mode is None:
-        raise ValueError(f"mode: demanded infer or train; got {row['mode']!r}")
+        raise ValueError(f"mode: expected infer or train, got {row['mode']!r}")
     unit = row["unit"]
     if unit in _SECONDS:
         seconds = value * _SECONDS[unit]
@@ -173,21 +173,21 @@ def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
     counts = {name: int(_number(name, row[name])) for name in given}
     for name in ("flops", "moved", "parameters", "products"):
         if counts[name] < 1:
-            raise ValueError(f"{name}: demanded a number from 1; got {row[name]!r}")
+            raise ValueError(f"{name}: expected a number from 1, got {row[name]!r}")
     return (row["model"], row["size"]), Profile(**counts)
 
 
 def _count(text: str) -> int:
     value = _positive("count", text)
     if value != int(value):
-        raise ValueError(f"count: demanded a whole number; got {text!r}")
+        raise ValueError(f"count: expected a whole number, got {text!r}")
     return int(value)
 
 
 def _positive(name: str, text: str) -> float:
     value = _number(name, text)
     if value <= 0:
-        raise ValueError(f"{name}: demanded a number above 0; got {text!r}")
+        raise ValueError(f"{name}: expected a number above 0, got {text!r}")
     return value
 
 
@@ -197,7 +197,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{name}: demanded a number; got {text!r}")
+        raise ValueError(f"{name}: expected a number, got {text!r}")
     return value
 
 

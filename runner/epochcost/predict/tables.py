@@ -85,7 +85,7 @@ def described(files: Iterable[Path]) -> tuple[Device, ...]:
                 tomli.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
             )
         except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError) as error:
-            raise InputError(f"{file}: demanded a hardware spec; got {error}") from None
+            raise InputError(f"{file}: expected a hardware spec, got {error}") from None
         devices += [_described(file, hardware, one) for one in hardware.accelerators]
     return tuple(devices)
 
@@ -103,5 +103,5 @@ def _described(file: Path, hardware: Hardware, one: Accelerator) -> Device:
     except ValidationError as error:
         missing = ", ".join(str(fault["loc"][0]) for fault in error.errors())
         raise InputError(
-            f"{file}: {one.name}: demanded facts of the device to predict with; got no {missing}"
+            f"{file}: {one.name}: expected facts of the device to predict with, found no {missing}"
         ) from None

@@ -304,7 +304,7 @@ def write_pages(config_file: Path, folder: Path) -> int:
         config = load_config(str(config_file))
         plugin = config.plugins.get(NAME)
         if not isinstance(plugin, EpochcostPlugin):
-            raise InputError(f"{config_file}: demanded the plugin {NAME}; got none")
+            raise InputError(f"{config_file}: expected the plugin {NAME}, found none")
         config = config.plugins.on_config(config)
         files = config.plugins.on_files(get_files(config), config=config)
         return write_site(plugin.contents(files), Path(config.docs_dir), folder)
@@ -320,7 +320,7 @@ def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) 
     """
     inner, outer = folder.resolve(), docs.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise InputError(f"{folder}: demanded a folder apart from {docs}, whose pages are copied")
+        raise InputError(f"{folder}: expected a folder apart from {docs}, whose pages are copied")
     count = 0
     try:
         for uri, content in contents:

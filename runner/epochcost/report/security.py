@@ -60,7 +60,7 @@ def link_faults(docs: Path) -> Iterator[Fault]:
     for folder, folders, files in os.walk(docs):
         for path in (Path(folder, name) for name in sorted((*folders, *files))):
             if path.is_symlink():
-                yield Fault(path, 1, 1, "demanded a file or folder of its own; got a link")
+                yield Fault(path, 1, 1, "expected a file or folder of its own, got a link")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class DocsFiles:
     def refusal(self, path: Path) -> str | None:
         """Why a file is left out of the site; None where it belongs."""
         if not self.links.isdisjoint((path, *path.parents)):
-            return "demanded a file of its own; got one behind a link"
+            return "expected a file of its own, got one behind a link"
         if any(path.is_relative_to(folder) for folder in self.results):
-            return None if path in self.read else "demanded a stored result; got another file"
+            return None if path in self.read else "expected a stored result, got another file"
         if path in self.named or path.suffix.lower() in KINDS:
             return None
-        return f"demanded a page, a picture or data ({', '.join(KINDS)}); got another kind"
+        return f"expected a page, a picture or data ({', '.join(KINDS)}), got another kind"

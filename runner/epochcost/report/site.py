@@ -142,7 +142,7 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
     folder = templates / ASSETS
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
-            raise InputError(f"{path}: demanded a file; got a link")
+            raise InputError(f"{path}: expected a file, got a link")
         if path.is_file():
             yield f"{ASSETS}/{path.relative_to(folder).as_posix()}", path.read_bytes()
     yield f"{ASSETS}/palette.css", stylesheet().encode()

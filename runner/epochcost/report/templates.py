@@ -74,7 +74,7 @@ def render(templates: Environment, page: Page) -> str:
 def address(uri: str) -> Markup:
     """An address made of ids; raises InputError on any other character."""
     if not _ADDRESS.fullmatch(uri):
-        raise InputError(f"address: demanded letters, digits and ._/- only; got {uri!r}")
+        raise InputError(f"address: expected letters, digits and ._/- only, got {uri!r}")
     return Markup(uri)  # noqa: S704  the characters were just checked
 
 

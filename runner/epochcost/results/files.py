@@ -60,17 +60,17 @@ def storage_error(folder: Path, error: OSError) -> CapabilityError:
     kept = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
-            f"{folder}: demanded room for a result; got {error.strerror}: free some space, "
+            f"{folder}: expected room for a result, got {error.strerror}: free some space, "
             f"or name another folder with --results; {kept}"
         )
     if error.errno in _NO_RIGHT:
         return CapabilityError(
-            f"{folder}: demanded the right to write a result; got {error.strerror}: "
+            f"{folder}: expected the right to write a result, got {error.strerror}: "
             f"change the folder's rights, or name another folder with --results; {kept}"
         )
     reason = error.strerror or str(error)
     return CapabilityError(
-        f"{folder}: demanded a folder for results; got {reason}: "
+        f"{folder}: expected a folder for results, got {reason}: "
         f"name another folder with --results; {kept}"
     )
 
@@ -122,12 +122,12 @@ def _lock(folder: Path, descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise CapabilityError(
-            f"{folder}: demanded to be the only run that writes here; got another one in progress: "
+            f"{folder}: expected to be the only run that writes here, got another one in progress: "
             "wait for it, or name another folder with --results (two runs at once on one machine "
             "also spoil each other's times)"
         ) from None
     except OSError as error:
         raise CapabilityError(
-            f"{folder}: demanded a folder that can be locked; got {error.strerror}: "
+            f"{folder}: expected a folder that can be locked, got {error.strerror}: "
             "name a folder on a local disk with --results"
         ) from None

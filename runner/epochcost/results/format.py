@@ -78,8 +78,8 @@ def parse_result(data: bytes, path: Path) -> Result:
     """
     result = _current(data) or _read_by_version(data, path)
     if result.trial_id != result.trial.id:
-        demanded = f"demanded trial_id {result.trial.id} for this trial; got {result.trial_id}"
-        raise _damaged(path, f"{demanded}: the file was edited; measure again")
+        expected = f"expected trial_id {result.trial.id} for this trial, got {result.trial_id}"
+        raise _damaged(path, f"{expected}: the file was edited; measure again")
     return result
 
 
@@ -100,21 +100,21 @@ def _read_by_version(data: bytes, path: Path) -> Result:
     except ValidationError as error:
         raise _damaged(path, first_error(error)) from None
     except (RecursionError, ValueError) as error:
-        raise _damaged(path, f"demanded a JSON document of a result; got {error}") from None
+        raise _damaged(path, f"expected a JSON document of a result, got {error}") from None
 
 
 def _decoded(data: bytes, path: Path) -> Document:
     try:
         document = json.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise _damaged(path, f"demanded UTF-8 text; got byte {error.start} that is not") from None
+        raise _damaged(path, f"expected UTF-8 text, got byte {error.start} that is not") from None
     except json.JSONDecodeError as error:
-        message = f"demanded a whole JSON document; got a fault here: {error.msg}"
+        message = f"expected a whole JSON document, got a fault here: {error.msg}"
         raise DamagedResultError(Fault(path, error.lineno, error.colno, message)) from None
     except (RecursionError, ValueError) as error:
-        raise _damaged(path, f"demanded a JSON document of a result; got {error}") from None
+        raise _damaged(path, f"expected a JSON document of a result, got {error}") from None
     if not isinstance(document, dict):
-        raise _damaged(path, f"demanded a JSON object; got {type(document).__name__}")
+        raise _damaged(path, f"expected a JSON object, got {type(document).__name__}")
     return document
 
 
@@ -122,11 +122,11 @@ def _upgraded(document: Document, path: Path) -> Document:
     version = document.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _damaged(
-            path, f"demanded format_version from 1 to {FORMAT_VERSION}; got {version!r:.80}"
+            path, f"expected format_version from 1 to {FORMAT_VERSION}, got {version!r:.80}"
         )
     if version > FORMAT_VERSION:
         message = (
-            f"demanded format_version up to {FORMAT_VERSION}; got {version}: "
+            f"expected format_version up to {FORMAT_VERSION}, got {version}: "
             "a newer epochcost wrote this file; update epochcost to read it"
         )
         raise NewerResultError(Fault(path, 1, 1, message))

@@ -75,8 +75,8 @@ def implausible_rate(catalogue: Catalogue, result: Result, counted: FlopsByModel
     peak, rate = peak_flops(catalogue, result), _rate(catalogue, result, counted)
     if rate is not None and rate > peak:
         yield (
-            f"samples_seconds: demanded at most {scientific(peak)} FLOP/s, what this machine can "
-            f"do; got {scientific(rate)}"
+            f"samples_seconds: expected at most {scientific(peak)} FLOP/s, what this machine can "
+            f"do, got {scientific(rate)}"
         )
 
 

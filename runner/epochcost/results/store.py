@@ -129,19 +129,19 @@ def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
         return path.read_bytes()
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
-        raise _damaged(path, f"demanded a readable file; got {reason}") from None
+        raise _damaged(path, f"expected a readable file, got {reason}") from None
 
 
 def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
     """Reasons not to open a file at all."""
     if _leaves(path, root):
-        yield "demanded a file inside the results folder; got a link that leaves it"
+        yield "expected a file inside the results folder, got a link that leaves it"
     elif path.exists():
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            yield "demanded a regular file; got something else"
+            yield "expected a regular file, got something else"
         elif status.st_size > most_bytes:
-            yield f"demanded at most {most_bytes} bytes; got {status.st_size}"
+            yield f"expected at most {most_bytes} bytes, got {status.st_size}"
 
 
 def _leaves(path: Path, root: Path) -> bool:
@@ -153,8 +153,8 @@ def _leaves(path: Path, root: Path) -> bool:
 
 def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
     if hardware != folder.name:
-        demanded = f"demanded hardware {folder.name!r} in this folder"
-        raise _damaged(path, f"{demanded}; got {hardware!r:.80}")
+        expected = f"expected hardware {folder.name!r} in this folder"
+        raise _damaged(path, f"{expected}, got {hardware!r:.80}")
 
 
 def _damaged(path: Path, message: str) -> DamagedResultError:
@@ -207,6 +207,6 @@ def _read_sidecar(path: Path, root: Path, kind: type[SidecarT], described: str) 
     try:
         record = read_record(kind, _read_bytes(path, root, _MOST_SIDECAR_BYTES))
     except ValidationError as error:
-        raise _damaged(path, f"demanded {described}; got {first_error(error)}") from None
+        raise _damaged(path, f"expected {described}, got {first_error(error)}") from None
     _require_hardware(record.hardware, path, path.parent.parent)
     return record

@@ -42,9 +42,9 @@ def read_submission(path: Path, root: Path) -> Result:
     result = parse_result(read_plain(path, root), path)
     expected = file_name(result.trial, result.trial_id, result.environment.fingerprint)
     if path.parent.name != result.hardware:
-        raise _refused(path, f"demanded hardware {path.parent.name!r}; got {result.hardware!r}")
+        raise _refused(path, f"expected hardware {path.parent.name!r}, got {result.hardware!r}")
     if path.name != expected:
-        raise _refused(path, f"demanded the name {expected}; got {path.name!r:.120}")
+        raise _refused(path, f"expected the name {expected}, got {path.name!r:.120}")
     return result
 
 
@@ -62,16 +62,16 @@ def _bytes(path: Path, root: Path) -> bytes:
     try:
         status = path.lstat()
         if any(place.is_symlink() for place in (path, path.parent)):
-            raise _refused(path, "demanded a file of its own; got a link")
+            raise _refused(path, "expected a file of its own, got a link")
         if not stat.S_ISREG(status.st_mode):
-            raise _refused(path, "demanded a regular file; got something else")
+            raise _refused(path, "expected a regular file, got something else")
         if not _is_below(path, root):
-            raise _refused(path, f"demanded a file below {root}; got one outside")
+            raise _refused(path, f"expected a file below {root}, got one outside")
         if status.st_size > MOST_BYTES:
-            raise _refused(path, f"demanded at most {MOST_BYTES:,} bytes; got {status.st_size:,}")
+            raise _refused(path, f"expected at most {MOST_BYTES:,} bytes, got {status.st_size:,}")
         return path.read_bytes()
     except OSError as error:
-        raise _refused(path, f"demanded a readable file; got {error.strerror}") from None
+        raise _refused(path, f"expected a readable file, got {error.strerror}") from None
 
 
 def _is_below(path: Path, root: Path) -> bool:
@@ -88,7 +88,7 @@ class _RefusedError(ValueError):
 
 def _document(data: bytes, path: Path) -> Any:
     if data.startswith(_BYTE_ORDER_MARK):
-        raise _refused(path, "demanded UTF-8 without a byte order mark; got one")
+        raise _refused(path, "expected UTF-8 without a byte order mark, got one")
     try:
         return json.loads(
             data.decode(),
@@ -97,12 +97,12 @@ def _document(data: bytes, path: Path) -> Any:
             parse_int=_bounded_integer,
         )
     except UnicodeDecodeError as error:
-        raise _refused(path, f"demanded UTF-8; got another byte at {error.start}") from None
+        raise _refused(path, f"expected UTF-8, got another byte at {error.start}") from None
     except json.JSONDecodeError as error:
-        message = f"demanded a whole JSON document; got a fault here: {error.msg}"
+        message = f"expected a whole JSON document, got a fault here: {error.msg}"
         raise DamagedResultError(Fault(path, error.lineno, error.colno, message)) from None
     except RecursionError:
-        raise _refused(path, f"demanded at most {_MOST_DEPTH} levels; got too many") from None
+        raise _refused(path, f"expected at most {_MOST_DEPTH} levels, got too many") from None
     except _RefusedError as error:
         raise _refused(path, str(error)) from None
 
@@ -111,17 +111,17 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
         twice = max(Counter(key for key, _ in pairs).items(), key=itemgetter(1))[0]
-        raise _RefusedError(f"demanded each key once; got {twice!r:.80} twice")
+        raise _RefusedError(f"expected each key once, got {twice!r:.80} twice")
     return table
 
 
 def _no_constant(name: str) -> float:
-    raise _RefusedError(f"demanded finite numbers; got {name}")
+    raise _RefusedError(f"expected finite numbers, got {name}")
 
 
 def _bounded_integer(digits: str) -> int:
     if len(digits) > len(str(_LARGEST_INTEGER)) or abs(int(digits)) >= _LARGEST_INTEGER:
-        raise _RefusedError(f"demanded whole numbers below 2^63; got {digits[:20]}…")
+        raise _RefusedError(f"expected whole numbers below 2^63, got {digits[:20]}…")
     return int(digits)
 
 
@@ -136,7 +136,7 @@ def _hostile(document: Any) -> Iterator[str]:
     while pending:
         key, value, depth = pending.pop()
         if depth > _MOST_DEPTH:
-            yield f"demanded at most {_MOST_DEPTH} levels; got more, at {key!r:.80}"
+            yield f"expected at most {_MOST_DEPTH} levels, got more, at {key!r:.80}"
         elif isinstance(value, dict):
             yield from _hostile_keys(value)
             pending += [(name, item, depth + 1) for name, item in value.items()]
@@ -164,7 +164,7 @@ def _holders(items: list[Any]) -> list[Any]:
 
 def _hostile_number(key: str, value: Any) -> Iterator[str]:
     if isinstance(value, float) and not math.isfinite(value):
-        yield f"{key:.80}: demanded finite numbers; got one that is too large"
+        yield f"{key:.80}: expected finite numbers, got one that is too large"
 
 
 def _is_plain(text: str) -> bool:
@@ -176,8 +176,8 @@ def _is_plain(text: str) -> bool:
 def _hostile_text(key: str, text: str) -> str:
     """What is wrong with a text that is not plain."""
     if len(text) > _LONGEST_TEXT:
-        return f"{key:.80}: demanded at most {_LONGEST_TEXT:,} characters; got {len(text):,}"
-    return f"{key!r:.80}: demanded printable text; got control characters"
+        return f"{key:.80}: expected at most {_LONGEST_TEXT:,} characters, got {len(text):,}"
+    return f"{key!r:.80}: expected printable text, got control characters"
 
 
 def _refused(path: Path, message: str) -> DamagedResultError:

@@ -60,7 +60,7 @@ def _clock(measurement: Measurement, now: dt.datetime) -> Iterator[str]:
     yield from implausible_dates("started_at", measurement.started_at, last, now)
     for one, other in pairwise(measurement.rounds):
         if other.started_at < one.started_at + dt.timedelta(seconds=one.wall_seconds):
-            yield f"rounds: demanded one after the other; got one at {other.started_at} too early"
+            yield f"rounds: expected one after the other, got one at {other.started_at} too early"
             return
 
 
@@ -69,9 +69,9 @@ def implausible_dates(
 ) -> Iterator[str]:
     """What cannot be true of when something was measured, which ``key`` says."""
     if begun < _FIRST_RESULT:
-        yield f"{key}: demanded a date from {_FIRST_RESULT:%Y-%m-%d} on; got {begun:%Y-%m-%d}"
+        yield f"{key}: expected a date from {_FIRST_RESULT:%Y-%m-%d} on, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:
-        yield f"{key}: demanded an end in the past; got {ended:%Y-%m-%d %H:%M} UTC"
+        yield f"{key}: expected an end in the past, got {ended:%Y-%m-%d %H:%M} UTC"
 
 
 def _times(measurement: Measurement) -> Iterator[str]:
@@ -80,16 +80,16 @@ def _times(measurement: Measurement) -> Iterator[str]:
     steps = len(measurement.samples_seconds) + len(measurement.warmup_seconds)
     if total > measurement.wall_seconds * _ROUNDING:
         yield (
-            f"samples_seconds: demanded at most the {measurement.wall_seconds:.6g} s of the trial "
-            f"in all; got {total:.6g} s with the warm-up"
+            f"samples_seconds: expected at most the {measurement.wall_seconds:.6g} s of the trial "
+            f"in all, got {total:.6g} s with the warm-up"
         )
     if measurement.served is None and not measurement.warmup_seconds:
-        yield "warmup_seconds: demanded a step at least, as every trial begins with; got none"
+        yield "warmup_seconds: expected a step at least, as every trial begins with, found none"
     if measurement.steps_taken < steps:
-        yield f"steps_taken: demanded at least the {steps} timed; got {measurement.steps_taken}"
+        yield f"steps_taken: expected at least the {steps} timed, got {measurement.steps_taken}"
     fastest = min(measurement.samples_seconds, default=1.0)
     if fastest < _SHORTEST_STEP_SECONDS:
-        yield f"samples_seconds: demanded at least a microsecond a step; got {fastest:.3g} s"
+        yield f"samples_seconds: expected at least a microsecond a step, got {fastest:.3g} s"
 
 
 def _phases(result: Result) -> Iterator[str]:
@@ -97,25 +97,25 @@ def _phases(result: Result) -> Iterator[str]:
     for phase in _of_rounds(result.measurement):
         if phase.warmup + phase.samples > phase.wall_seconds * _ROUNDING:
             yield (
-                f"wall_seconds: demanded at least the {phase.warmup + phase.samples:.6g} s of a "
-                f"round's steps; got {phase.wall_seconds:.6g} s"
+                f"wall_seconds: expected at least the {phase.warmup + phase.samples:.6g} s of a "
+                f"round's steps, got {phase.wall_seconds:.6g} s"
             )
         if phase.seconds is None:
             continue
         if phase.samples > phase.seconds * _ROUNDING:
             yield (
-                f"samples_seconds: demanded at most the {phase.seconds:.6g} s of the sampling "
-                f"phase in all; got {phase.samples:.6g} s"
+                f"samples_seconds: expected at most the {phase.seconds:.6g} s of the sampling "
+                f"phase in all, got {phase.samples:.6g} s"
             )
         # What lies between steps may be the copy of a batch, whose time nobody took.
         elif result.trial.input_copy == "included" and phase.samples < phase.least:
             yield (
-                f"samples_seconds: demanded at least {phase.least:.6g} s in all of a sampling "
-                f"phase of {phase.seconds:.6g} s; got {phase.samples:.6g} s"
+                f"samples_seconds: expected at least {phase.least:.6g} s in all of a sampling "
+                f"phase of {phase.seconds:.6g} s, got {phase.samples:.6g} s"
             )
         if phase.seconds + phase.warmup > phase.wall_seconds * _ROUNDING:
             yield (
-                f"conditions: demanded at most the {phase.wall_seconds:.6g} s of a round; got a "
+                f"conditions: expected at most the {phase.wall_seconds:.6g} s of a round, got a "
                 f"sampling phase of {phase.seconds:.6g} s after {phase.warmup:.6g} s of warm-up"
             )
 
@@ -171,13 +171,13 @@ def _served(measurement: Measurement) -> Iterator[str]:
         if list(ordered) != sorted(ordered) or not (
             latency.minimum_nanoseconds <= latency.mean_nanoseconds <= latency.maximum_nanoseconds
         ):
-            yield "latency: demanded a minimum, percentiles and maximum that ascend; got others"
+            yield "latency: expected a minimum, percentiles and maximum that ascend, got others"
         if run.queries > run.samples:
-            yield f"queries: demanded at most the {run.samples} samples; got {run.queries}"
+            yield f"queries: expected at most the {run.samples} samples, got {run.queries}"
         spent += run.samples / run.samples_per_second
     if spent > measurement.wall_seconds * _ROUNDING:
         yield (
-            f"runs: demanded at most the {measurement.wall_seconds:.6g} s of the trial in all; "
+            f"runs: expected at most the {measurement.wall_seconds:.6g} s of the trial in all, "
             f"got {spent:.6g} s"
         )
 
@@ -189,14 +189,14 @@ def _rounds(measurement: Measurement) -> Iterator[str]:
         return
     wall, steps = sum(one.wall_seconds for one in rounds), sum(one.steps_taken for one in rounds)
     if not math.isclose(wall, measurement.wall_seconds, rel_tol=1e-6):
-        yield f"wall_seconds: demanded the {wall:.6g} s of all rounds; got another sum"
+        yield f"wall_seconds: expected the {wall:.6g} s of all rounds, got another sum"
     if steps != measurement.steps_taken:
-        yield f"steps_taken: demanded the {steps} of all rounds; got {measurement.steps_taken}"
+        yield f"steps_taken: expected the {steps} of all rounds, got {measurement.steps_taken}"
     if rounds[0].started_at != measurement.started_at:
-        yield "started_at: demanded that of the first round; got another"
+        yield "started_at: expected that of the first round, got another"
     peaks = [one.peak_memory_bytes for one in rounds]
     if None not in peaks and measurement.peak_memory_bytes != max(one or 0 for one in peaks):
-        yield "peak_memory_bytes: demanded the most of all rounds; got another"
+        yield "peak_memory_bytes: expected the most of all rounds, got another"
 
 
 def _whole_epochs(measurement: Measurement) -> Iterator[str]:
@@ -207,8 +207,8 @@ def _whole_epochs(measurement: Measurement) -> Iterator[str]:
             ("parts_seconds", sum(epoch.parts_seconds)),
         ):
             if spent > epoch.seconds * _ROUNDING:
-                demanded = f"demanded at most the {epoch.seconds:.6g} s of the epoch"
-                yield f"{key}: {demanded}; got {spent:.6g} s"
+                expected = f"expected at most the {epoch.seconds:.6g} s of the epoch"
+                yield f"{key}: {expected}, got {spent:.6g} s"
 
 
 def _power(measurement: Measurement) -> Iterator[str]:
@@ -216,11 +216,11 @@ def _power(measurement: Measurement) -> Iterator[str]:
     for energy in (measurement.energy, *(one.energy for one in measurement.rounds)):
         for reading in energy.readings if energy else ():
             if reading.watts > _MOST_WATTS:
-                yield f"joules: demanded at most {_MOST_WATTS:,} W; got {reading.watts:.3g} W"
+                yield f"joules: expected at most {_MOST_WATTS:,} W, got {reading.watts:.3g} W"
             if reading.seconds > measurement.wall_seconds * _ROUNDING:
                 yield (
-                    f"energy.seconds: demanded at most the {measurement.wall_seconds:.6g} s of the "
-                    f"trial; got {reading.seconds:.6g} s"
+                    f"energy.seconds: expected at most the {measurement.wall_seconds:.6g} s of the "
+                    f"trial, got {reading.seconds:.6g} s"
                 )
 
 
@@ -229,45 +229,45 @@ def _machine(result: Result) -> Iterator[str]:
     yield from implausible_environment(environment)
     peak, memory_bytes = result.measurement.peak_memory_bytes, environment.memory_bytes
     if peak is not None and memory_bytes is not None and peak > memory_bytes:
-        yield f"peak_memory_bytes: demanded at most the machine's memory; got {peak}"
+        yield f"peak_memory_bytes: expected at most the machine's memory, got {peak}"
     logical = environment.logical_cpus
     if trial.vcpus is not None and trial.vcpus > logical:
-        yield f"vcpus: demanded at most the {logical} CPUs of the machine; got {trial.vcpus}"
+        yield f"vcpus: expected at most the {logical} CPUs of the machine, got {trial.vcpus}"
     pinning = result.measurement.pinning
     if pinning is not None and len({*pinning.cpus, *pinning.siblings}) < len(
         (*pinning.cpus, *pinning.siblings)
     ):
-        yield "pinning: demanded each CPU once; got one twice"
+        yield "pinning: expected each CPU once, got one twice"
     if pinning is not None and len(pinning.cpus) != trial.vcpus:
-        yield f"pinning: demanded the {trial.vcpus} CPUs of the trial; got {len(pinning.cpus)}"
+        yield f"pinning: expected the {trial.vcpus} CPUs of the trial, got {len(pinning.cpus)}"
     if trial.provider == "cuda" and trial.session.device >= len(environment.gpus):
         found = f"got {len(environment.gpus)} GPUs"
-        yield f"gpus: demanded the GPU {trial.session.device} that the trial used; {found}"
+        yield f"gpus: expected the GPU {trial.session.device} that the trial used; {found}"
     placed = result.measurement.placement.nodes_by_provider
     if not any(placed.values()):
-        yield "placement: demanded the nodes that ran; got none"
+        yield "placement: expected the nodes that ran, found none"
     unknown = {
         name for operators in placed.values() for name in operators
     } - runtime_operator_names()
     if unknown:
         got = ", ".join(sorted(unknown)[:3])
-        yield f"placement: demanded operators of ONNX and of ONNX Runtime; got {got}"
+        yield f"placement: expected operators of ONNX and of ONNX Runtime, got {got}"
 
 
 def implausible_environment(environment: Environment) -> Iterator[str]:
     """Where a machine's description contradicts itself."""
     if environment.memory_bytes is None:
-        yield "memory_bytes: demanded the machine's, which its fingerprint is made of; got none"
+        yield "memory_bytes: expected the machine's, which its fingerprint is made of, found none"
     else:
         derived = _fingerprint(environment, environment.memory_bytes)
         if environment.fingerprint != derived:
             got = f"got {environment.fingerprint:.40}"
-            yield f"fingerprint: demanded {derived}, that of this CPU, memory and GPUs; {got}"
+            yield f"fingerprint: expected {derived}, that of this CPU, memory and GPUs; {got}"
     cores, logical = environment.physical_cores, environment.logical_cpus
     if logical > MOST_CPUS:
-        yield f"logical_cpus: demanded at most {MOST_CPUS:,}, as no host has more; got {logical}"
+        yield f"logical_cpus: expected at most {MOST_CPUS:,}, as no host has more, got {logical}"
     if cores is not None and cores > logical:
-        yield f"physical_cores: demanded at most the {logical} logical CPUs; got {cores}"
+        yield f"physical_cores: expected at most the {logical} logical CPUs, got {cores}"
 
 
 def _fingerprint(environment: Environment, memory_bytes: int) -> str:
@@ -285,7 +285,7 @@ def why_unwatched(measurement: Measurement) -> str | None:
     turns = measurement.rounds or (measurement,)
     if measurement.served is not None or all(one.conditions for one in turns):
         return None
-    return "conditions: demanded how long the sampling phase of each round took; got none"
+    return "conditions: expected how long the sampling phase of each round took, found none"
 
 
 def review_remarks(result: Result) -> Iterator[str]:

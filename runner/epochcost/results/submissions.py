@@ -205,8 +205,8 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
         inside = sorted(path.rglob("*.json")) if path.is_dir() and not path.is_symlink() else [path]
         inside = [one for one in inside if one.parent.name not in (LIMITS, CEILINGS)]
         if not inside or not (path.exists() or path.is_symlink()):
-            demanded = f"demanded a result file or a folder of them below {root}"
-            raise InputError(f"{display_path(path)}: {demanded}; got nothing there")
+            expected = f"expected a result file or a folder of them below {root}"
+            raise InputError(f"{display_path(path)}: {expected}, found nothing there")
         found += inside
     return tuple(dict.fromkeys(found))
 
@@ -230,18 +230,18 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
     catalogue, trial = project.catalogue, result.trial
     model, hardware = catalogue.models.get(trial.model), catalogue.hardware.get(result.hardware)
     if model is None or (trial.mode == "training" and model.training is None):
-        yield f"model: demanded one whose spec has {trial.mode}; got {trial.model!r:.80}"
+        yield f"model: expected one whose spec has {trial.mode}, got {trial.model!r:.80}"
         return
     if hardware is None:
-        yield f"hardware: demanded a machine with a spec; got {result.hardware!r:.80}"
+        yield f"hardware: expected a machine with a spec, got {result.hardware!r:.80}"
         return
     yield from implausible_figures(result, project.now)
     found = contradictions(hardware, result.environment)
     unsaid = [words for words in found if words not in result.contradictions]
     if unsaid:
-        yield f"environment: demanded {hardware.name}; got {'; '.join(unsaid)}"
+        yield f"environment: expected {hardware.name}, got {'; '.join(unsaid)}"
     if copied is not None:
-        yield f"samples_seconds: demanded times of its own; got those of {copied}"
+        yield f"samples_seconds: expected times of its own, got those of {copied}"
     if project.named:
         yield from (words for words in [why_unwatched(result.measurement)] if words)
         yield from _of_other_work(result, project)
@@ -253,9 +253,9 @@ def _of_other_work(result: Result, project: _Project) -> Iterator[str]:
     trial = result.trial
     graph, work = _works(result, project)
     if trial.graph_sha256 != graph:
-        yield f"graph_sha256: demanded that of the model's ONNX file, {graph:.12}…; got another"
+        yield f"graph_sha256: expected that of the model's ONNX file, {graph:.12}…, got another"
     elif trial.spec_sha256 != work:
-        yield f"spec_sha256: demanded that of the model's spec, {work:.12}…; got another"
+        yield f"spec_sha256: expected that of the model's spec, {work:.12}…, got another"
 
 
 def _works(result: Result, project: _Project) -> tuple[str, str]:
@@ -308,16 +308,16 @@ def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> Iterator[str]:
     hardware, environment = catalogue.hardware.get(ceilings.hardware), ceilings.environment
     if hardware is None:
-        yield f"hardware: demanded a machine with a spec; got {ceilings.hardware!r:.80}"
+        yield f"hardware: expected a machine with a spec, got {ceilings.hardware!r:.80}"
         return
     yield from implausible_dates("measured_at", ceilings.measured_at, ceilings.measured_at, now)
     yield from implausible_environment(environment)
     found = contradictions(hardware, environment)
     unsaid = [words for words in found if words not in ceilings.contradictions]
     if unsaid:
-        yield f"environment: demanded {hardware.name}; got {'; '.join(unsaid)}"
+        yield f"environment: expected {hardware.name}, got {'; '.join(unsaid)}"
     if ceilings.provider == "cuda" and not environment.gpus:
-        yield "gpus: demanded the GPU that was measured; got none"
+        yield "gpus: expected the GPU that was measured, found none"
     for one in ceilings.ceilings:
         yield from _beyond_the_cpu(one, hardware, environment)
     if ceilings.provider == "cpu":
@@ -327,8 +327,8 @@ def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> 
     for anchor in ceilings.anchors:
         rate = anchor.profile.flops * anchor.batch_size / min(anchor.step_seconds)
         if rate > most:
-            demanded = f"demanded at most {scientific(most)} FLOP/s, what this machine can do"
-            yield f"step_seconds of {anchor.work}: {demanded}; got {scientific(rate)}"
+            expected = f"expected at most {scientific(most)} FLOP/s, what this machine can do"
+            yield f"step_seconds of {anchor.work}: {expected}, got {scientific(rate)}"
 
 
 def _beyond_the_cpu(
@@ -336,7 +336,7 @@ def _beyond_the_cpu(
 ) -> Iterator[str]:
     logical, threads = environment.logical_cpus, ceiling.threads
     if threads > logical:
-        yield f"threads: demanded at most the {logical} CPUs of the machine; got {threads}"
+        yield f"threads: expected at most the {logical} CPUs of the machine, got {threads}"
     flops = cpu_flops(hardware, environment, threads)
     copied = cpu_cycles(hardware, environment, threads) * _COPY_BYTES_A_CYCLE
     for key, rate, most, unit in (
@@ -344,5 +344,5 @@ def _beyond_the_cpu(
         ("copy_seconds", ceiling.copy_bytes.high, copied, "bytes/s"),
     ):
         if rate > most:
-            demanded = f"demanded at most {scientific(most)} {unit}, what {threads} CPUs can do"
-            yield f"{key}: {demanded}; got {scientific(rate)}"
+            expected = f"expected at most {scientific(most)} {unit}, what {threads} CPUs can do"
+            yield f"{key}: {expected}, got {scientific(rate)}"

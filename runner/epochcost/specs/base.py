@@ -59,7 +59,7 @@ class Matching:
     """A demand that the whole text match a pattern, worded for people."""
 
     pattern: re.Pattern[str]
-    demanded: str
+    expected: str
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -73,13 +73,13 @@ class Matching:
 
     def _checked(self, text: str) -> str:
         if not self.pattern.fullmatch(text):
-            raise ValueError(f"should be {self.demanded}")
+            raise ValueError(f"should be {self.expected}")
         return text
 
 
-def matching(pattern: str, demanded: str) -> Matching:
-    """The demand that a text match a pattern, which ``demanded`` says in words."""
-    return Matching(re.compile(pattern), demanded)
+def matching(pattern: str, expected: str) -> Matching:
+    """The demand that a text match a pattern, which ``expected`` says in words."""
+    return Matching(re.compile(pattern), expected)
 
 
 def _legible(text: str) -> str:

@@ -105,7 +105,7 @@ class Catalogue:
     def graph_path(self, model: Model) -> Path:
         """The ONNX file of a model; raises InputError for one that is only declared."""
         if model.graph is None:
-            raise InputError(f"{model.id}: demanded a model with a graph; got one that is declared")
+            raise InputError(f"{model.id}: expected a model with a graph, got one that is declared")
         return self.models_folder / model.graph
 
     def prices_of(self, hardware: str) -> tuple[Price, ...]:

@@ -241,7 +241,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     text = draft_spec(kind, given)
     if not (root / FOLDER).is_dir():
         raise InputError(
-            f"{display_path(root.absolute() / FOLDER)}: demanded a project's folder of specs; got "
+            f"{display_path(root.absolute() / FOLDER)}: expected a project's folder of specs, got "
             "none: run this in a project, or make one with epochcost init"
         )
     path = root / FOLDER / kind / f"{given['id']}.toml"
@@ -251,7 +251,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
             file.write(text)
     except FileExistsError:
         raise InputError(
-            f"{display_path(path)}: demanded the name of a new file; got one that is there: "
+            f"{display_path(path)}: expected the name of a new file, got one that is there: "
             "choose another id, or edit the file"
         ) from None
     faults = check_paths([path]).faults
@@ -320,4 +320,4 @@ def _drafted(value: Any) -> str:
             return f"{{ {inner} }}"
         case Sequence():
             return f"[{', '.join(map(_drafted, value))}]"
-    raise TypeError(f"demanded a value of TOML; got {type(value).__name__}")
+    raise TypeError(f"expected a value of TOML, got {type(value).__name__}")

@@ -36,7 +36,7 @@ from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
 _WITH_TABLES = frozenset({"prices", "observations"})
-_DEMAND = f"demanded .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
+_DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder that holds {FOLDER}/ and models/"
 
 
@@ -56,9 +56,9 @@ def absolute_path(path: Path) -> Path:
         path.lstat()
         return path.parent.resolve() / path.name if path.name.strip(".") else path.resolve()
     except (OSError, RuntimeError) as error:
-        demand = "demanded a file or folder of specs"
+        demand = "expected a file or folder of specs"
         raise InputError(
-            f"{printable(str(path))}: {demand}, got nothing that can be read there"
+            f"{printable(str(path))}: {demand}, found nothing that can be read there"
         ) from error
 
 
@@ -159,12 +159,12 @@ def load_catalogue(root: Path) -> Catalogue:
     """
     tree = root.absolute() / FOLDER
     if not tree.is_dir():
-        raise InputError(f"{display_path(tree)}: {_DEMAND}, got no such folder: {_REMEDY}")
+        raise InputError(f"{display_path(tree)}: {_DEMAND}, found no such folder: {_REMEDY}")
     loaded = _load(tree)
     if loaded.faults:
         raise SpecError(_as_shown(loaded.faults))
     if not loaded.files:
-        raise InputError(f"{display_path(tree)}: {_DEMAND}, got no spec there")
+        raise InputError(f"{display_path(tree)}: {_DEMAND}, found no spec there")
     files = {f"{document.kind}/{spec.id}": document.path for document, spec in loaded.specs}
     return Catalogue(
         root=root,
@@ -199,7 +199,7 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     places = files | {fault.path for fault in faults}
     for path in asked:
         if not any(place.is_relative_to(path) for place in places):
-            raise InputError(f"{display_path(path)}: {_DEMAND}, got no spec there")
+            raise InputError(f"{display_path(path)}: {_DEMAND}, found no spec there")
     return CheckReport(
         tuple(sorted(display_path(file) for file in files if _is_asked(file, asked))),
         _as_shown(fault for fault in faults if _is_asked(fault.path, asked)),

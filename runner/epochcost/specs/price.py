@@ -177,7 +177,9 @@ class Price(NamedSpec):
                     got = f"got {describe(name)}{suggest_or_list(name, names)}"
                     raise ValueError(f"should have premiums of hourly parts of this price, {got}")
             if component.percent is not None and not names:
-                raise ValueError("should have an hourly part for a premium to be on, got none")
+                raise ValueError(
+                    "should have an hourly part for a premium to be on, got no hourly part"
+                )
         return components
 
     @field_validator("maximum_lifetime_seconds")

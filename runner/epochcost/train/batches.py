@@ -50,7 +50,7 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
     wanted = [data for data in data_inputs(graph) if data.name not in carried]
     for name in (declared.name for declared in model.inputs if declared.name in carried):
         raise ModelError(
-            f"model {model.id}: demanded values in [[inputs]] for data; got {name!r} there, which "
+            f"model {model.id}: expected values in [[inputs]] for data, got {name!r} there, which "
             "[[carried]] starts at zero: leave it out of [[inputs]]"
         )
     _require_same_names(model, [data.name for data in wanted])
@@ -111,8 +111,8 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
     shape = tuple(size for size in data.shape if isinstance(size, int))
     if len(shape) != len(data.shape) or shape[:1] != (batch_size,):
         raise ModelError(
-            f"models/{model.graph}: input {data.name}: demanded a shape whose first dimension is "
-            f"the batch and whose others are fixed; got {list(data.shape)} for batch {batch_size}"
+            f"models/{model.graph}: input {data.name}: expected a shape whose first dimension is "
+            f"the batch and whose others are fixed, got {list(data.shape)} for batch {batch_size}"
         )
     low, high = declared.range
     return InputField(
@@ -151,8 +151,8 @@ def _require_index(
     ignored = numbers.get("ignore_index") == low == high - 1
     if not ignored and (low < 0 or high > length):
         raise ModelError(
-            f"model {model.id}: demanded indices from 0 to below {length} in [[inputs]] for what "
-            f"{node.op_type} reads of {node.input[0]!r}; got {low:g} to below {high:g}"
+            f"model {model.id}: expected indices from 0 to below {length} in [[inputs]] for what "
+            f"{node.op_type} reads of {node.input[0]!r}, got {low:g} to below {high:g}"
         )
 
 
@@ -177,14 +177,14 @@ def _target(
     where = f"model {model.id}: {term.loss} of output {term.output!r}"
     if not shape or shape[0] % batch_size:
         raise ModelError(
-            f"{where}: demanded an output whose first dimension is the batch, {batch_size}, or a "
-            f"multiple; got shape {list(scores)}"
+            f"{where}: expected an output whose first dimension is the batch, {batch_size}, or a "
+            f"multiple, got shape {list(scores)}"
         )
     binary = term.loss == "sigmoid_cross_entropy"
     if declared.classes is not None and not binary and declared.classes > scores[-1]:
         raise ModelError(
-            f"{where}: demanded at most as many classes in `target` as the output has scores, "
-            f"{scores[-1]} of shape {list(scores)}; got {declared.classes}"
+            f"{where}: expected at most as many classes in `target` as the output has scores, "
+            f"{scores[-1]} of shape {list(scores)}, got {declared.classes}"
         )
     whole = shape[0] == batch_size
     return TargetField(
@@ -205,12 +205,12 @@ def _require_same_names(model: Model, wanted: Sequence[str]) -> None:
         near = difflib.get_close_matches(missing, declared, n=1)
         hint = f"; did you mean {missing!r} by {near[0]!r}?" if near else ""
         raise ModelError(
-            f"model {model.id}: demanded an entry in [[inputs]] for the graph's input {missing!r}; "
+            f"model {model.id}: expected an entry in [[inputs]] for the graph's input {missing!r}, "
             f"got {declared}{hint}"
         )
     for extra in (name for name in declared if name not in wanted):
         raise ModelError(
-            f"model {model.id}: demanded inputs of {model.graph}, which are {list(wanted)}; "
+            f"model {model.id}: expected inputs of {model.graph}, which are {list(wanted)}, "
             f"got {extra!r} in [[inputs]]"
         )
 

@@ -82,4 +82,4 @@ def test_without_an_earlier_commit_the_page_says_what_to_do(tmp_path: Path) -> N
     git(project, "commit", "-qm", "first")
     gone = publication(project, "0" * 40)
     assert isinstance(gone, Publication)
-    assert "demanded a commit" in gone.reason
+    assert "expected a commit" in gone.reason

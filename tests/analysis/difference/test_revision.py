@@ -95,13 +95,13 @@ def test_a_project_in_a_subfolder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nowhere", "--help", "HEAD:specs", ""])
 def test_a_revision_that_is_none(project: Path, tmp_path: Path, name: str) -> None:
     """What names no commit is said, and never taken as an option of git."""
-    with pytest.raises(InputError, match="demanded a commit, branch or tag"):
+    with pytest.raises(InputError, match="expected a commit, branch or tag"):
         at_commit(project, name, made(tmp_path / "a"))
 
 
 def test_no_repository(tmp_path: Path) -> None:
     """Outside a repository git's own reason is given."""
-    with pytest.raises(InputError, match="demanded a git repository; got"):
+    with pytest.raises(InputError, match="expected a git repository, got"):
         at_commit(tmp_path, "HEAD", made(tmp_path / "a"))
 
 

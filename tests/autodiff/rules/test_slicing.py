@@ -71,11 +71,11 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     [
         (
             "g (float[4] x, int64[1] at, int64[1] to) => (float[2] y) { y = Slice(x, at, to) }",
-            r"node 'y' \(Slice\): demanded starts as a constant; 'at' is computed at run time",
+            r"node 'y' \(Slice\): expected starts as a constant; 'at' is computed at run time",
         ),
         (
             "g (float[4] x, int64[2] pads) => (float[7] y) { y = Pad(x, pads) }",
-            r"node 'y' \(Pad\): demanded pads as a constant",
+            r"node 'y' \(Pad\): expected pads as a constant",
         ),
         (
             "g (float[4] x) => (float[5] y) <int64[2] pads = {-1, 2}> "

@@ -61,29 +61,30 @@ def test_series_by_region(tmp_path: Path) -> None:
     [
         (
             "",
-            ':1: demanded a header with the columns "time", "region", "price" once each; got none',
+            ':1: expected a header with the columns "time", "region", "price" once each, got '
+            "nothing",
         ),
-        ("time,price\n" + ROW, ':1: demanded a header with the columns "time", "region"'),
-        ("time,region,price,price\n", ":1: demanded a header with the columns"),
-        (HEADER, ":1: demanded rows below the header; got none"),
-        (HEADER + "2017-03-01,us-east-1\n", ":2: demanded 3 cells, as in the header; got 2"),
-        (HEADER + ROW + "2017-03-02,,0.3\n", ":3: demanded a region; got an empty cell"),
-        (HEADER + ",us-east-1,0.3\n", ':2: demanded a time such as 2017-03-01T14:30:00Z; got ""'),
+        ("time,price\n" + ROW, ':1: expected a header with the columns "time", "region"'),
+        ("time,region,price,price\n", ":1: expected a header with the columns"),
+        (HEADER, ":1: expected rows below the header, found none"),
+        (HEADER + "2017-03-01,us-east-1\n", ":2: expected 3 cells, as in the header, got 2"),
+        (HEADER + ROW + "2017-03-02,,0.3\n", ":3: expected a region, got an empty cell"),
+        (HEADER + ",us-east-1,0.3\n", ':2: expected a time such as 2017-03-01T14:30:00Z, got ""'),
         (
             HEADER + "yesterday,us-east-1,0.3\n",
-            ":2: demanded a time such as 2017-03-01T14:30:00Z; g",
+            ":2: expected a time such as 2017-03-01T14:30:00Z, g",
         ),
-        (HEADER + "2017-03-01,us-east-1,\n", ':2: demanded a price per hour above 0; got ""'),
+        (HEADER + "2017-03-01,us-east-1,\n", ':2: expected a price per hour above 0, got ""'),
         (
             HEADER + "2017-03-01,us-east-1,-0.1\n",
-            ':2: demanded a price per hour above 0; got "-0.1"',
+            ':2: expected a price per hour above 0, got "-0.1"',
         ),
-        (HEADER + "2017-03-01,us-east-1,NaN\n", ':2: demanded a price per hour above 0; got "NaN"'),
+        (HEADER + "2017-03-01,us-east-1,NaN\n", ':2: expected a price per hour above 0, got "NaN"'),
         (
             HEADER + ROW + "2017-02-28,eu,1\n",
-            ":3: demanded rows in the order of time; got 2017-02-28",
+            ":3: expected rows in the order of time, got 2017-02-28",
         ),
-        (HEADER + ROW + ROW, ":3: demanded one price of a region at a time; got two of"),
+        (HEADER + ROW + ROW, ":3: expected one price of a region at a time, got two of"),
     ],
 )
 def test_unsound_rows_by_line(tmp_path: Path, text: str, message: str) -> None:
@@ -96,7 +97,7 @@ def test_unsound_rows_by_line(tmp_path: Path, text: str, message: str) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """Its name and the reason."""
-    with pytest.raises(InputError, match=r"spot\.csv: demanded a CSV file"):
+    with pytest.raises(InputError, match=r"spot\.csv: expected a CSV file"):
         read_history(tmp_path / "spot.csv")
 
 
@@ -111,7 +112,7 @@ def test_the_history_that_a_price_names(tmp_path: Path) -> None:
     history(spec.parent, HEADER + ROW)
     catalogue = load_catalogue(root)
     assert list(history_of(catalogue, catalogue.price("box")).series) == ["us-east-1"]
-    with pytest.raises(InputError, match="box: demanded a price with a history"):
+    with pytest.raises(InputError, match="box: expected a price with a history"):
         history_of(catalogue, plan(id="box", amount=Decimal(1)))
 
 

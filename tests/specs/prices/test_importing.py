@@ -150,8 +150,8 @@ def test_two_prices_of_one_day_are_refused(project: Project) -> None:
     result = sort(project, ROW, replace(ROW, line=3, amount="1.6"), replace(ROW, line=4))
     assert result.found == ()
     assert [str(fault) for fault in result.faults] == [
-        "table.csv:3:1: box.xlarge on-demand: demanded one price of box.xlarge in us-east-1 on "
-        "2026-07-20; got 1.6 here and 1.5 in table.csv:2"
+        "table.csv:3:1: box.xlarge on-demand: expected one price of box.xlarge in us-east-1 on "
+        "2026-07-20, got 1.6 here and 1.5 in table.csv:2"
     ]
 
 
@@ -171,7 +171,7 @@ def test_zones_that_differ(project: Project) -> None:
 def test_contradiction_of_the_same_day(project: Project) -> None:
     """A list that contradicts the catalogue about one day is a fault, never an overwriting."""
     result = sort(project, replace(ROW, as_of=JANUARY))
-    assert "demanded the 1.25 of box.xlarge-on-demand-2026-01" in str(result.faults[0])
+    assert "expected the 1.25 of box.xlarge-on-demand-2026-01" in str(result.faults[0])
 
 
 @pytest.mark.parametrize(
@@ -179,11 +179,11 @@ def test_contradiction_of_the_same_day(project: Project) -> None:
 )
 def test_unsound_amounts(project: Project, text: str) -> None:
     """What is no plain decimal above zero is a fault with its place, and never a price."""
-    with pytest.raises(ValueError, match="demanded a price per hour above 0"):
+    with pytest.raises(ValueError, match="expected a price per hour above 0"):
         amount_of(text)
     result = sort(project, replace(ROW, amount=text))
     assert result.found == ()
-    assert str(result.faults[0]).startswith("table.csv:2:1: box.xlarge on-demand: demanded a price")
+    assert str(result.faults[0]).startswith("table.csv:2:1: box.xlarge on-demand: expected a price")
 
 
 def test_unsound_rows_of_other_machines_do_not_matter(project: Project) -> None:
@@ -196,7 +196,7 @@ def test_unsound_rows_of_other_machines_do_not_matter(project: Project) -> None:
 def test_day_to_come(project: Project) -> None:
     """A price of tomorrow is a fault."""
     result = sort(project, replace(ROW, as_of=dt.date(2026, 11, 22)))
-    assert "demanded a day that has been; got 2026-11-22" in str(result.faults[0])
+    assert "expected a day that has been, got 2026-11-22" in str(result.faults[0])
 
 
 def test_names_are_matched_as_lists_write_them(project: Project) -> None:
@@ -263,11 +263,11 @@ def test_one_price_for_all_regions(project: Project) -> None:
 
 @pytest.mark.parametrize("missing", ["provider", "as_of", "source"])
 def test_what_nobody_says(project: Project, missing: str) -> None:
-    """Provider, day and source are demanded where neither table nor options give them."""
+    """Provider, day and source are required where neither table nor options give them."""
     changed: dict[str, None] = {missing: None}
     request = replace(REQUEST, **changed)  # type: ignore[arg-type]
     option = missing.replace("_", "-")
-    with pytest.raises(UsageError, match=f"demanded --{option}"):
+    with pytest.raises(UsageError, match=rf"--{option}( DATE)? is required"):
         new_specs(sort(project, ROW, request=request), project.load(), request)
 
 
@@ -279,5 +279,5 @@ def test_unknown_provider(project: Project) -> None:
 
 def test_nothing_matches(project: Project) -> None:
     """A table of other machines ends with the reason and not in silence."""
-    with pytest.raises(InputError, match=r"got none among 1 .*no machine in specs/hardware"):
+    with pytest.raises(InputError, match=r"found none among 1 .*no machine in specs/hardware"):
         sort(project, replace(ROW, sku="other.large"))

@@ -109,16 +109,16 @@ def test_byte_order_mark_and_windows_lines(table: Path) -> None:
 @pytest.mark.parametrize(
     ("contents", "words"),
     [
-        ("", "table.csv: demanded a table with a header; got an empty file"),
-        ("Vendor,Per-Hour\n", "table.csv:1: demanded a header with the columns InstanceType"),
+        ("", "table.csv: expected a table with a header, got an empty file"),
+        ("Vendor,Per-Hour\n", "table.csv:1: expected a header with the columns InstanceType"),
         ("InstanceType;Price\n", 'got "InstanceType;Price"'),
-        ("InstanceType,Price,Price\n", 'demanded each column once; got "Price" twice'),
-        ("InstanceType,Price\np2,0.9\n".encode("utf-16"), "table.csv:1: demanded UTF-8; got the"),
+        ("InstanceType,Price,Price\n", 'expected each column once, got "Price" twice'),
+        ("InstanceType,Price\np2,0.9\n".encode("utf-16"), "table.csv:1: expected UTF-8, got the"),
         (
             b"InstanceType,Price\np2,0.9\ng\xe4,1\n",
-            "table.csv:3: demanded UTF-8; got the byte 0xe4",
+            "table.csv:3: expected UTF-8, got the byte 0xe4",
         ),
-        ('InstanceType,Price\n"p2"x,0.9\n', "table.csv:2: demanded comma-separated values"),
+        ('InstanceType,Price\n"p2"x,0.9\n', "table.csv:2: expected comma-separated values"),
     ],
 )
 def test_files_that_are_no_price_table(table: Path, contents: str | bytes, words: str) -> None:
@@ -129,7 +129,7 @@ def test_files_that_are_no_price_table(table: Path, contents: str | bytes, words
 def test_missing_file_and_folder(tmp_path: Path) -> None:
     """What cannot be opened is the user's mistake and gets a line."""
     for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(InputError, match="demanded a CSV file"):
+        with pytest.raises(InputError, match="expected a CSV file"):
             list(read_prices(path))
 
 
@@ -146,8 +146,8 @@ def test_rows_that_cannot_be_read(table: Path) -> None:
         "InstanceType,Price,Snapshot\np2.xlarge,0.9\np2.xlarge,0.9,soon\np2.xlarge,0.9,2026-07-20\n"
     )
     short, undated, sound = prices(table, rows)
-    assert str(short) == "table.csv:2:1: demanded 3 cells, as in the header; got 2"
-    assert str(undated) == 'table.csv:3:1: demanded a date such as 2026-07-20; got "soon"'
+    assert str(short) == "table.csv:2:1: expected 3 cells, as in the header, got 2"
+    assert str(undated) == 'table.csv:3:1: expected a date such as 2026-07-20, got "soon"'
     assert isinstance(sound, ListedPrice)
 
 

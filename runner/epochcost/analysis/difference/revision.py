@@ -145,7 +145,7 @@ def _commit(project: Path, revision: str) -> str:
     except InputError:
         git(project, "rev-parse", "--git-dir")  # names what is wrong where this is no checkout
         raise InputError(
-            f"{revision!r:.80}: demanded a commit, branch or tag of this repository; got none of "
+            f"{revision!r:.80}: expected a commit, branch or tag of this repository, found none of "
             "that name: in a shallow clone, `git fetch` it first"
         ) from None
     return found.decode().strip()
@@ -194,7 +194,7 @@ def _is_plain(path: Path) -> bool:
 def _contents(project: Path, blobs: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     for path, data in zip(blobs, blob_contents(project, [*blobs.values()]), strict=True):
         if data is None:
-            raise InputError(f"{path}: demanded its content; git has it not: `git fetch` it first")
+            raise InputError(f"{path}: expected its content; git has it not: `git fetch` it first")
         yield path, data
 
 
@@ -209,7 +209,7 @@ def _catalogue(folder: Path, label: str) -> Catalogue:
         ]
         words = "\n".join(f"{label}: {fault}" for fault in moved)
     except InputError:
-        words = f"{label}: demanded specs/ with at least one spec; got none"
+        words = f"{label}: expected specs/ with at least one spec, found none"
     raise InputError(f"{words}\n{label}: costs can be compared once its specs have no faults")
 
 

@@ -242,7 +242,7 @@ def _parsed(data: bytes, path: Path) -> Result | str:
 def _misplaced(result: Result, path: str, snapshot: Snapshot) -> str | None:
     folder = path.split("/")[-2]
     if result.hardware != folder:
-        return f"{path}: demanded hardware {folder!r} in this folder; got {result.hardware!r}"
+        return f"{path}: expected hardware {folder!r} in this folder, got {result.hardware!r}"
     reason = missing_spec(result, snapshot.catalogue)
     return None if reason is None else f"{path}: {reason}"
 

@@ -60,7 +60,7 @@ def _upgraded(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
-            f"opset {version}: demanded {OLDEST_OPSET} or newer, and onnx cannot convert "
+            f"opset {version}: expected {OLDEST_OPSET} or newer, and onnx cannot convert "
             f"this model ({reason}); export it again at a newer opset"
         ) from None
 
@@ -199,8 +199,8 @@ def _demand_classes(node: onnx.NodeProto, held: Constants, types: Types) -> None
     wrong = labels[counted & ((labels < 0) | (labels >= classes))]
     if wrong.size:
         raise ModelError(
-            f"node {node.name or node.output[0]!r} ({node.op_type}): demanded labels from 0 to "
-            f"below the number of classes, {classes}; got {wrong.flat[0]}"
+            f"node {node.name or node.output[0]!r} ({node.op_type}): expected labels from 0 to "
+            f"below the number of classes, {classes}, got {wrong.flat[0]}"
         )
 
 

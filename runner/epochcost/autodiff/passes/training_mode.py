@@ -182,7 +182,7 @@ def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
     count = node.x.size // node.x.shape[1]
     if count == 1:
         raise ModelError(
-            f"{node.label}: demanded two or more values in each channel to train on; got one: "
+            f"{node.label}: expected two or more values in each channel to train on, got one: "
             "take a larger batch"
         )
     return batch.mean, batch.variance * (count / (count - 1))
@@ -205,7 +205,7 @@ def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collectio
     for name in names:
         if name not in carried:
             raise ModelError(
-                f"node {proto.name or proto.output[0]!r} (BatchNormalization): demanded running "
+                f"node {proto.name or proto.output[0]!r} (BatchNormalization): expected running "
                 "statistics of its own, to be carried from step to step, or statistics computed "
                 f"from what it normalizes; {name!r} is computed from something else, "
                 "fed as data, or used for something else too. Export without folding or merging "

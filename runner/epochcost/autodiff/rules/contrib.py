@@ -188,7 +188,7 @@ def multi_head_attention(
 ) -> Cotangents:
     """Attention of queries, keys and values [B, L, heads · E], each with its part of a bias."""
     if any(x is None or x.rank != _SEQUENCE for x in [*node.inputs, None, None][:3]):
-        raise ModelError(f"{node.label}: demanded queries, keys and values of rank 3, not packed")
+        raise ModelError(f"{node.label}: expected queries, keys and values of rank 3, not packed")
     if any(node.optional_input(place) for place in (6, 7)):
         raise ModelError(f"{node.label}: past keys and values are not differentiated")
     operands = [node.input(place) for place in range(3)]
@@ -299,7 +299,7 @@ def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
     if not (node.wants(2) or node.wants(3)):
         return (dx,)
     if op.opset < _SCATTERS_ADD:
-        raise ModelError(f"{node.label}: demanded opset {_SCATTERS_ADD} or newer, or frozen angles")
+        raise ModelError(f"{node.label}: expected opset {_SCATTERS_ADD} or newer, or frozen angles")
     turning = RotaryLayout(
         heads=int(node.attribute("num_heads", 0)) or x.shape[-1] // (2 * cos.shape[1]),
         width=int(node.attribute("rotary_embedding_dim", 0)),

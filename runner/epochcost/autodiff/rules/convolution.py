@@ -54,7 +54,7 @@ def _group(node: Node) -> int:
     """Inference of shapes lets any number pass."""
     group: int = node.attribute("group", 1)
     if group < 1:
-        raise ModelError(f"{node.label}: demanded a group of 1 or more; got {group}")
+        raise ModelError(f"{node.label}: expected a group of 1 or more, got {group}")
     return group
 
 

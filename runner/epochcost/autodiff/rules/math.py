@@ -242,8 +242,8 @@ def _cofactors(op: Builder, node: Node) -> Value:
     n = x.shape[-1]
     if n > _LARGEST_DETERMINANT:
         raise ModelError(
-            f"{node.label}: demanded matrices of at most {_LARGEST_DETERMINANT} rows to "
-            f"differentiate a determinant; got {n}"
+            f"{node.label}: expected matrices of at most {_LARGEST_DETERMINANT} rows to "
+            f"differentiate a determinant, got {n}"
         )
     flat = op.Reshape(x, op.integers(*x.shape[:-2], n * n))
     minors = op.Gather(flat, op.constant(_minors(n)), axis=-1)

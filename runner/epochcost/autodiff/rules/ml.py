@@ -75,11 +75,11 @@ def linear_classifier(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 def _through_coefficients(op: Builder, node: Node, dy: Value) -> Value:
     """DX = dY C, both being matrices."""
     if node.x.rank != 2:
-        raise ModelError(f"{node.label}: demanded [examples, features]; got {list(node.x.shape)}")
+        raise ModelError(f"{node.label}: expected [examples, features], got {list(node.x.shape)}")
     coefficients = np.array(node.attribute("coefficients"), np.float32)
     if coefficients.size != dy.shape[1] * node.x.shape[1]:
         raise ModelError(
-            f"{node.label}: demanded {dy.shape[1]} x {node.x.shape[1]} coefficients; "
+            f"{node.label}: expected {dy.shape[1]} x {node.x.shape[1]} coefficients, "
             f"got {coefficients.size}"
         )
     matrix = op.constant(coefficients.reshape(dy.shape[1], node.x.shape[1]))

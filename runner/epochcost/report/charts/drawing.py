@@ -125,7 +125,7 @@ class Drawer:
                 self._begun.pop(path).result()
         except BrokenProcessPool:
             raise CapabilityError(
-                "demanded processes that draw charts; one of them was ended: is there memory left?"
+                "expected processes that draw charts; one of them was ended: is there memory left?"
             ) from None
         except OSError as error:
             raise CapabilityError(f"{self.folder}: cannot write: {error.strerror}") from error
@@ -156,7 +156,7 @@ def end_with_parent() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    assert parent is not None, "demanded a process that another began"
+    assert parent is not None, "expected a process that another began"
 
     def wait() -> None:
         parent.join()

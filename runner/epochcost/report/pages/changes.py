@@ -128,7 +128,7 @@ def changelog(report: Report) -> str:
     """
     path = report.catalogue.models_folder.parent / "CHANGELOG.md"
     if path.is_symlink():
-        raise InputError(f"{path}: demanded a file; got a link")
+        raise InputError(f"{path}: expected a file, got a link")
     if not path.is_file():
         return ""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

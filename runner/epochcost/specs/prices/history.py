@@ -51,7 +51,7 @@ def history_of(catalogue: Catalogue, price: Price) -> PriceHistory:
     Raises InputError where it names none, and as ``read_history`` does.
     """
     if price.history is None:
-        raise InputError(f"{price.id}: demanded a price with a history; got one without")
+        raise InputError(f"{price.id}: expected a price with a history, got one without")
     return read_history(catalogue.files[f"prices/{price.id}"].parent / price.history)
 
 
@@ -73,7 +73,7 @@ def read_history(path: Path) -> PriceHistory:
         series[region].append(point)
         latest = point.time
     if latest is None:
-        raise InputError(f"{display_path(path)}:{line}: demanded rows below the header; got none")
+        raise InputError(f"{display_path(path)}:{line}: expected rows below the header, found none")
     start = min(points[0].time for points in series.values())
     points_by_region = {region: tuple(points) for region, points in series.items()}
     return PriceHistory(MappingProxyType(points_by_region), start, latest)
@@ -84,8 +84,8 @@ def _places(path: Path, header: Sequence[str]) -> dict[str, int]:
     wrong = [name for name in COLUMNS if names.count(name) != 1]
     if wrong:
         raise InputError(
-            f"{display_path(path)}:1: demanded a header with the columns {join_choices(COLUMNS)} "
-            f"once each; got {join_choices(names) if any(names) else 'none'}"
+            f"{display_path(path)}:1: expected a header with the columns {join_choices(COLUMNS)} "
+            f"once each, got {join_choices(names) if any(names) else 'nothing'}"
         )
     return {name: names.index(name) for name in COLUMNS}
 
@@ -93,10 +93,10 @@ def _places(path: Path, header: Sequence[str]) -> dict[str, int]:
 def _point(cells: Sequence[str], places: Mapping[str, int], width: int) -> tuple[str, PricePoint]:
     """A row's region and price; raises ValueError with the demand, as all below."""
     if len(cells) != width:
-        raise ValueError(f"demanded {width} cells, as in the header; got {len(cells)}")
+        raise ValueError(f"expected {width} cells, as in the header, got {len(cells)}")
     time, region, price = (cells[places[name]].strip() for name in COLUMNS)
     if not region:
-        raise ValueError("demanded a region; got an empty cell")
+        raise ValueError("expected a region, got an empty cell")
     return region, PricePoint(_time(time), _price(price))
 
 
@@ -106,7 +106,7 @@ def _time(text: str) -> dt.datetime:
     except ValueError:
         time = None
     if time is None:
-        raise ValueError(f"demanded a time such as 2017-03-01T14:30:00Z; got {describe(text)}")
+        raise ValueError(f"expected a time such as 2017-03-01T14:30:00Z, got {describe(text)}")
     return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
 
 
@@ -116,7 +116,7 @@ def _price(text: str) -> Decimal:
     except InvalidOperation:
         price = Decimal("NaN")
     if not price.is_finite() or not 0 < price <= _LARGEST:
-        raise ValueError(f"demanded a price per hour above 0; got {describe(text)}")
+        raise ValueError(f"expected a price per hour above 0, got {describe(text)}")
     return price
 
 
@@ -125,7 +125,7 @@ def _check_order(
 ) -> None:
     if latest is not None and point.time < latest:
         raise ValueError(
-            f"demanded rows in the order of time; got {point.time} after {latest}: sort the file"
+            f"expected rows in the order of time, got {point.time} after {latest}: sort the file"
         )
     if series and point.time == series[-1].time:
-        raise ValueError(f"demanded one price of a region at a time; got two of {describe(region)}")
+        raise ValueError(f"expected one price of a region at a time, got two of {describe(region)}")

@@ -216,8 +216,8 @@ def _placed_in_time(
         said = _said_for(key.as_of, known)
         same = said is not None and _same(said.amount, found.amount, found.row.places)
         if said and said.as_of == key.as_of and not same:
-            demand = f"demanded the {said.amount} of {said.identifier}, which is of the same day"
-            faults.append(_fault(found.row, f"{demand}; got {found.amount}"))
+            demand = f"expected the {said.amount} of {said.identifier}, which is of the same day"
+            faults.append(_fault(found.row, f"{demand}, got {found.amount}"))
             continue
         if not same:
             known.append(_Said(key.as_of, found.amount, "this import"))
@@ -301,7 +301,7 @@ def _contradiction(row: ListedPrice, other: MatchedPrice) -> str:
     key = other.key
     of = f"{key.hardware} in {key.region or 'any region'} on {key.as_of}"
     first = f"{other.row.amount} in {display_path(other.row.path)}:{other.row.line}"
-    return f"demanded one price of {of}; got {row.amount} here and {first}{zones}"
+    return f"expected one price of {of}, got {row.amount} here and {first}{zones}"
 
 
 def _fault(row: ListedPrice, message: str) -> Fault:
@@ -313,5 +313,5 @@ def _nothing(sorter: _Sorter) -> str:
         f"{names.total():,}: {reason}" for reason, names in sorter.unmatched.items()
     )
     asked = "are --provider and --region right?"
-    got = f"got none among {sorter.rows:,}{f' ({reasons})' if reasons else ''}"
-    return f"demanded prices of machines in specs/hardware; {got}: {asked}"
+    got = f"found none among {sorter.rows:,}{f' ({reasons})' if reasons else ''}"
+    return f"expected prices of machines in specs/hardware; {got}: {asked}"

@@ -102,7 +102,7 @@ class MachineIndex:
             return PROVIDERS.get(row.provider.lower(), row.provider)
         if self._provider is None:
             raise UsageError(
-                f"{display_path(row.path)}: demanded --provider, for the table does not name it; "
+                f"{display_path(row.path)}: --provider is required, as the table does not name it: "
                 f"one of {', '.join(PROVIDERS)}"
             )
         return self._provider
@@ -144,7 +144,7 @@ def amount_of(text: str) -> Decimal:
     amount = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
     if not 0 < amount <= LARGEST:
         form = "such as 1234.50, without sign, currency or thousands separator"
-        raise ValueError(f"demanded a price per hour above 0, {form}; got {describe(text)}")
+        raise ValueError(f"expected a price per hour above 0, {form}, got {describe(text)}")
     return _PRINTED.plus(amount)
 
 
@@ -153,11 +153,11 @@ def date_of(row: ListedPrice, request: ImportRequest) -> dt.date:
     as_of = row.as_of or request.as_of
     if as_of is None:
         raise UsageError(
-            f"{display_path(row.path)}: demanded --as-of DATE, for the table does not say of which "
-            "day its prices are"
+            f"{display_path(row.path)}: --as-of DATE is required, as the table does not say of "
+            "which day its prices are"
         )
     if as_of > request.today:
-        raise ValueError(f"demanded a day that has been; got {as_of}")
+        raise ValueError(f"expected a day that has been, got {as_of}")
     return as_of
 
 
@@ -166,8 +166,8 @@ def source_of(row: ListedPrice, request: ImportRequest) -> str:
     if row.source is None or row.source.startswith("commit "):
         if request.source is None:
             raise UsageError(
-                f"{display_path(row.path)}: demanded --source, for the table does not say where it "
-                "was read: a repository with its commit and path, or an address"
+                f"{display_path(row.path)}: --source is required, as the table does not say where "
+                "it was read: a repository with its commit and path, or an address"
             )
         return request.source if row.source is None else f"{request.source}, {row.source}"
     return row.source
@@ -190,7 +190,7 @@ def _provider(name: str, catalogue: Catalogue) -> str:
     known = {machine.provider for machine in catalogue.hardware.values()}
     full = PROVIDERS.get(name.lower(), name)
     if full not in known:
-        demand = "--provider: demanded a provider of specs/hardware"
+        demand = "--provider: expected a provider of specs/hardware"
         choices = suggest_or_list(name, {*PROVIDERS, *known})
-        raise UsageError(f"{demand}; got {describe(name)}{choices}")
+        raise UsageError(f"{demand}, got {describe(name)}{choices}")
     return full

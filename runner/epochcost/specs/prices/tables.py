@@ -115,7 +115,7 @@ def read_prices(path: Path, format_name: FormatName | None = None) -> Iterator[L
     rows = csv_rows(path)
     first = next(rows, None)
     if first is None:
-        raise InputError(f"{display_path(path)}: demanded a table with a header; got an empty file")
+        raise InputError(f"{display_path(path)}: expected a table with a header, got an empty file")
     header = [name.strip() for name in first[1]]
     layout = _format(path, header, format_name)
     columns = {name: header.index(name) for name in header}
@@ -123,7 +123,7 @@ def read_prices(path: Path, format_name: FormatName | None = None) -> Iterator[L
         if len(cells) == len(header):
             yield from _prices(path, line, layout, columns, cells)
         elif any(cell.strip() for cell in cells):
-            message = f"demanded {len(header)} cells, as in the header; got {len(cells)}"
+            message = f"expected {len(header)} cells, as in the header, got {len(cells)}"
             yield Fault(display_path(path), line, 1, message)
 
 
@@ -132,12 +132,12 @@ def _format(path: Path, header: Sequence[str], wanted: FormatName | None) -> For
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(
-            f"{display_path(path)}:1: demanded each column once; got {join_choices(twice)} twice"
+            f"{display_path(path)}:1: expected each column once, got {join_choices(twice)} twice"
         )
     if wanted is not None:
         missing = [name for name in FORMATS[wanted].demanded if name not in header]
         if missing:
-            demand = f"demanded the columns of {wanted}; got none named {join_choices(missing)}"
+            demand = f"expected the columns of {wanted}, found none named {join_choices(missing)}"
             raise InputError(f"{display_path(path)}:1: {demand}; there are {join_choices(header)}")
         return FORMATS[wanted]
     for layout in FORMATS.values():
@@ -145,7 +145,7 @@ def _format(path: Path, header: Sequence[str], wanted: FormatName | None) -> For
             return layout
     known = "; or ".join(", ".join(layout.demanded) for layout in FORMATS.values())
     got = f"got {join_choices(header)}"
-    raise InputError(f"{display_path(path)}:1: demanded a header with the columns {known}; {got}")
+    raise InputError(f"{display_path(path)}:1: expected a header with the columns {known}; {got}")
 
 
 def _prices(
@@ -157,7 +157,7 @@ def _prices(
     try:
         as_of = dt.date.fromisoformat(said["as_of"][:10]) if "as_of" in said else None
     except ValueError:
-        message = f"demanded a date such as 2026-07-20; got {describe(said['as_of'])}"
+        message = f"expected a date such as 2026-07-20, got {describe(said['as_of'])}"
         yield Fault(display_path(path), line, 1, message)
         return
     region = said.get("region", "")
@@ -214,11 +214,11 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, row
     except OSError as error:
         raise InputError(
-            f"{display_path(path)}: demanded a CSV file; got: {error.strerror}"
+            f"{display_path(path)}: expected a CSV file, got: {error.strerror}"
         ) from error
     except csv.Error as error:
         place = f"{display_path(path)}:{reader.line_num}"
-        raise InputError(f"{place}: demanded comma-separated values; got: {error}") from error
+        raise InputError(f"{place}: expected comma-separated values, got: {error}") from error
 
 
 def _decoded(path: Path, lines: Iterator[bytes]) -> Iterator[str]:
@@ -229,7 +229,7 @@ def _decoded(path: Path, lines: Iterator[bytes]) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte = f"the byte 0x{line[error.start]:02x}"
             place = f"{display_path(path)}:{number}"
-            raise InputError(f"{place}: demanded UTF-8; got {byte}: save it as UTF-8") from error
+            raise InputError(f"{place}: expected UTF-8, got {byte}: save it as UTF-8") from error
         yield text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
 
 
