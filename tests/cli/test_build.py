@@ -43,7 +43,8 @@ def test_a_missing_package_names_itself_and_the_command(tmp_path: Path, command:
 def test_without_a_configuration_the_command_says_where_to_run(
     tmp_path: Path, command: str
 ) -> None:
-    """Exit code 1 and the name of the file."""
+    """Exit code 1 and the name of the file, in a project that has specs."""
+    (tmp_path / "specs").mkdir()
     done = epochcost(tmp_path, command)
     assert done.returncode == 1
     assert "mkdocs.yml" in done.stderr

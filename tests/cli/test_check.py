@@ -65,7 +65,7 @@ def test_no_specs_here(tmp_path: Path) -> None:
     """Where there is nothing to check, one line says so, without a traceback."""
     done = check(tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("specs: expected a file or folder of specs, found nothing")
+    assert done.stderr.startswith("expected a project, a folder with specs/, got ")
     assert done.stderr.count("\n") == 1
 
 

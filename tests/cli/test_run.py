@@ -262,7 +262,7 @@ def test_a_folder_without_specs_is_a_clear_error(
     """Run outside a project, the message says what should be there."""
     monkeypatch.chdir(tmp_path)
     assert call(monkeypatch, "run") == 1
-    assert "no such folder" in capsys.readouterr().err
+    assert "epochcost init DIR" in capsys.readouterr().err
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -71,7 +70,7 @@ def test_its_site_builds_without_a_warning(project: Path) -> None:
 
 def test_it_has_the_workflows_of_this_repository(project: Path) -> None:
     """The same workflows and scripts, and what they call is there."""
-    workflows = _files(ROOT / ".github")
+    workflows = {path for path in _files(ROOT / ".github") if path.name != "wheel.yml"}
     assert _files(project / ".github") == workflows
     for name in workflows:
         assert (project / ".github" / name).read_bytes() == (ROOT / ".github" / name).read_bytes()
@@ -138,21 +137,3 @@ def test_make_report_measures_and_publishes(project: Path) -> None:
     page = (project / "site/models/mnist-mlp.html").read_text("utf-8")
     assert "local" in page
     assert list((project / "docs/data/results").rglob("*.json"))
-
-
-@pytest.mark.slow
-def test_the_package_carries_the_template(tmp_path: Path) -> None:
-    """A wheel holds the template and the report's templates, links resolved."""
-    options = ("--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(tmp_path))
-    source = tmp_path / "source"
-    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, source], check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    carried = set(zipfile.ZipFile(wheel).namelist())
-    for folder in ("template", "site_templates"):
-        held = ROOT / "runner/epochcost" / folder
-        walked = (
-            Path(top) / name for top, _, names in os.walk(held, followlinks=True) for name in names
-        )
-        for path in walked:
-            assert f"epochcost/{path.relative_to(held.parent).as_posix()}" in carried

@@ -17,7 +17,6 @@ from typing import TypeVar
 import tomli
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-import epochcost
 from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.prediction_trust import Trust, read_trust, stale_fault
 from epochcost.analysis.repository import PastResult
@@ -28,12 +27,13 @@ from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import BUNDLED
 
 Threads = Mapping[int, Decimal]
 # Up to how many times as large or as small a batch a comparison still speaks for.
 _NEAR = 2
 # The templates of a project that has none of its own.
-PACKAGED = Path(epochcost.__file__).parent / "site_templates"
+PACKAGED = BUNDLED / "site_templates"
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
 MANIFEST = "manifest.toml"

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.terminal import RESULTS, ExactFigures, ids, print_json, print_table
 from epochcost.cost import break_even as cost
 from epochcost.cost.break_even import (
@@ -26,7 +27,6 @@ from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError, UsageError
 from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 from epochcost.units import money, parse_decimal
 
@@ -75,7 +75,7 @@ def break_even(
     form: ExactFigures = "text",
 ) -> None:
     """Say from how many hours of use a month buying is cheaper."""
-    catalogue = load_catalogue(Path.cwd())
+    catalogue = catalogue_to_read()
     price = catalogue.price(own)
     factor = None if speed is None else parse_decimal(speed, "speed")
     rents = _rents(catalogue, price, rent or (), factor, results)
@@ -126,7 +126,7 @@ def _rents(
     """The named plans, or all current ones of the same kind; each with its speed."""
     if speed is not None and not named:
         raise UsageError("break-even: --speed demands --rent, whose machine's speed it is")
-    substitutes = Substitutes(catalogue, own, load_all(results).results)
+    substitutes = Substitutes(catalogue, own, load_all(results_to_read(results)).results)
     rents = [substitutes.rent(identifier, speed) for identifier in named]
     rents = rents or list(substitutes.rents())
     if not rents:

@@ -10,8 +10,10 @@ from typing import Annotated
 
 import typer
 
+from epochcost.cli.bundled import project_to_read
 from epochcost.cli.interruption import end_at_signals
 from epochcost.errors import CapabilityError, InputError, UsageError
+from epochcost.specs.loader import BUNDLED
 
 _CONFIG = Path("mkdocs.yml")
 # Import name → what pip calls it.
@@ -37,16 +39,17 @@ def build(
 ) -> None:
     """Build the site from the specs and the results there are."""
     _require_site_packages()
-    _require_config()
+    config = _config()
     if pages_to is None:
         _check_site_dir(site_dir)
         # Nothing is lost, and an exception could be taken for a fault of a result that is read.
         end_at_signals()
-        _mkdocs("build", "--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
+        options = ("--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
+        _mkdocs("build", "--config-file", str(config), *options)
     elif strict:
         raise UsageError("--strict: expected without --pages-to, which checks no links, got both")
     else:
-        _write_pages(pages_to)
+        _write_pages(config, pages_to)
 
 
 def serve(
@@ -56,8 +59,7 @@ def serve(
 ) -> None:
     """Preview the site, built anew when something changes."""
     _require_site_packages()
-    _require_config()
-    _mkdocs("serve", "--dev-addr", dev_addr)
+    _mkdocs("serve", "--config-file", str(_config()), "--dev-addr", dev_addr)
 
 
 def _require_site_packages() -> None:
@@ -66,15 +68,27 @@ def _require_site_packages() -> None:
         raise CapabilityError(
             f"expected the packages that build the site; missing: {', '.join(missing)}. "
             f"Install them from the checkout: {sys.executable} -m pip install --editable '.[site]'"
+            " (from a wheel: 'WHEEL[site]')"
         )
 
 
-def _require_config() -> None:
-    if not _CONFIG.is_file():
+def _config() -> Path:
+    """What configures the site: of the current folder, or of the project that we bring.
+
+    That one may lie where nothing can be written, and within a repository of somebody else.
+    Raises InputError in a project without a configuration.
+    """
+    if _CONFIG.is_file():
+        return _CONFIG
+    project = project_to_read()
+    if project is not BUNDLED:
         raise InputError(
-            f"expected {_CONFIG} in the current folder, found none in {Path.cwd()}. "
-            "Run the command in the checkout of epochcost."
+            f"expected {_CONFIG} in the current folder, found none in {Path.cwd()}: run the "
+            "command in the folder of the project, or make one with `epochcost init DIR`"
         )
+    os.environ["EPOCHCOST_CACHE"] = str(Path(".cache/epochcost/charts").absolute())
+    os.environ["GIT_CEILING_DIRECTORIES"] = str(BUNDLED.parent)
+    return BUNDLED / _CONFIG
 
 
 def _check_site_dir(folder: Path) -> None:
@@ -105,9 +119,9 @@ def _silence_notice() -> None:
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
 
 
-def _write_pages(folder: Path) -> None:
+def _write_pages(config: Path, folder: Path) -> None:
     _silence_notice()
     from epochcost.report.plugin import write_pages  # noqa: PLC0415
 
-    count = write_pages(_CONFIG, folder)
+    count = write_pages(config, folder)
     typer.echo(f"{count} files are in {folder}")

@@ -12,6 +12,7 @@ import typer
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER
 from epochcost.cli import terminal
+from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import RESULTS, print_json, print_table
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.errors import EpochcostError
@@ -21,7 +22,6 @@ from epochcost.measure.environment import detect_environment
 from epochcost.results.ceilings import Anchor, Ceilings, MeasuredRate
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Provider
 from epochcost.units import scientific, seconds
 
@@ -45,7 +45,7 @@ def ceilings(
     output: terminal.OutputFormat = "text",
 ) -> None:
     """Measure what this machine does at most, for predictions."""
-    machine = load_catalogue(Path()).machine(hardware)
+    machine = own_catalogue().machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
     measured, _ = _here(machine, results, provider, device, again=True)
     if output == "json":

@@ -17,6 +17,7 @@ from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Goal, observe
 from epochcost.analysis.predicted import NoTime, predict_times
 from epochcost.analysis.rows import Offer, Offers, accuracies, offers, price_rows
+from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.cheapest_answer import (
     MODES,
     CheapestAnswer,
@@ -42,7 +43,6 @@ from epochcost.cost.compare import cheapest_batch, cheapest_within, fastest_with
 from epochcost.cost.sensitivity import Effect
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
 
 _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
@@ -70,9 +70,7 @@ def cheapest(
     """Show where a model costs least, and what would change that."""
     amount, currency = _budget(budget)
     limit = None if deadline is None else parse_duration_seconds(deadline)
-    answer = _answer(
-        load_catalogue(Path.cwd()), Demand(model, mode, limit, amount, currency), results
-    )
+    answer = _answer(catalogue_to_read(), Demand(model, mode, limit, amount, currency), results)
     if form == "json":
         print_json(_as_json(answer))
     else:
@@ -101,7 +99,8 @@ def _offers(
 ) -> tuple[Offers, tuple[NoTime, ...]]:
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
-    inputs = read_inputs(catalogue, [results], results.parent.parent)
+    folder = results_to_read(results)
+    inputs = read_inputs(catalogue, [folder], folder.parent.parent)
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     timed = [one for one in observe(inputs) if one.workload.id == demand.model]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import RESULTS, Format, print_json
 from epochcost.errors import Fault, ModelError, UsageError
 from epochcost.graphs.loading import external_files
 from epochcost.report.security import link_faults
 from epochcost.specs.document import display_path
-from epochcost.specs.loader import check_paths, load_catalogue
+from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.units import seconds
 
 # An editor checks specs often, and does not wait for what reads results and their budgets.
@@ -59,7 +60,7 @@ def check(
 
 
 def _check_specs(paths: list[Path], *, as_json: bool) -> None:
-    checked = check_paths(paths or [Path("specs")], _graph_fault)
+    checked = check_paths(paths or [project_to_write() / FOLDER], _graph_fault)
     # What the site would be asked to copy; MkDocs alone would follow it.
     faults = checked.faults if paths else (*checked.faults, *link_faults(_DOCS), *_stale_faults())
     faults = (*faults, *_table_faults(checked.files))
@@ -106,7 +107,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     from epochcost.analysis.gc_pause import gc_paused  # noqa: PLC0415
     from epochcost.results.submissions import check_results, files_by_remark  # noqa: PLC0415
 
-    catalogue = load_catalogue(Path.cwd())
+    catalogue = own_catalogue()
     with gc_paused():
         checked = check_results(catalogue, root, paths, summarised=as_json)
     if as_json:
@@ -174,7 +175,7 @@ def _check_budgets(results: Path, *, as_json: bool) -> None:
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
-    inputs = read_inputs(load_catalogue(Path.cwd()), [results], results.parent.parent)
+    inputs = read_inputs(own_catalogue(), [results], results.parent.parent)
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     found = verdicts(inputs)

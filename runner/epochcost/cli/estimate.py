@@ -11,6 +11,7 @@ import typer
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.observations import mean_time
+from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_json, print_table
 from epochcost.cost import Quote, Time, Usage, quote
 from epochcost.cost.flops import (
@@ -28,7 +29,6 @@ from epochcost.results.rounds import summary_of
 from epochcost.results.store import load_all, newest
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 from epochcost.units import money, money_range, scientific, seconds
@@ -77,7 +77,7 @@ def estimate(
         raise UsageError("estimate: expected --utilisation or --utilisation-of, got both")
     if utilisation_of is not None and precision == "fp16":
         raise UsageError("estimate: --utilisation-of is of fp32, in which models are timed here")
-    catalogue = load_catalogue(Path.cwd())
+    catalogue = catalogue_to_read()
     hardware = catalogue.machine(catalogue.price(price).hardware)
     peak: Precision = precision or ("fp16" if utilisation_of is None else "fp32")
     if utilisation_of is None:
@@ -100,7 +100,7 @@ def _measured(catalogue: Catalogue, hardware: Hardware, name: str, results: Path
     model = catalogue.model(name)
     per_example, peak = _step_flops(catalogue, model), peak_flops(hardware, "fp32")
     found: list[Utilisation] = []
-    for result in newest(load_all(results).results):
+    for result in newest(load_all(results_to_read(results)).results):
         trial = result.trial
         if (trial.model, trial.mode, trial.provider, result.hardware, trial.variant) == (
             name,

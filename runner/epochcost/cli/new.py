@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from onnx import ModelProto, TensorProto
 
+from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
 from epochcost.graphs.binding import symbolic_dimensions
@@ -20,7 +21,6 @@ from epochcost.graphs.loading import external_files, load_model
 from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.results.environment import Environment, Gpu
 from epochcost.specs.layout import new_spec
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.schema import schema_of
 
 app = typer.Typer(
@@ -211,7 +211,7 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 
 def _provider_of(machine: str) -> str | None:
     """Who rents the machine out, where it is declared."""
-    return load_catalogue(Path.cwd()).machine(machine).provider
+    return own_catalogue().machine(machine).provider
 
 
 def _owned_values(options: list[str]) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
+from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.progress import counting
 from epochcost.cli.terminal import (
     AsIs,
@@ -33,7 +33,6 @@ from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Mode, Provider
 from epochcost.units import memory, scientific, seconds
@@ -142,7 +141,7 @@ def plan(
     output: OutputFormat = "text",
 ) -> None:
     """Show the trials that a run would do here."""
-    catalogue, hardware = load_catalogue(Path()), selection.hardware
+    catalogue, hardware = catalogue_to_read(), selection.hardware
     planned = plan_run(catalogue, selection.request())
     sized = _sized(catalogue, selection.model or catalogue.models) if verbose else ()
     if output == "json":

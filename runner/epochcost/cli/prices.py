@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
+from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import print_table
 from epochcost.errors import InputError
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.prices.importing import (
     ImportResult,
     MatchedPrice,
@@ -73,7 +73,7 @@ def import_prices(
         as_of=as_of.date() if as_of else None,
         source=source,
     )
-    catalogue = load_catalogue(Path.cwd())
+    catalogue = own_catalogue()
     rows = chain.from_iterable(read_prices(path, format_name) for path in files)
     result = sort_rows(rows, catalogue, request)
     specs = new_specs(result, catalogue, request)

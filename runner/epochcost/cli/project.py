@@ -13,12 +13,13 @@ from typing import Annotated
 import typer
 
 from epochcost import __version__
+from epochcost.cli.bundled import project_to_write
 from epochcost.errors import CapabilityError, Fault, InputError, SpecError
 from epochcost.report.dataset.columns import dictionary_page
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import KINDS
 from epochcost.specs.layout import SCHEMAS, format_spec
-from epochcost.specs.loader import absolute_path, check_paths, tree_of
+from epochcost.specs.loader import FOLDER, absolute_path, check_paths, tree_of
 from epochcost.specs.schema import reference_page, schema_files
 
 _REQUIREMENT = re.compile(r"^epochcost\[[a-z,]+\]$", re.MULTILINE)
@@ -31,7 +32,8 @@ def init(
     """Make a project for your own models and prices."""
     _require_empty(folder)
     try:
-        shutil.copytree(_TEMPLATE, folder, dirs_exist_ok=True)
+        ours = shutil.ignore_patterns("wheel.yml")  # builds this package
+        shutil.copytree(_TEMPLATE, folder, dirs_exist_ok=True, ignore=ours)
         (folder / SCHEMAS).mkdir(parents=True)
         for name, text in schema_files().items():
             (folder / SCHEMAS / name).write_text(text, "utf-8")
@@ -93,7 +95,7 @@ def fmt(
     ] = False,
 ) -> None:
     """Bring specs into one layout; comments stay."""
-    checked = check_paths(paths or [Path("specs")])
+    checked = check_paths(paths or [project_to_write() / FOLDER])
     left = {fault.path: "it has faults: see epochcost check" for fault in checked.faults}
     wanted = {path: _wanted(path) for path in checked.files if path not in left}
     untidy = {path: text for path, text in wanted.items() if text != path.read_bytes()}

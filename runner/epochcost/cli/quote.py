@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.quote_extras import (
     EnergyOptions,
     ProjectOptions,
@@ -33,7 +33,6 @@ from epochcost.cost.energy import EnergyUse, UnknownEnergy
 from epochcost.cost.project import ProjectQuote, quote_project
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import (
@@ -152,7 +151,7 @@ def _check_together(used: UsageOptions, paid: PriceOptions, project: ProjectOpti
 
 
 def _catalogue() -> Catalogue:
-    return load_catalogue(Path.cwd())
+    return catalogue_to_read()
 
 
 def _energy(options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcost.cli.bundled import results_to_read
 from epochcost.cli.terminal import RESULTS, ids
 from epochcost.cost import Quote, Usage
 from epochcost.cost.currency import Conversion, conversion
@@ -143,7 +144,7 @@ def _metered(
     name = catalogue.model(model).id
     found = [
         result
-        for result in load_all(RESULTS).results
+        for result in load_all(results_to_read(RESULTS)).results
         if (result.trial.model, result.hardware, result.trial.variant) == (name, price.hardware, "")
         and _was_metered(result)
     ]

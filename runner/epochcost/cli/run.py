@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import failures, show_limits, show_outcomes
@@ -39,7 +39,6 @@ from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan
 from epochcost.results.records import MOST_EPOCH_SECONDS
 from epochcost.results.store import ResultStore
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import MOST_ROUNDS, Provider
 
 
@@ -75,7 +74,7 @@ def run(
     output: OutputFormat = "text",
 ) -> None:
     """Measure the models of the studies on this machine."""
-    catalogue, hardware = load_catalogue(Path()), selection.hardware
+    catalogue, hardware = own_catalogue(), selection.hardware
     planned = plan_run(catalogue, selection.request())
     _require_trials(planned)
     if output == "text":

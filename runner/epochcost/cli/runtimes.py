@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import Studies, print_table
 from epochcost.errors import InputError
 from epochcost.execute.runtime_install import install_runtime
@@ -19,7 +19,6 @@ from epochcost.execute.runtimes import (
     named_runtimes,
 )
 from epochcost.measure.runtime import runtime_name
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import RuntimeName, Study
 
 app = typer.Typer(no_args_is_help=True, help="Install other runtimes, each in its own environment.")
@@ -64,7 +63,7 @@ def _of_studies(names: list[str] | None) -> tuple[str, ...]:
 
 
 def _studies(names: list[str] | None) -> Sequence[Study]:
-    catalogue = load_catalogue(Path())
+    catalogue = catalogue_to_read()
     return [catalogue.study(name) for name in names or sorted(catalogue.studies)]
 
 

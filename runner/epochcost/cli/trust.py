@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from epochcost.analysis.prediction_trust import TRUST_FILE, as_text, headline, trust_of
+from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import RESULTS
 from epochcost.errors import CapabilityError, InputError
-from epochcost.specs.loader import load_catalogue
 
 
 def trust() -> None:
     """Compute how far predictions are off, for the site to quote."""
     path = RESULTS.parent.parent / TRUST_FILE
-    found = trust_of(load_catalogue(Path.cwd()), _say)
+    found = trust_of(own_catalogue(), _say)
     if found is None:
         raise InputError(
             "specs/observations: expected rates on priced devices to withhold, found none"

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import epochcost
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import KINDS, RESERVED, Catalogue, SpecT
@@ -35,6 +36,8 @@ from epochcost.specs.study import Study
 from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
+# The project that the package brings, for who has none: our own, without its exporters.
+BUNDLED = Path(epochcost.__file__).parent / "bundled"
 _WITH_TABLES = frozenset({"prices", "observations"})
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder that holds {FOLDER}/ and models/"

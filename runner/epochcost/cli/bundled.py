@@ -1,0 +1,60 @@
+"""Which project a command is about: the current folder, or else the one that the package brings.
+
+Whoever only installs the package has our specs, models and published results to ask; what writes
+into a project needs one of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import typer
+
+from epochcost import __version__
+from epochcost.cli.terminal import RESULTS
+from epochcost.errors import InputError
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import BUNDLED, FOLDER, load_catalogue
+
+
+def project_to_read() -> Path:
+    """The current folder where it has specs, else the bundled project, which a line says."""
+    if Path(FOLDER).exists():
+        return Path()
+    _say_what_is_read()
+    return BUNDLED
+
+
+@functools.cache
+def _say_what_is_read() -> None:
+    """Once, however often a command asks."""
+    typer.echo(
+        f"No {FOLDER}/ here: reading the specs and results that come with epochcost {__version__}",
+        err=True,
+    )
+
+
+def project_to_write() -> Path:
+    """The current folder; raises InputError, which names `init`, where it has no specs."""
+    if not Path(FOLDER).exists():
+        raise InputError(
+            f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: make one with "
+            "`epochcost init DIR` and run this command there"
+        )
+    return Path()
+
+
+def catalogue_to_read() -> Catalogue:
+    """The specs of the project that is read; raises as ``load_catalogue`` does."""
+    return load_catalogue(project_to_read())
+
+
+def own_catalogue() -> Catalogue:
+    """The specs of the current folder; raises as ``project_to_write`` and ``load_catalogue`` do."""
+    return load_catalogue(project_to_write())
+
+
+def results_to_read(folder: Path) -> Path:
+    """Where results are read: in the folder that a person named, else in the project."""
+    return project_to_read() / folder if folder == RESULTS else folder

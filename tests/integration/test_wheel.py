@@ -1,0 +1,89 @@
+"""The package as a wheel, used from an empty folder away from the checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+# Step times that we publish are most of it.
+MOST_BYTES = 8_000_000
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a clone of this commit builds."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", folder)
+    subprocess.run([*PIP, "wheel", *options, source], check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> dict[str, str]:
+    """The environment of a process that imports the wheel's package before the checkout's."""
+    folder = wheel.parent / "installed"
+    subprocess.run([*PIP, "install", "--no-deps", "--target", folder, wheel], check=True)
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+def epochcost(environment: dict[str, str], folder: Path, *arguments: str) -> str:
+    """What the installed program prints in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "epochcost", *arguments],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_carries_what_commands_read_and_no_more(wheel: Path) -> None:
+    """All files that links lead to, but for exporters, pictures and results of this machine."""
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "specs", "site_templates", "models/*.onnx", "docs/data/results"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split("\0")[:-1]  # fmt: skip
+    assert {f"epochcost/bundled/{name}" for name in tracked} <= carried
+    template = ROOT / "runner/epochcost/template"
+    walked = ((Path(top), names) for top, _, names in os.walk(template, followlinks=True))
+    begun = {(top / name).relative_to(ROOT / "runner") for top, names in walked for name in names}
+    assert {path.as_posix() for path in begun} <= carried
+    assert not [one for one in carried if one.endswith((".png", "/local")) or "/models/exp" in one]
+    assert wheel.stat().st_size < MOST_BYTES
+
+
+def test_a_question_is_answered_in_an_empty_folder(
+    installed: dict[str, str], tmp_path: Path
+) -> None:
+    """Our specs are read, and nothing is written."""
+    asked = ("quote", "--price", "g6.xlarge-on-demand-2026-07", "--duration", "428s")
+    assert "AWS EC2, us-east-1" in epochcost(installed, tmp_path, *asked)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_project_begins_from_it(installed: dict[str, str], tmp_path: Path) -> None:
+    """`init` needs no checkout, and what it wrote is valid."""
+    epochcost(installed, tmp_path, "init", "costs")
+    epochcost(installed, tmp_path / "costs", "check")
+
+
+@pytest.mark.slow
+def test_an_empty_folder_has_answers_and_a_site(installed: dict[str, str], tmp_path: Path) -> None:
+    """Strictly built below the current folder, with nothing written where the package lies."""
+    assert "resnet50" in epochcost(installed, tmp_path, "cheapest", "--model", "resnet50")
+    before = sorted(Path(installed["PYTHONPATH"]).rglob("*[!c]"))
+    epochcost(installed, tmp_path, "build", "--strict")
+    assert (tmp_path / "site/models/resnet50.html").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".cache", "site"]
+    after = sorted(Path(installed["PYTHONPATH"]).rglob("*[!c]"))
+    assert [one for one in after if one not in before and one.name != "__pycache__"] == []
