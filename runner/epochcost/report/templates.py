@@ -94,10 +94,6 @@ def _date(day: dt.date) -> Markup:
     return Markup(f'<span class="ec-date">{day:%Y-%m-%d}</span>')  # noqa: S704  digits only
 
 
-def _rounded(value: Decimal) -> str:
-    return plain(value.quantize(Decimal("0.0001")))
-
-
 def _scientific(value: Decimal | int) -> str:
     return scientific(float(value))
 
@@ -131,7 +127,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,
-    "dates": wording.date_range,
     "goal": wording.goal_words,
     "hour_rate": wording.hour_words,
     "joules": _joules,
@@ -148,7 +143,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "printed": claim_words.printed_words,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
-    "rounded": _rounded,
     "scientific": _scientific,
     "seconds": seconds,
     "share": share,

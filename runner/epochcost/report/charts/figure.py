@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic
 
-from epochcost.analysis.observations import Goal, Observation
-from epochcost.analysis.rows import Row
+from epochcost.analysis.observations import Observation
 from epochcost.cost import Estimate, Time
 from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, Ends, RowT
@@ -118,13 +117,3 @@ def machine_name(observed: Observation) -> str:
 def ends(value: Time | Estimate | Bounded) -> Ends:
     """Low, mean and high as numbers to draw."""
     return float(value.low), float(value.mean), float(value.high)
-
-
-def priced_rows(rows: Iterable[Row], goal: Goal) -> list[tuple[Row, Time, Estimate]]:
-    """Rows that may answer, with a time and a cost, in the currency of the first."""
-    found = [
-        (row, time, cost)
-        for row in rows
-        if row.answers and (time := row.time(goal)) and (cost := row.estimate(goal))
-    ]
-    return [one for one in found if one[2].currency == found[0][2].currency]
