@@ -105,6 +105,11 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
             **{stored.uri: stored.path for stored in inputs.ceilings},
+            **{
+                f"data/observations/{one.table}": file.with_name(one.table)
+                for one in inputs.catalogue.observations.values()
+                if (file := inputs.catalogue.files[f"observations/{one.id}"])
+            },
         },
         figures=figures,
         sections=tuple(

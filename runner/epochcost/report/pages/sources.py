@@ -112,6 +112,7 @@ def pages(report: Report) -> Iterator[Page]:
         context={
             "listed": [(tables[0].spec, tables, _all_shown(tables)) for tables in sources],
             "agreements": _AGREEMENTS,
+            "observations": report.catalogue.observations.values(),
         },
         description="Published cost tables, and whether their figures come out again.",
     )
