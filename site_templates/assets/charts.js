@@ -50,21 +50,20 @@
 
   /* Beside the picture, or in the script that several pages load. */
   async function specOf(plot) {
-    var beside = plot.querySelector("template"), name = plot.dataset.ecFigure;
+    var beside = plot.querySelector("template"), name = plot.dataset.ecFigure || plot.dataset.ecLater;
     if (beside) { return JSON.parse(beside.content.textContent); }
     await window.epochcostShown.loaded(folder + "../data/figures/" + name + ".js", "epochcostSpecs");
     return structuredClone(window.epochcostSpecs[name]);
   }
 
   async function upgrade(plot) {
-    var still = plot.querySelector(".ec-static");
-    var spec = await specOf(plot);
+    var still = plot.querySelector(".ec-static"), spec = await specOf(plot);
     var width = plot.clientWidth;
     var stage = document.createElement("div");
     stage.className = "ec-live";
     var embed = await loadLibrary();
     var shown = await embed(stage, fitted(spec, width), OPTIONS);
-    still.replaceWith(stage);
+    if (still) { still.replaceWith(stage); } else { plot.append(stage); }
     plot.dataset.state = "interactive";
     follow(plot, shown.view, width);
     return shown.view;
@@ -106,7 +105,7 @@
       });
     }, { rootMargin: MARGIN });
     document.querySelectorAll(".ec-plot:not([data-state])").forEach(function (plot) {
-      if (!plot.querySelector(".ec-static")) { return; }
+      if (!plot.querySelector(".ec-static") && !plot.dataset.ecLater) { return; }
       plot.dataset.state = "static";
       seen.observe(plot);
     });

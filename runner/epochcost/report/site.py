@@ -41,6 +41,7 @@ from epochcost.report.pages import (
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
+from epochcost.specs.catalogue import Catalogue
 
 # What stands in the navigation, in its order.
 PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
@@ -105,11 +106,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
             **{stored.uri: stored.path for stored in inputs.ceilings},
-            **{
-                f"data/observations/{one.table}": file.with_name(one.table)
-                for one in inputs.catalogue.observations.values()
-                if (file := inputs.catalogue.files[f"observations/{one.id}"])
-            },
+            **dict(_observed_tables(inputs.catalogue)),
         },
         figures=figures,
         sections=tuple(
@@ -119,6 +116,13 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         embedded=dict(_embedded(made, pages)),
         cards={card.uri: card_svg(card) for card in cards.values()},
     )
+
+
+def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
+    """What predictions learn from, as the project has it."""
+    for one in catalogue.observations.values():
+        beside = catalogue.files[f"observations/{one.id}"]
+        yield f"data/observations/{one.table}", beside.with_name(one.table)
 
 
 def _with_cards(

@@ -11,6 +11,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,6 +31,8 @@ from epochcost.report.charts.theme import without_validation
 _PACKAGES = ("altair", "vl-convert-python")
 # What of the library the pages use.
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
+_PLACES = re.compile(r' (?:transform|d|x|y|x1|x2|y1|y2|width|height)="[^"]*"')
+_LONG = re.compile(r"-?\d+\.\d{3,}")
 # Each process holds some 200 MB.
 _MOST_PROCESSES = 3
 
@@ -172,9 +175,14 @@ def _draw(path: Path, chart: Chart[Any]) -> None:
         spec = chart.spec()
     drawing = {
         "spec": json.dumps(spec, separators=(",", ":")),
-        "svg": vl_convert.vegalite_to_svg(_static_spec(spec)),
+        "svg": hundredths(vl_convert.vegalite_to_svg(_static_spec(spec))),
     }
     _write(path, json.dumps(drawing).encode())
+
+
+def hundredths(svg: str) -> str:
+    """The same picture, its places to a hundredth of a pixel: half of its bytes are digits."""
+    return _PLACES.sub(lambda found: _LONG.sub(lambda one: f"{float(one[0]):.2f}", found[0]), svg)
 
 
 def _draw_card(path: Path, svg: str) -> None:
