@@ -145,6 +145,11 @@ class Site:
             self.complaints.append(f"a request leaves the machine: {url}")
 
 
+def open_folds(page: Page) -> None:
+    """Open everything that a page keeps folded."""
+    page.evaluate("document.querySelectorAll('.ec-fold').forEach(one => { one.open = true })")
+
+
 def put_on(page: Page, look: Look) -> None:
     """Let a page be seen in another way, without loading it again."""
     if page.viewport_size != {"width": look.width, "height": 900}:

@@ -63,20 +63,25 @@
     stage.className = "ec-live";
     var embed = await loadLibrary();
     var shown = await embed(stage, fitted(spec, width), OPTIONS);
-    if (still) { still.replaceWith(stage); } else { plot.append(stage); }
+    if (still) { still.replaceWith(stage); } else { spoken(stage, plot); plot.append(stage); }
     plot.dataset.state = "interactive";
     follow(plot, shown.view, width);
     return shown.view;
   }
 
+  /* What its figure says of it, for who cannot see it. */
+  function spoken(stage, plot) {
+    stage.setAttribute("role", "img");
+    stage.setAttribute("aria-label", plot.closest("figure").querySelector("figcaption").textContent);
+  }
+
   /* Another chart in the same place, as the script of its figure has it. */
-  async function show(plot, spec, label) {
+  async function show(plot, spec) {
     var stage = document.createElement("div"), width = plot.clientWidth;
     stage.className = "ec-live";
     var embed = await loadLibrary();
     var shown = await embed(stage, fitted(structuredClone(spec), width), OPTIONS);
-    stage.setAttribute("role", "img");
-    stage.setAttribute("aria-label", label);
+    spoken(stage, plot);
     plot.replaceChildren(stage);
     plot.dataset.state = "interactive";
     views.set(plot, Promise.resolve(shown.view));

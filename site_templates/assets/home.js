@@ -37,7 +37,7 @@
     await window.epochcostShown.loaded(root + "data/figures/" + found.figure + ".js", "epochcostSpecs");
     fill(figure, { title: found.title + "." });
     figure.querySelector("[data-ec=page]").href = root + found.page;
-    await window.epochcostCharts.show(figure.querySelector(".ec-plot"), window.epochcostSpecs[found.figure], found.title + ". " + found.text);
+    await window.epochcostCharts.show(figure.querySelector(".ec-plot"), window.epochcostSpecs[found.figure]);
   }
 
   async function start() {

@@ -52,7 +52,7 @@
     document.querySelectorAll(".ec-figure").forEach(function (figure) {
       var plot = figure.querySelector(".ec-plot");
       var tools = figure.querySelector(".ec-tools p") || figure.querySelector(".ec-tools");
-      if (!plot || !plot.querySelector("svg") || !tools || tools.querySelector(".ec-png")) { return; }
+      if (!plot || !(plot.querySelector("svg") || plot.dataset.ecLater) || !tools || tools.querySelector(".ec-png")) { return; }
       var button = document.createElement("button");
       button.type = "button";
       button.className = "ec-png";

@@ -17,6 +17,7 @@ from browsed_site import (
     PHONE,
     Look,
     Site,
+    open_folds,
     overflow,
     put_on,
     wait_until,
@@ -34,7 +35,7 @@ _KINDS = {
     "index.html": "main h1",
     "models/index.html": "main h1",
     "models/net.html": ".ec-plot[data-state=interactive]",
-    "machines/local.html": ".ec-plot[data-state]",
+    "machines/local.html": "main h1",
     "prices.html": ".ec-plot[data-state]",
     "calculator.html": ".ec-verdict",
     "rent-or-buy.html": "main h1",
@@ -95,7 +96,8 @@ def test_a_chart_can_be_read_with_the_keyboard(site: Site) -> None:
     """Tab reaches the downloads and the table of a chart's data, and Enter opens it."""
     page = site.tab()
     page.goto(site.address + "models/net.html")
-    figure = page.locator(".ec-figure").first
+    open_folds(page)
+    figure = page.locator(".ec-figure:has(.ec-data)").first
     figure.locator(".ec-tools a").first.focus()
     reached = []
     for _ in range(8):
@@ -154,6 +156,7 @@ def test_charts_become_interactive_in_view_only(site: Site, look: Look) -> None:
     libraries: list[str] = []
     page.on("request", lambda r: libraries.append(r.url) if r.url.endswith("vega.js") else None)
     page.goto(site.address + "models/net.html")
+    open_folds(page)
     plots = page.locator(".ec-plot")
     last = plots.count() - 1
     assert last >= 2
@@ -203,7 +206,7 @@ def test_downloads_give_the_data(site: Site) -> None:
         with page.expect_download() as waiting:
             page.locator(".ec-tools").first.get_by_text(form, exact=True).click()
         download = waiting.value
-        assert download.suggested_filename == f"models-net-cost-time.{form.lower()}"
+        assert download.suggested_filename == f"models-net-train.{form.lower()}"
         found[form] = Path(download.path()).read_bytes()
     assert json.loads(found["JSON"])["rows"]
     assert found["CSV"].startswith(b"machine,price_plan,")
@@ -226,13 +229,13 @@ def test_links_elsewhere_show_a_card(site: Site) -> None:
 def test_a_chart_stands_alone_in_a_frame(site: Site) -> None:
     """It becomes interactive there, and leads back to its place on the site."""
     page = site.tab(Look("frame", 800, "light"))
-    source = f"{site.address}embed/models-net-cost-time.html"
+    source = f"{site.address}embed/models-net-train.html"
     page.set_content(f'<iframe src="{source}" width="760" height="620"></iframe>')
     frame = page.frame_locator("iframe")
     frame.locator(".ec-plot[data-state=interactive] svg").wait_for()
     assert frame.locator("h1").count() == 1
     link = frame.locator("a").first
-    assert link.get_attribute("href") == "../models/net.html#models-net-cost-time"
+    assert link.get_attribute("href") == "../models/net.html#models-net-train"
     assert link.get_attribute("target") == "_blank"
 
 
@@ -254,7 +257,7 @@ def test_pages_of_one_chart_are_accessible(site: Site) -> None:
     """axe-core finds nothing in one of them, nor in the page of an address that there is not."""
     page = site.tab()
     page.context.add_init_script(accessibility.program())
-    for uri in ("embed/models-net-cost-time.html", "404.html"):
+    for uri in ("embed/models-net-train.html", "404.html"):
         page.goto(site.address + uri)
         accessibility.hold_still(page)
         assert accessibility.violations(page) == [], uri
@@ -281,13 +284,13 @@ def test_instant_navigation_brings_charts_and_goes_back(site: Site) -> None:
     page.evaluate("window.sameDocument = true")
     page.locator("main a[href$='models/net.html']").last.click()
     page.wait_for_url("**/models/net.html")
-    page.locator("#how-it-was-measured").wait_for()  # the address changes before the content
+    page.locator("#how-do-we-know").wait_for()  # the address changes before the content
     page.locator(".ec-plot").first.scroll_into_view_if_needed()
     wait_until(page, f"{_INTERACTIVE} > 0")
     assert page.evaluate("window.sameDocument") is True
     page.go_back()
     page.wait_for_url("**/index.html")
-    page.locator("h1", has_text="Which machine").wait_for()
+    page.locator("h1", has_text="What does it cost").wait_for()
 
 
 def test_search_finds_a_machine(site: Site) -> None:
@@ -305,6 +308,6 @@ def test_the_site_opens_from_the_disk(site: Site) -> None:
     page.goto((site.folder / "index.html").as_uri())
     page.locator("main a[href$='models/net.html']").last.click()
     page.wait_for_url("**/models/net.html")
-    page.locator("#how-it-was-measured").wait_for()  # the address changes before the content
+    page.locator("#how-do-we-know").wait_for()  # the address changes before the content
     page.locator(".ec-plot").first.scroll_into_view_if_needed()
     wait_until(page, f"{_INTERACTIVE} > 0")

@@ -13,8 +13,8 @@ from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
 def test_a_legend_filters_by_keyboard(site: Site) -> None:
     """Boxes fade all else; a click on the legend ticks them, and so it goes after a navigation."""
     page = site.begin()
-    site.follow(page, "models/net.html")
-    figure = page.locator("#models-net-cost-time")
+    site.follow(page, "prices.html")
+    figure = page.locator(".ec-figure:has(.ec-pick)").first
     figure.locator(".ec-pick").focus()
     page.keyboard.press("Enter")
     box = figure.locator(".ec-picks input").first
@@ -34,9 +34,7 @@ def test_a_legend_filters_by_keyboard(site: Site) -> None:
     assert _ticked(page) == [False, True, *[False] * (len(_ticked(page)) - 2)]
 
 
-_FADED = (
-    "document.querySelectorAll('.ec-live .mark-symbol.role-mark path[opacity^=\"0.15\"]').length"
-)
+_FADED = "document.querySelectorAll('.ec-live .role-mark path[opacity^=\"0.15\"]').length"
 
 
 def _ticked(page: Page) -> list[bool]:

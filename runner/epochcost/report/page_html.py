@@ -5,7 +5,8 @@ root; it becomes an address when the page's Markdown has become HTML.
 
 Charts and their tables enter finished pages, so that the search does not read them either. A page
 holds ``<div class="ec-plot" data-ec-figure="ID"></div>``; the static SVG and, in a ``<template>``,
-the spec for the interactive chart take its inside. The table of the chart's data takes that of
+the spec for the interactive chart take its inside, of ``data-ec-later`` the spec alone: in a fold
+nothing is seen before a script has opened it. The table of the chart's data takes that of
 ``<div class="ec-table" data-ec-table="ID"></div>``.
 
 Files that hold drawings are made here too: each chart as SVG and as a page to embed, and cards as
@@ -25,7 +26,9 @@ from epochcost.report.charts.palette import standalone_svg
 from epochcost.report.site import ASSETS, Site
 from epochcost.report.tables import as_html
 
-_PLACE = re.compile(r'(<div class="ec-(plot|table)" data-ec-(?:figure|table)="([^"]+)">)</div>')
+_PLACE = re.compile(
+    r'(<div class="ec-(?:plot|table)" data-ec-(figure|later|table)="([^"]+)">)</div>'
+)
 _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
 # JSON inside a template element is parsed as HTML first. Replaced one by one: a table of
 # translation takes many times as long on text beyond ASCII.
@@ -48,25 +51,27 @@ def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> s
         figure = figures.get(html.unescape(identifier))
         if figure is None:
             return found.group()
-        inside = _plot(figure, drawer) if kind == "plot" else as_html(figure.table)
-        return f"{opening}{inside}</div>"
+        if kind == "table":
+            return f"{opening}{as_html(figure.table)}</div>"
+        still = _still(figure, drawer) if kind == "figure" else ""
+        beside = "" if figure.scripted else _spec(figure, drawer)
+        return f"{opening}{still}{beside}</div>"
 
     return _PLACE.sub(filled, page)
 
 
-def _plot(figure: Figure, drawer: Drawer) -> str:
-    """A chart as pages show it: a picture that says what it shows, and the spec beside it."""
-    drawing = drawer.draw(figure)
+def _still(figure: Figure, drawer: Drawer) -> str:
+    """A chart as a picture that says what it shows: its label speaks, its parts stay silent."""
     label = html.escape(f"{figure.title}. {figure.description}")
-    # One picture: the label speaks for it, its parts stay silent.
-    quiet = drawing.svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
-    spec = drawing.spec
+    quiet = drawer.draw(figure).svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
+    return f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
+
+
+def _spec(figure: Figure, drawer: Drawer) -> str:
+    spec = drawer.draw(figure).spec
     for character, escaped in _JSON_IN_HTML:
         spec = spec.replace(character, escaped)
-    picture = f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
-    if figure.scripted:
-        return picture
-    return f"{picture}<template>{spec}</template>"
+    return f"<template>{spec}</template>"
 
 
 def drawing_uris(site: Site) -> Iterator[str]:

@@ -27,7 +27,7 @@ from epochcost.units import money
 
 # Of a phone's plot, in pixels: where names have room there, they have it everywhere.
 _PHONE = (300.0, 330.0)
-_CHARACTER, _LINE = 6.2, 15.0
+_CHARACTER, _LINE, _LONGEST = 6.2, 15.0, 190
 _BEST = "datum.on_frontier == 'yes'"
 
 
@@ -89,7 +89,14 @@ class CostTime(Chart[Point]):
             if any(row["side"] == side and "label" in row for row in self.data.values):
                 yield (
                     base.transform_filter(f"datum.label && datum.side == '{side}'")
-                    .mark_text(align=align, dx=dx, dy=-6, fontSize=12, color="var(--ec-ink)")
+                    .mark_text(
+                        align=align,
+                        dx=dx,
+                        dy=-6,
+                        fontSize=12,
+                        limit=_LONGEST,
+                        color="var(--ec-ink)",
+                    )
                     .encode(text="label:N")
                 )
 
@@ -163,7 +170,7 @@ def _labelled(contest: Contest) -> Iterator[Contender]:
     for one in (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier):
         x = float(contest.time_axis.percent(one.time.mean)) / 100 * width
         y = float(contest.cost_axis.percent(one.cost.mean)) / 100 * height
-        reach = _CHARACTER * len(one.name)
+        reach = min(_CHARACTER * len(one.name), _LONGEST)
         box = (x, x + reach, y) if x < width / 2 else (x - reach, x, y)
         if all(_apart(box, other) for other in placed):
             placed.append(box)

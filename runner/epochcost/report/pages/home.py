@@ -101,7 +101,6 @@ def _shown(report: Report, workload: Workload, job: Job, found: Contest) -> dict
         "page": workload_uri(workload).removesuffix("md") + "html",
         "figure": made.id if made else "",
         "title": made.title if made else "",
-        "text": made.description if made else "",
         "cards": {name: _card(getattr(found, name)) for name in _TITLES},
     }
 

@@ -1,0 +1,68 @@
+"""What a reader sees first: size of the words, screens to the first chart, length and weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from browsed_site import LIGHT, PHONE, Look, Site
+
+_KEY_PAGES = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
+_SCREEN = 800
+_MOST_BYTES = 300_000
+# Words by the size that they are shown in, also where a chart is drawn smaller than it was made.
+_SEEN = """() => {
+  const small = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode, place = text.parentElement;
+    const shown = place.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true });
+    if (!text.data.trim() || !shown) { continue; }
+    let size = parseFloat(getComputedStyle(place).fontSize);
+    if (place.ownerSVGElement) {
+      const scale = place.getScreenCTM();
+      size *= Math.hypot(scale.a, scale.b);
+    }
+    if (size < (place.ownerSVGElement ? 10 : 12) - 0.05) { small.push([text.data, size]); }
+  }
+  const plot = document.querySelector(".ec-plot");
+  return {
+    small,
+    chart: plot && plot.getBoundingClientRect().top + scrollY,
+    height: document.documentElement.scrollHeight,
+    fill: (document.body.innerText.match(/To fill it/g) || []).length,
+  };
+}"""
+
+
+def _seen(site: Site, uri: str, look: Look) -> dict[str, Any]:
+    page = site.tab(look)
+    page.set_viewport_size({"width": look.width, "height": _SCREEN})
+    page.goto(site.address + uri)
+    found: dict[str, Any] = page.evaluate(_SEEN)
+    page.context.close()
+    return found
+
+
+@pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
+def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
+    """None under 12 pixels, in charts none under 10; an empty place asks at most once."""
+    for uri in _KEY_PAGES:
+        found = _seen(site, uri, look)
+        assert found["small"] == [], uri
+        assert found["fill"] <= 1, uri
+
+
+def test_the_first_screen_answers_with_a_chart(site: Site) -> None:
+    """On the first page and on a model's, at 1280 by 800; a model's page has four screens."""
+    for uri in ("index.html", "models/net.html"):
+        found = _seen(site, uri, LIGHT)
+        assert found["chart"] < _SCREEN, uri
+        assert found["height"] <= 4 * _SCREEN, uri
+
+
+def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
+    """What comes with the page itself; the library of charts follows when one is seen."""
+    for uri in ("index.html", "models/net.html"):
+        assert (site.folder / uri).stat().st_size <= _MOST_BYTES, uri
