@@ -119,9 +119,13 @@ def symbol(currency: str) -> str:
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
     """Two amounts between which one lies, with three significant digits; one where both agree."""
-    ends = (_CONTEXT_OF_THREE.plus(end) for end in (low, high))
-    said = (money(end, currency, 0 if end >= _HUNDRED else None) for end in ends)
-    return " to ".join(dict.fromkeys(said))
+    return " to ".join(dict.fromkeys(money_about(end, currency) for end in (low, high)))
+
+
+def money_about(amount: Decimal, currency: str = "USD") -> str:
+    """An amount with three significant digits."""
+    known = _CONTEXT_OF_THREE.plus(amount)
+    return money(known, currency, 0 if known >= _HUNDRED else None)
 
 
 def significant_places(amount: Decimal, digits: int) -> int:

@@ -17,6 +17,7 @@ from epochcost.analysis.rows import Row, ranking
 from epochcost.cost import Estimate, Time
 from epochcost.report.wording import ratio_words
 from epochcost.specs.price import Price
+from epochcost.units import money, money_about
 
 _ESTIMATE = Evidence("how it is estimated", "method/estimates.md")
 
@@ -41,6 +42,12 @@ class Contender:
     batch_size: int | None = None
     software: str = ""
     remarks: tuple[str, ...] = ()
+
+    @property
+    def amount(self) -> str:
+        """Its cost for people; of what nobody timed as many digits as are known."""
+        timed = self.mark.startswith(("measured", "published"))
+        return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 
 
 @dataclass(frozen=True)

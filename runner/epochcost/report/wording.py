@@ -28,7 +28,7 @@ SHAPES = {
     "published": "◆",
     "published, price assumed": "▲",
     "predicted": "○",
-    "predicted, price assumed": "□",
+    "predicted, price assumed": "▷",
     "estimated": "✚",
     "estimated, price assumed": "▽",
 }

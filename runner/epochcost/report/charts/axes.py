@@ -24,7 +24,7 @@ SECONDS_LABEL = (
     " : datum.value < 3600 ? format(datum.value / 60, '~g') + ' min'"
     " : datum.value < 86400 ? format(datum.value / 3600, '~g') + ' h'"
     " : datum.value < 31557600 ? format(datum.value / 86400, '~g') + ' d'"
-    " : format(datum.value / 31557600, '~g') + ' years'"
+    " : format(datum.value / 31557600, '~g') + ' y'"
 )
 # Seconds, minutes, hours, days and years, each up to the next.
 _TIME_UNITS = (

@@ -6,7 +6,7 @@ their marks, as far as names have room.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -23,12 +23,12 @@ from epochcost.report.charts.figure import Chart, Figure, ends
 from epochcost.report.escape import one_line
 from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import count_words, time_words
-from epochcost.units import money
 
 # Of a phone's plot, in pixels: where names have room there, they have it everywhere.
 _PHONE = (300.0, 330.0)
 _CHARACTER, _LINE, _LONGEST = 6.2, 15.0, 190
 _BEST = "datum.on_frontier == 'yes'"
+_PREDICTED = "indexof(datum.figure, 'predicted') == 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ class CostTime(Chart[Point]):
         ]
         points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
             color=_coloured(alt.ColorValue),
-            fill=_coloured(alt.FillValue, " && indexof(datum.figure, 'predicted') < 0"),
+            # What was timed is filled, what is predicted a ring.
+            fill=_coloured(alt.FillValue, {"test": _PREDICTED, "value": "transparent"}),
             opacity=alt.OpacityValue(1, condition={"test": "datum.may_win == 'no'", "value": 0.4}),
             shape=theme.shape_by_kind(alt, self.data),
             tooltip=self.data.tooltips(alt),
@@ -101,10 +102,10 @@ class CostTime(Chart[Point]):
                 )
 
 
-def _coloured(value: Any, filled: str = "") -> Any:
-    """The colour of the frontier, or the quiet one; where it fills, of what was timed only."""
-    quiet = "transparent" if filled else "var(--ec-soft)"
-    return value(quiet, condition={"test": _BEST + filled, "value": "var(--ec-series-1)"})
+def _coloured(value: Any, *before: Mapping[str, str]) -> Any:
+    """The colour of the frontier, or the quiet one, unless a condition before that holds."""
+    best = {"test": _BEST, "value": "var(--ec-series-1)"}
+    return value("var(--ec-soft)", condition=[*before, best])
 
 
 def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
@@ -141,15 +142,11 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
 def finding(contest: Contest, job: str) -> str:
     """What the chart shows, in a sentence without its stop."""
     cheap, fast = contest.cheapest, contest.fastest
-    said = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {_amount(cheap)}"
+    said = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {cheap.amount}"
     if cheap is fast:
         return f"{said}, where it is fastest too"
     times = float(cheap.time.mean / fast.time.mean)
-    return f"{said}; {_amount(fast)} buys it {times:.2g} times as fast"
-
-
-def _amount(one: Contender) -> str:
-    return money(one.cost.mean, one.cost.currency)
+    return f"{said}; {fast.amount} buys it {times:.2g} times as fast"
 
 
 def _words(contest: Contest, job: str) -> str:

@@ -20,7 +20,7 @@ _SHAPES = {
     "published": "diamond",
     "published, price assumed": "triangle-up",
     "predicted": "circle",
-    "predicted, price assumed": "circle",
+    "predicted, price assumed": "triangle-right",
     "estimated": "cross",
     "estimated, price assumed": "triangle-down",
     "on-demand": "diamond",

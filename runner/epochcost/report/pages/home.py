@@ -20,7 +20,7 @@ from epochcost.report.pages.machines import Listed, listed
 from epochcost.report.pages.page import Job, Page, Report, machine_uri, workload_uri
 from epochcost.report.pages.workloads import job_figure
 from epochcost.report.ranking import Contender, Contest
-from epochcost.report.wording import SHAPES, cost_range, cost_words, time_range, time_words
+from epochcost.report.wording import SHAPES, cost_range, time_range, time_words
 from epochcost.specs.catalogue import current_prices, supersedes
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -58,6 +58,7 @@ def pages(report: Report) -> Iterator[Page]:
             "job": job,
             "found": asked[first][job] if first else None,
             "titles": _TITLES,
+            "newest": max((row.price.as_of for row in report.rows if row.price), default=None),
             "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
             "report": report,
             "chips": _chips(report),
@@ -108,7 +109,7 @@ def _shown(report: Report, workload: Workload, job: Job, found: Contest) -> dict
 def _card(one: Contender) -> dict[str, str]:
     ranged = one.cost.low != one.cost.high and one.cost.bounded
     return {
-        "cost": cost_words(one.cost),
+        "cost": one.amount,
         "machine": one_line(one.name),
         "plan": one_line(f"{one.price.provider}, {one.price.plan}"),
         "page": machine_uri(one.hardware).removesuffix("md") + "html",
@@ -119,15 +120,18 @@ def _card(one: Contender) -> dict[str, str]:
 
 
 def _chips(report: Report) -> list[Listed]:
-    """The cheapest hour of each accelerator that is sold, the dearest first."""
-    best: dict[str, Listed] = {}
-    for one in (listed(report, hardware) for hardware in report.catalogue.hardware.values()):
-        if one.gpu_hour is not None and len(one.hardware.accelerators) == 1:
-            other = best.setdefault(one.hardware.accelerators[0].name, one)
-            if other.gpu_hour is None or one.gpu_hour < other.gpu_hour:
-                best[one.hardware.accelerators[0].name] = one
-    newest = sorted(best.values(), key=lambda one: one.gpu_hour or 0, reverse=True)
-    return newest[:_MOST_CHIPS]
+    """The cheapest hour of the accelerators that most machines have, the dearest first."""
+    found: dict[str, list[Listed]] = {}
+    for hardware in report.catalogue.hardware.values():
+        one = listed(report, hardware)
+        # A core of a TPU is no GPU.
+        if one.gpu_hour is not None and all(
+            chip.compute_capability for chip in hardware.accelerators
+        ):
+            found.setdefault(hardware.accelerators[0].name, []).append(one)
+    common = sorted(found.values(), key=len, reverse=True)[:_MOST_CHIPS]
+    cheapest = (min(some, key=lambda one: one.gpu_hour or 0) for some in common)
+    return sorted(cheapest, key=lambda one: one.gpu_hour or 0, reverse=True)
 
 
 def _moved(report: Report) -> list[Moved]:
