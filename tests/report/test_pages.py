@@ -274,7 +274,7 @@ def test_the_first_page_answers_a_known_model(site: Site) -> None:
     assert "assumed" not in page.split("ec-cards")[1].split("<figure")[0]
     assert page.count("<figure") == 1
     assert '<option value="net"' in page
-    assert "prices of 2016-11-01 to 2026-11-01" in page
+    assert 'newest prices <span class="ec-date">2026-11-01</span>' in page
 
 
 def test_the_first_page_knows_every_model_and_job(site: Site) -> None:

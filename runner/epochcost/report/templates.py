@@ -138,7 +138,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "owned_hour": _owned_hour,
     "page_title": page_title,
     "plain": plain,
-    "price_dates": wording.price_dates,
     "price_paid": price_paid,
     "printed": claim_words.printed_words,
     "rate": wording.rate_words,

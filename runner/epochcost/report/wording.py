@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from epochcost.analysis.observations import Goal, Observation
-from epochcost.analysis.rows import Row
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.cost.estimate import WIDEST
 from epochcost.specs.price import Price
@@ -159,8 +158,3 @@ def count_words(number: int | Decimal, noun: str) -> str:
     """A number with its noun."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"
-
-
-def price_dates(rows: Iterable[Row]) -> str:
-    """The dates of the prices used."""
-    return date_range(row.price.as_of for row in rows if row.price)
