@@ -111,7 +111,7 @@ def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
     pages = "\n".join(site.pages.values())
     assert site.figures
     for identifier, figure in site.figures.items():
-        assert f'data-ec-figure="{identifier}"' in pages
+        assert re.search(f'data-ec-(figure|later)="{identifier}"', pages)
         assert figure.table.rows
         assert figure.description
         assert f"data/figures/{identifier}.csv" in site.files
