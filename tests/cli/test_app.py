@@ -47,12 +47,18 @@ def test_an_encoding_without_our_signs(tmp_path: Path) -> None:
     assert " ?" in done.stderr
 
 
-def test_a_narrow_terminal_loses_no_cell() -> None:
-    """Long lines are broken by the terminal; no column is cut or left out."""
-    narrow = os.environ | {"COLUMNS": "20", "FORCE_COLOR": "1"}
+@pytest.mark.parametrize("width", [20, 60, 80])
+def test_a_narrow_terminal_loses_no_cell(width: int) -> None:
+    """A table is no wider than the terminal: its cells are broken into lines, none is cut."""
+    narrow = os.environ | {"COLUMNS": str(width)}
     done = subprocess.run(QUOTE, env=narrow, capture_output=True, text=True, check=False)
-    assert "compute, billed but unused" in done.stdout
-    assert "$0.90 per hour" in done.stdout
+    table = done.stdout.partition("\n\n")[2].splitlines()
+    assert max(map(len, table)) <= width
+    letters = sorted("".join(table).replace(" ", ""))
+    wide = subprocess.run(
+        QUOTE, env=narrow | {"COLUMNS": "200"}, capture_output=True, text=True, check=False
+    )
+    assert letters == sorted("".join(wide.stdout.partition("\n\n")[2].split()))
 
 
 # Runs the program, then says which packages and commands it has imported; what stands before the

@@ -96,6 +96,10 @@ class Shell:
         self._rows += ROW.format(machine=machine, seconds=seconds, batch=batch, accuracy=accuracy)
         self.spec("published", "paper", PAPER.format(rows=self._rows))
 
+    def columns(self, width: str) -> None:
+        """Give the terminal a width."""
+        self._monkeypatch.setenv("COLUMNS", width)
+
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code, output and errors."""
         self._monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", *arguments])
@@ -175,10 +179,16 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
 
 
 def test_a_budget_alone_asks_for_the_fastest(priced: Shell) -> None:
-    """The answer says so, and lists the choices in that order."""
+    """The answer says so, lists what the budget pays in that order, and marks its choice."""
     _, out, _ = priced.run("--model", "tiny", "--budget", "15USD")
-    assert out.startswith("Choices for a full training of tiny for at most $15.00, fastest first\n")
-    assert out.index("The rapid ") < out.index("The quick ") < out.index("The slow ")
+    assert out.startswith(
+        "Choices for a full training of tiny for at most $15.00, fastest first, as --budget asks\n"
+    )
+    assert out.index("> The quick ") < out.index("  The slow ")
+    assert "The rapid" not in out
+    assert "… 1 more: --all" in out
+    _, out, _ = priced.run("--model", "tiny", "--budget", "15USD", "--all")
+    assert out.index("  The rapid ") < out.index("> The quick ") < out.index("  The slow ")
     got = priced.json("--budget", "15USD")
     assert [one["cost"] for one in got["candidates"]] == ["20", "12", "10"]
     assert (got["order"], got["choice"]) == ("fastest", 1)
@@ -251,14 +261,34 @@ def test_the_words(priced: Shell) -> None:
     for words in (
         "Choices for a full training of tiny",
         "Cheapest: The slow, batch 4, Cloud on-demand, 2026-11-01: $10.00 in 10 h.",
-        "Next is The quick, batch 4, Cloud on-demand, 2026-11-01: $2.00 more, $12.00 in 2 h.",
+        "Next is The quick, on-demand: $2.00 more, $12.00 in 2 h.",
         "published without an interval",
-        "speed (11.1 %), price per hour (10.0 %)",
-        "Both would cost the same with:\n  a price per hour of the choice of 1.2 instead of 1\n",
-        "  the next 1.2 times as fast",
-        "Not compared:\n  The bare, no price: no price is known",
+        "It stays cheapest unless it runs 17 % slower or its price per hour rises 20 %.",
+        "Not compared: 1 (1: no price is known); --all lists them",
     ):
         assert words in out
+    _, out, _ = priced.run("--model", "tiny", "--all")
+    assert "Not compared:\n  The bare, no price: no price is known" in out
+
+
+def test_the_ten_best(shell: Shell) -> None:
+    """Of twelve machines and two softwares ten are shown, in 60 columns too, and all on demand."""
+    for number in range(12):
+        shell.machine(f"box{number:02}", "1")
+        shell.timing(f"box{number:02}", 3600 + number)
+        shell.timing(f"box{number:02}", 7200 + number, batch=8)
+    for width in ("60", "80", "200"):
+        shell.columns(width)
+        _, out, _ = shell.run("--model", "tiny")
+        table = out.partition("\n\n")[2].partition("\n\n")[0].splitlines()
+        assert len(table) == 12
+        assert max(map(len, table)) <= int(width)
+        assert table[-1].startswith("  … 14 more: --all")
+        assert ("software" in table[0], "--wide" in table[-1]) == (width == "200", width != "200")
+    shell.columns("60")
+    _, out, _ = shell.run("--model", "tiny", "--all", "--wide")
+    assert out.count("The box") > 24
+    assert "software" in out.splitlines()[2]
 
 
 def test_a_newer_price_takes_the_place_of_an_older(priced: Shell) -> None:
@@ -277,8 +307,8 @@ def test_measured_and_assumed(shell: Shell) -> None:
     assert (got["figures"], got["least_sure"]) == ("measured, price assumed", "owned.utilisation")
     assert Decimal(got["low"]) < Decimal(got["cost"]) < Decimal(got["high"])
     _, out, _ = shell.run("--model", "tiny", "--mode", "epoch")
-    assert "most of that because of its utilisation." in out
-    assert "Its price is assumed and nobody's price list." in out
+    assert "mostly because of its utilisation; " in out
+    assert "its price is assumed, on nobody's price list." in out
     assert "Nothing else can be compared with it." in out
 
 
@@ -290,7 +320,7 @@ def test_samples_that_bound_nothing_from_below(shell: Shell) -> None:
     code, out, _ = shell.run("--model", "tiny")
     assert code == 0
     assert "e-1" not in out
-    assert "How sure: it costs at most $" in out
+    assert "How sure: at most $" in out
     assert "with `epochcost run --model tiny --batch-size 4 --rounds 3`" in out
     assert shell.json()["candidates"][0]["low"] is None
 

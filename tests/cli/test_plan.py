@@ -44,8 +44,8 @@ def test_the_rounds_of_each_trial_are_told(tmp_path: Path) -> None:
     study = next((tmp_path / "project/specs/studies").glob("*.toml"))
     study.write_text(f"rounds = 3\n{study.read_text()}")
     lines = plan("--provider", "cpu").splitlines()
-    assert lines[1].split() == ["trial", "id", "rounds", "budget"]
-    assert {line.split()[-3] for line in lines[2:]} == {"3"}
+    assert lines[1].split() == ["trial", "rounds", "budget", "id"]
+    assert {line.split()[-4] for line in lines[2:]} == {"3"}
     for arguments, rounds in (((), 3), (("--quick",), 1)):
         document = json.loads(plan("--provider", "cpu", "--format", "json", *arguments))
         assert {trial["rounds"] for trial in document["trials"]} == {rounds}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.cli.plan import batch_size_of
-from epochcost.cli.terminal import print_json
+from epochcost.cli.terminal import print_json, print_table
 from epochcost.errors import Fault, InputError
 
 
@@ -37,3 +37,48 @@ def test_json_has_every_digit_and_the_fields_of_values(capsys: pytest.CaptureFix
         "day": "2026-07-01",
         "fault": {"path": "specs/a.toml", "line": 1, "column": 2, "message": "wrong"},
     }
+
+
+TABLE = (
+    ("machine", "plan", "note"),
+    [("a machine with a long name", "spot", "a long note of many words"), ("b", "c", "d")],
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "drop", "left_out"),
+    [
+        ("200", ("note", "plan"), ()),
+        ("50", ("note", "plan"), ("note",)),
+        ("30", ("note", "plan"), ("note", "plan")),
+        ("50", (), ()),
+        ("12", (), ()),
+    ],
+)
+def test_a_table_fits_its_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    width: str,
+    drop: tuple[str, ...],
+    left_out: tuple[str, ...],
+) -> None:
+    """Columns go in the order that was stated; what stays is whole, in lines of that width."""
+    monkeypatch.setenv("COLUMNS", width)
+    assert print_table(*TABLE, drop=drop) == left_out
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= int(width)
+    kept = [cells for cells in zip(TABLE[0], *TABLE[1], strict=True) if cells[0] not in left_out]
+    letters = sorted("".join(cell for cells in kept for cell in cells).replace(" ", ""))
+    assert sorted("".join(shown.split())) == letters
+
+
+def test_a_wide_table_has_every_column_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However narrow the terminal."""
+    monkeypatch.setenv("COLUMNS", "12")
+    assert print_table(*TABLE, drop=("note",), wide=True) == ()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].split("  ")[0] == "a machine with a long name"
+    assert lines[1].rstrip().endswith("a long note of many words")

@@ -12,7 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
-from epochcost.cli.terminal import RESULTS, ExactFigures, ids, print_json, print_table
+from epochcost.cli.terminal import (
+    RESULTS,
+    ExactFigures,
+    WideTable,
+    ids,
+    print_json,
+    print_table,
+)
 from epochcost.cost import break_even as cost
 from epochcost.cost.break_even import (
     BreakEven,
@@ -29,6 +36,9 @@ from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.units import money, parse_decimal
+
+# What goes first where the terminal is too narrow; sentences below the table say the first.
+_DROP = ("buying is cheaper", "an hour")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,7 @@ def break_even(
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder of results, for speeds.")] = RESULTS,
+    wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
     """Say from how many hours of use a month buying is cheaper."""
@@ -83,7 +94,7 @@ def break_even(
     if form == "json":
         print_json(_as_json(question))
     else:
-        _show(question)
+        _show(question, wide=wide)
 
 
 def _question(
@@ -171,7 +182,7 @@ def _one_as_json(one: _Compared, hours: Decimal) -> dict[str, Any]:
     }
 
 
-def _show(question: _Question) -> None:
+def _show(question: _Question, *, wide: bool) -> None:
     own, hours = question.own, question.hours
     assumed = ", assumed figures" if own.assumed else ""
     typer.echo(
@@ -181,7 +192,8 @@ def _show(question: _Question) -> None:
     )
     header = ("rented plan", "an hour", "buying is cheaper", f"{hours:.4g} h a month", "pays back")
     bought = (own.id, "-", "-", money(question.month.at(hours), own.currency), "-")
-    print_table(header, [bought, *(_row(one, hours) for one in question.compared)])
+    rows = [bought, *(_row(one, hours) for one in question.compared)]
+    print_table(header, rows, drop=_DROP, wide=wide)
     typer.echo("\n" + "\n".join(_sentence(one) for one in question.compared))
     typer.echo(
         "\nRented hours are shares of a running machine, without starts, rounding, interruptions "

@@ -6,6 +6,8 @@ Candidates are stored results and published timings under today's prices of thei
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -28,12 +30,14 @@ from epochcost.cli.cheapest_answer import (
     explanation,
     name_of,
     near_choices,
+    place_of,
     switch_points,
 )
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
     ResultsFolder,
+    WideTable,
     ids,
     print_json,
     print_table,
@@ -45,6 +49,13 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
 
+_MOST_SHOWN = 10
+_HEADER = (
+    "  machine", "plan", "time", "cost", "between", "how known",
+    "batch", "software", "provider", "region", "price of",
+)  # fmt: skip
+# What goes first where the terminal is too narrow for all.
+_DROP = ("software", "region", "provider", "price of", "batch", "between")
 _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
     {"training": "full", "inference": "million", "epoch": "epoch"}
 )
@@ -65,6 +76,10 @@ def cheapest(
         Mode, typer.Option(help="All epochs, a million inferences, or one epoch of a longer job.")
     ] = "training",
     results: ResultsFolder = RESULTS,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="All choices, and what is not compared and why.")
+    ] = False,
+    wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
     """Show where a model costs least, and what would change that."""
@@ -74,7 +89,7 @@ def cheapest(
     if form == "json":
         print_json(_as_json(answer))
     else:
-        _show(answer)
+        _show(answer, show_all=show_all, wide=wide)
 
 
 def _budget(text: str | None) -> tuple[Decimal | None, str]:
@@ -145,40 +160,77 @@ def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
 
 
 def _words(one: Candidate[Offer]) -> str:
-    cost = money(one.cost.mean, one.cost.currency)
-    return f"{name_of(one)}: {cost} in {seconds(float(one.seconds))}"
+    return f"{name_of(one)}: {_cost(one)}"
 
 
-def _show(answer: CheapestAnswer) -> None:
-    order = "fastest" if answer.demand.fastest else "cheapest"
-    typer.echo(f"Choices for {answer.demand.words}, {order} first\n")
-    header = ("machine", "software", "batch", "plan", "time", "cost", "lies between", "figures")
-    print_table(header, [_row(one) for one in answer.ordered])
-    typer.echo("\n" + "\n".join(explanation(answer)))
-    if answer.offers.apart:
-        typer.echo("\nNever the choice, for the runtime of today has no kernels for them:\n")
-        print_table(header, [_row(one) for one in answer.offers.apart])
-    if answer.offers.unpriced:
-        typer.echo("\nNot compared:")
-        for row, reason in answer.offers.unpriced:
-            typer.echo(f"  {row.observed.machine.name}, {row.plan}: {reason}")
-    if answer.without:
-        typer.echo("\nNo time is predicted of:")
-        for one in answer.without:
-            typer.echo(f"  {one.id}: {one.reason}")
+def _cost(one: Candidate[Offer]) -> str:
+    return f"{money(one.cost.mean, one.cost.currency)} in {seconds(float(one.seconds))}"
 
 
-def _row(one: Candidate[Offer]) -> tuple[str, ...]:
+def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
+    demand = answer.demand
+    order = "fastest first, as --budget asks" if demand.fastest else "cheapest first"
+    typer.echo(f"Choices for {demand.words}, {order}\n")
+    shown = answer.ordered if show_all else _best(answer)
+    left_out = print_table(_HEADER, [_row(one, answer) for one in shown], drop=_DROP, wide=wide)
+    more = "; ".join(_more(answer, len(shown), left_out))
+    typer.echo(f"  … {more}\n" if more else "")
+    typer.echo("\n".join((*explanation(answer), "", *_groups(answer, show_all=show_all))))
+
+
+def _best(answer: CheapestAnswer) -> tuple[Candidate[Offer], ...]:
+    """The ten best that meet the demand, each on another machine or plan."""
+    found: dict[object, Candidate[Offer]] = {}
+    for one in filter(answer.demand.met_by, answer.ordered):
+        found.setdefault(place_of(one), one)
+    return tuple(found.values())[:_MOST_SHOWN]
+
+
+def _more(answer: CheapestAnswer, shown: int, left_out: Sequence[str]) -> Iterator[str]:
+    """What the table leaves out, and which option shows it."""
+    if more := len(answer.ordered) - shown:
+        yield f"{more} more: --all"
+    if left_out:
+        yield f"{', '.join(left_out[:2])}{', …' if left_out[2:] else ''}: --wide"
+
+
+def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
+    """What is not among the choices: a line that counts each kind, or all of it."""
+    apart = [f"{one.key.row.observed.machine.name}: {_cost(one)}" for one in answer.offers.apart]
+    reasons = [(row, row.reservation or reason) for row, reason in answer.offers.unpriced]
+    counts = Counter(reason for _, reason in reasons)
+    not_compared = [
+        f"{row.observed.machine.name}, {row.plan}: {reason}"
+        for row, reason in answer.offers.unpriced
+    ]
+    without = [f"{one.id}: {one.reason}" for one in answer.without]
+    said = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
+    for title, why, lines in (
+        ("Never the choice", "the runtime of today has no kernels for them", apart),
+        ("Not compared", said, not_compared),
+        ("No time", "neither measured nor published nor predicted", without),
+    ):
+        if lines and show_all:
+            yield "\n".join([f"{title}:", *(f"  {line}" for line in lines)])
+        elif lines:
+            yield f"{title}: {len(lines)} ({why}); --all lists them"
+
+
+def _row(one: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
     row, cost = one.key.row, one.cost
+    price = one.key.job.price
     return (
-        row.observed.machine.name,
-        row.observed.software,
-        str(row.observed.batch_size),
-        row.plan,
+        f"{'> ' if one is answer.choice else '  '}{row.observed.machine.name}",
+        price.plan,
         seconds(float(one.seconds)),
         money(cost.mean, cost.currency),
         cost.between or "—",
         row.mark,
+        str(row.observed.batch_size),
+        row.observed.software,
+        price.provider,
+        price.region or "",
+        price.as_of.isoformat(),
     )
 
 

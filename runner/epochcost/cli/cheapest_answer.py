@@ -36,7 +36,8 @@ _INPUTS = MappingProxyType(
         "time": "time",
     }
 )
-_MOST_NAMES = 5
+_MOST_TURNS = 2
+_TWICE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +111,15 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
         f"in {seconds(float(choice.seconds))}."
     )
     yield _reason(answer)
-    yield from _sureness(answer)
-    yield from _batches(answer)
-    moved = [f"{_input(effect.name)} ({_moves(effect)})" for effect in effects_of(answer)[:3]]
-    yield f"A tenth more or less of an input moves its cost by at most: {', '.join(moved)}."
-    turns = [_turn_words(turn, answer) for turn in switch_points(answer)]
+    yield f"How sure: {'; '.join(_sureness(answer))}."
+    near = near_choices(answer)
+    if near:
+        more = f" and {len(near) - 1} more" if len(near) > 1 else ""
+        yield f"As cheap within what is known: {_brief_name(near[0])}{more}."
+    turns = [_turn_words(turn.switch) for turn in _nearest_turns(answer)]
     if turns:
-        yield "Both would cost the same with:"
-        yield from (f"  {words}" for words in turns)
+        yield f"It stays cheapest unless {' or '.join(turns)}."
+    yield from _batches(answer)
 
 
 def _superlative(answer: CheapestAnswer) -> str:
@@ -138,29 +140,25 @@ def _reason(answer: CheapestAnswer) -> str:
     gap = money(abs(cost - own), currency)
     more = "more" if cost >= own else "less"
     time = seconds(float(other.seconds))
-    return f"Next is {name_of(other)}: {gap} {more}, {money(cost, currency)} in {time}."
+    return f"Next is {_brief_name(other)}: {gap} {more}, {money(cost, currency)} in {time}."
 
 
 def _sureness(answer: CheapestAnswer) -> Iterator[str]:
-    choice, near = answer.choice, near_choices(answer)
+    """How far the cost may be off and why, in parts of a sentence."""
+    choice, price = answer.choice, answer.choice.key.job.price
     largest = choice.key.interval.largest
     if largest is None:
-        yield "How sure: its time was published without an interval, and its price is taken as is."
+        yield "its time was published without an interval"
     else:
-        because = f"most of that because of its {_input(largest.name)}"
-        yield f"How sure: it costs {choice.cost.between}, {because}."
+        yield f"{choice.cost.between}, mostly because of its {_input(largest.name)}"
     if choice.key.row.observed.kind == "predicted":
-        yield "Its time is predicted from what others measured; nobody has run it there with us."
+        yield "predicted, nobody has run it there with us"
     if not (choice.cost.bounded or choice.key.job.work.time.bounded):
-        yield f"Its samples are too few to bound it below: {_remedy(answer)}."
-    if choice.key.job.price.plan == "spot" and choice.key.job.price.interruptions is None:
-        yield "It may be taken back: no source says how often, and its list price leaves that out."
+        yield f"too few samples for a low end: {_remedy(answer)}"
+    if price.plan == "spot" and price.interruptions is None:
+        yield "it may be taken back, no source says how often, and its cost leaves that out"
     if choice.cost.assumed:
-        yield "Its price is assumed and nobody's price list."
-    if near:
-        names = "; ".join(name_of(one) for one in near[:_MOST_NAMES])
-        more = f" and {len(near) - _MOST_NAMES} more" if len(near) > _MOST_NAMES else ""
-        yield f"As cheap within what is known: {names}{more}."
+        yield "its price is assumed, on nobody's price list"
 
 
 def _remedy(answer: CheapestAnswer) -> str:
@@ -199,8 +197,8 @@ def near_choices(answer: CheapestAnswer) -> tuple[Candidate[Offer], ...]:
 
 def runner_up(answer: CheapestAnswer) -> Candidate[Offer] | None:
     """The next best on another machine or plan that meets the demand, whatever its batch size."""
-    taken = _place(answer.choice)
-    return next((one for one in answer.others if _place(one) != taken), None)
+    taken = place_of(answer.choice)
+    return next((one for one in answer.others if place_of(one) != taken), None)
 
 
 def effects_of(answer: CheapestAnswer) -> tuple[Effect, ...]:
@@ -223,7 +221,8 @@ def switch_points(answer: CheapestAnswer) -> tuple[SwitchPoint, ...]:
     return tuple(found)
 
 
-def _place(one: Candidate[Offer]) -> tuple[object, ...]:
+def place_of(one: Candidate[Offer]) -> tuple[object, ...]:
+    """The machine and the plan, whatever the batch size and the software."""
     return one.key.row.observed.machine, one.key.job.price.id
 
 
@@ -233,6 +232,11 @@ def name_of(one: Candidate[Offer]) -> str:
     return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
 
 
+def _brief_name(one: Candidate[Offer]) -> str:
+    """The machine and the plan, as the table names them."""
+    return f"{one.key.row.observed.machine.name}, {one.key.job.price.plan}"
+
+
 def _input(name: str) -> str:
     part = re.fullmatch(r"components\[([0-9]+)\]\.(amount|percent)", name)
     if part:
@@ -240,20 +244,21 @@ def _input(name: str) -> str:
     return _INPUTS.get(name, name)
 
 
-def _moves(effect: Effect) -> str:
-    if effect.cost == 0:
-        return "nothing"
-    return f"{effect.size / effect.cost * 100:.1f} %"
+def _nearest_turns(answer: CheapestAnswer) -> list[SwitchPoint]:
+    """The smallest changes of the choice that would make the next as cheap."""
+    own = [turn for turn in switch_points(answer) if turn.changed is answer.choice]
+    return sorted(own, key=lambda turn: abs(_ratio(turn.switch) - 1))[:_MOST_TURNS]
 
 
-def _turn_words(turn: SwitchPoint, answer: CheapestAnswer) -> str:
-    switch = turn.switch
-    whose = "the choice" if turn.changed is answer.choice else "the next"
-    if switch.name == "speed":
-        return f"{whose} {_figure(switch.value)} times as fast"
-    changed = f"{_figure(switch.value)} instead of {_figure(switch.now)}"
-    return f"a {_input(switch.name)} of {whose} of {changed}"
+def _ratio(switch: Switch) -> Decimal:
+    return switch.value / switch.now
 
 
-def _figure(value: Decimal) -> str:
-    return plain(Decimal(f"{value:.4g}"))
+def _turn_words(switch: Switch) -> str:
+    """A change as one would say it: by its share, or from twice on by its factor."""
+    ratio, size = _ratio(switch), abs(_ratio(switch) - 1) * 100
+    if switch.name == SPEED:
+        return f"it runs {size:.2g} % {'slower' if ratio < 1 else 'faster'}"
+    if ratio >= _TWICE:
+        return f"its {_input(switch.name)} is {float(ratio):.3g} times as high"
+    return f"its {_input(switch.name)} {'rises' if ratio > 1 else 'falls'} {size:.2g} %"

@@ -20,6 +20,7 @@ from epochcost.cli.terminal import (
     HardwareId,
     OutputFormat,
     Studies,
+    WideTable,
     ids,
     print_json,
     print_table,
@@ -40,6 +41,7 @@ from epochcost.units import memory, scientific, seconds
 _WIDTH = 100
 _PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
+_DROP = ("3 x forward", "trained")
 # A model with its size, why it has none, or None where there is no graph to count.
 _Sized = tuple[Model, ModelSize | EpochcostError | None]
 _Room = Mapping[Provider, int]
@@ -138,6 +140,7 @@ def plan(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
     ] = False,
+    wide: WideTable = False,
     output: OutputFormat = "text",
 ) -> None:
     """Show the trials that a run would do here."""
@@ -148,9 +151,9 @@ def plan(
         sizes_too = _sizes_as_json(sized, room_bytes()) if sized else {}
         print_json(_as_json(planned, hardware) | sizes_too, indent=1)
     else:
-        _show(planned, hardware)
+        _show(planned, hardware, wide=wide)
         if sized:
-            _show_sizes(sized, room_bytes())
+            _show_sizes(sized, room_bytes(), wide=wide)
 
 
 def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[_Sized]:
@@ -187,7 +190,7 @@ def show_gpus() -> None:
         typer.echo(line)
 
 
-def _show(plan: Plan, hardware: str) -> None:
+def _show(plan: Plan, hardware: str, *, wide: bool) -> None:
     budget_seconds = float(sum(trial.expected_seconds for trial in plan.trials))
     typer.echo(
         f"{len(plan.trials)} trials on {hardware}, at most {seconds(budget_seconds)} of timing"
@@ -195,11 +198,13 @@ def _show(plan: Plan, hardware: str) -> None:
     show_gpus()
     if plan.trials:
         print_table(
-            ("trial", "id", "rounds", "budget"),
+            ("trial", "rounds", "budget", "id"),
             [
-                (one.title, one.id, str(plan.rounds.get(one.id, 1)), f"{one.expected_seconds} s")
+                (one.title, str(plan.rounds.get(one.id, 1)), f"{one.expected_seconds} s", one.id)
                 for one in plan.trials
             ],
+            drop=("id",),
+            wide=wide,
         )
     for sweep in plan.sweeps:
         budget = seconds(float(sweep.trial.expected_seconds))
@@ -210,13 +215,13 @@ def _show(plan: Plan, hardware: str) -> None:
         typer.echo("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
 
 
-def _show_sizes(sized: Sequence[_Sized], room: _Room) -> None:
+def _show_sizes(sized: Sequence[_Sized], room: _Room, *, wide: bool) -> None:
     """A table of arithmetic, then the memory of each batch size and whether there is room."""
     typer.echo(
         "\nFLOPs of one example: forward, a training step as the literature counts it (3 x forward)"
         "\nand as it runs here:"
     )
-    print_table(_HEADER, [_size_row(model, size) for model, size in sized])
+    print_table(_HEADER, [_size_row(model, size) for model, size in sized], drop=_DROP, wide=wide)
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
     typer.echo(f"\nMemory by batch size; a trial may take here: {limits}")
     for model, size in sized:

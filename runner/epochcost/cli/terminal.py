@@ -9,13 +9,14 @@ import datetime as dt
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -24,8 +25,9 @@ from epochcost.specs.loader import FOLDER
 from epochcost.units import plain
 
 RESULTS = Path("docs/data/results")
-# Wider than any table: a narrow terminal breaks long lines, and no cell is cut or left out.
-_WIDTH = 400
+_GAP = 2
+# What the first column of a table gets at least before all of them are broken into lines.
+_LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
@@ -62,6 +64,9 @@ HardwareId = Annotated[
         help="The machine that this one is; `local`: as detected.",
         autocompletion=ids("hardware"),
     ),
+]
+WideTable = Annotated[
+    bool, typer.Option("--wide", help="All columns of the table, however wide the terminal.")
 ]
 AsIs = Annotated[
     bool,
@@ -115,14 +120,52 @@ def pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
     return found
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a header, the first column to the left and the others to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for position, name in enumerate(header):
-        table.add_column(name, justify="left" if position == 0 else "right", no_wrap=position > 0)
-    for row in rows:
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    drop: Sequence[str] = (),
+    wide: bool = False,
+) -> tuple[str, ...]:
+    """Print rows under a header, the first column to the left and the others to the right.
+
+    The table is as wide as the terminal at most (``COLUMNS``; 80 in a pipe): columns of ``drop``
+    are left out in that order until it fits, and cells are broken into lines where it still does
+    not. ``wide`` takes all columns and whole lines. Returns the columns that were left out.
+    """
+    console = Console(markup=False, highlight=False)
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
+    widths = {name: max(map(cell_len, (name, *cells))) for name, cells in columns.items()}
+    left_out = [] if wide else _too_many(widths, drop, console.width)
+    shown = [name for name in columns if name not in left_out]
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    room = console.width - _whole({name: widths[name] for name in shown[1:]}) - _GAP
+    for position, name in enumerate(shown):
+        table.add_column(
+            name,
+            justify="right" if position else "left",
+            no_wrap=wide or (position > 0 and room >= min(_LEAST_WIDTH, widths[shown[0]])),
+            overflow="fold",
+        )
+    for row in zip(*(columns[name] for name in shown), strict=True):
         table.add_row(*row)
-    Console(markup=False, highlight=False, width=_WIDTH).print(table)
+    console.width = max(console.width, _whole(widths)) if wide else console.width
+    console.print(table)
+    return tuple(left_out)
+
+
+def _too_many(widths: Mapping[str, int], drop: Sequence[str], room: int) -> list[str]:
+    """The first of ``drop`` without which the others fit."""
+    left_out = []
+    for name in drop:
+        if _whole({kept: widths[kept] for kept in widths if kept not in left_out}) <= room:
+            break
+        left_out.append(name)
+    return left_out
+
+
+def _whole(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + _GAP * (len(widths) - 1)
 
 
 def print_json(values: Any, indent: int = 2) -> None:
