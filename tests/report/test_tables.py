@@ -48,12 +48,12 @@ def test_words_and_numbers_stay_as_they_are() -> None:
 
 
 def test_json_says_what_columns_mean() -> None:
-    """Decimals are strings, unknown is null; the layout is that of the standard library."""
+    """Numbers are numbers, unknown is null; the layout is that of the standard library."""
     document = json.loads(as_json(TABLE))
     assert as_json(TABLE) == json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     assert as_json(replace(TABLE, rows=())).endswith('"rows": []\n}\n')
     assert document["columns"] == {"name": "Name", "cost_USD": "Cost", "n": "N"}
-    assert document["rows"][0]["cost_USD"] == "0.000000000000000001"
+    assert document["rows"][0]["cost_USD"] == 1e-18
     assert document["rows"][1]["cost_USD"] is None
 
 

@@ -21,6 +21,7 @@ from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import CapabilityError, InputError
+from epochcost.report.api import api_files
 from epochcost.report.cards import Card, badge_svg, badges_of, card_of, card_svg
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
@@ -101,6 +102,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         files={
             **dict(_assets(templates)),
             **dict(data_files(report.lines)),
+            **dict(api_files(report)),
             **dict(_data(report, figures)),
         },
         results={

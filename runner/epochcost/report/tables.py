@@ -94,7 +94,10 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table) -> str:
-    """The table as JSON: what each column means, and a list of objects; decimals as strings."""
+    """The table as JSON: what each column means, and a list of objects.
+
+    Numbers are numbers, as doubles hold them; all their digits are in CSV.
+    """
     columns = {column.name: column.meaning or column.title for column in table.columns}
     names = list(columns)
     rows = [dict(zip(names, map(_json_value, row), strict=True)) for row in table.rows]
@@ -104,7 +107,7 @@ def as_json(table: Table) -> str:
     return f"""{{\n "columns": {_object(columns, "  ")},\n "rows": [\n  {listed}\n ]\n}}\n"""
 
 
-def _object(fields: Mapping[str, str | int | None], indent: str) -> str:
+def _object(fields: Mapping[str, str | float | None], indent: str) -> str:
     """A field on each line, as `json.dumps` indents, which does that without its code in C."""
     lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(one)}" for name, one in fields.items())
     return f"{{\n{indent}{lines}\n{indent[1:]}}}"
@@ -125,5 +128,5 @@ def _is_formula(text: str) -> bool:
     return text.startswith(_BREAKS) or next(visible, "") in _FORMULA
 
 
-def _json_value(value: Value) -> str | int | None:
-    return plain(value) if isinstance(value, Decimal) else value
+def _json_value(value: Value) -> str | float | None:
+    return float(value) if isinstance(value, Decimal) else value

@@ -172,7 +172,7 @@ figure of the site, one line per piece of work and price plan. Written by `make 
 the files is told in [Using the data](using-the-data.md).
 
 A value that is not known or does not apply is empty in CSV and null elsewhere, never zero. Numbers
-have all their digits in CSV and, as strings, in JSON; in Parquet they are 64-bit binary floats.
+have all their digits in CSV; in JSON and Parquet they are 64-bit binary floats.
 Text that a spreadsheet would run as a formula begins with an apostrophe in CSV only.
 """
 _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"

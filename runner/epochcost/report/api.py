@@ -1,0 +1,186 @@
+"""The answers of the site as static JSON for programs: `api/v1/`, with its JSON Schema.
+
+Documents of a version only gain keys; what would break a reader becomes the next version. Answers
+are those of the pages: every machine for a job at its cheapest plan. All figures are in `dataset`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
+
+from epochcost.analysis.observations import Goal
+from epochcost.report.pages.page import Job, Report, machine_uri, workload_uri
+from epochcost.report.ranking import Contender, Contest
+
+FOLDER = "api/v1"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Interval(_Part):
+    """A mean and its interval; the ends are the mean where none is known."""
+
+    low: float
+    mean: float
+    high: float
+
+
+class Choice(_Part):
+    """A machine for a job under its cheapest plan."""
+
+    machine: str = Field(description="id in machines.json")
+    name: str
+    price: str = Field(description="id of the price plan")
+    price_as_of: dt.date
+    currency: str = Field(description="of the cost, by its code in ISO 4217")
+    cost: Interval
+    seconds: Interval
+    batch_size: int | None = Field(description="null for estimates")
+    software: str = Field(description="what executes the work; empty for estimates")
+    evidence: str = Field(
+        description="measured, published, predicted or estimated, and whether the price is assumed"
+    )
+    answers: bool = Field(description="false where the remarks keep it from being the choice")
+    remarks: list[str]
+
+
+class JobAnswer(_Part):
+    """All machines for a job, cheapest first, and three choices among them."""
+
+    goal: Goal = Field(description="one full training, one epoch, or a million inferences")
+    cheapest: Choice
+    fastest: Choice
+    balanced: Choice = Field(description="the least product of cost and time")
+    machines: list[Choice]
+
+
+class ModelAnswers(_Part):
+    """`models/ID.json`: what a model costs."""
+
+    id: str
+    name: str
+    task: str
+    page: str = Field(description="address of the page for people, from the site's root")
+    jobs: dict[Job, JobAnswer]
+
+
+class ModelEntry(_Part):
+    """A model, and where its answers are."""
+
+    id: str
+    name: str
+    task: str
+    answers: str = Field(description="address of its ModelAnswers, from this folder")
+    jobs: list[Job] = Field(description="what there are answers for")
+
+
+class Models(_Part):
+    """`models.json`: all models and published tables."""
+
+    models: list[ModelEntry]
+
+
+class MachineEntry(_Part):
+    """A kind of machine."""
+
+    id: str
+    name: str
+    provider: str
+    vcpus: int | None
+    memory_gib: float | None
+    accelerators: dict[str, int] = Field(description="how many of each, by name")
+    page: str = Field(description="address of the page for people, from the site's root")
+
+
+class Machines(_Part):
+    """`machines.json`: all kinds of machines."""
+
+    machines: list[MachineEntry]
+
+
+class Index(_Part):
+    """`index.json`: where everything is, from this folder."""
+
+    version: int = 1
+    data_schema: str = "schema.json"
+    models: str = "models.json"
+    machines: str = "machines.json"
+    figures: str = "../../data/figures.json"
+
+
+DOCUMENTS = (Index, Models, Machines, ModelAnswers)
+
+
+def api_files(report: Report) -> Iterator[tuple[str, str]]:
+    """Every document by its address, and the schema of all."""
+    documents: dict[str, BaseModel] = {
+        "index.json": Index(),
+        "machines.json": Machines(machines=list(_machines(report))),
+    }
+    entries = []
+    for workload in report.workloads:
+        page = workload_uri(workload).removesuffix(".md")
+        jobs = {job: _job(one) for job, one in report.contests_of(workload).items()}
+        about = {"id": workload.id, "name": workload.name, "task": workload.task}
+        documents[f"{page}.json"] = ModelAnswers(**about, page=f"{page}.html", jobs=jobs)
+        entries.append(ModelEntry(**about, answers=f"{page}.json", jobs=list(jobs)))
+    documents["models.json"] = Models(models=entries)
+    for uri, document in documents.items():
+        yield f"{FOLDER}/{uri}", document.model_dump_json(indent=1) + "\n"
+    yield f"{FOLDER}/schema.json", json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def schema() -> dict[str, object]:
+    """The JSON Schema of all documents, each under `$defs` by its name."""
+    _, definitions = models_json_schema(
+        [(one, "serialization") for one in DOCUMENTS], title="epochcost, version 1"
+    )
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions}
+
+
+def _machines(report: Report) -> Iterator[MachineEntry]:
+    for one in report.catalogue.hardware.values():
+        yield MachineEntry(
+            id=one.id,
+            name=one.name,
+            provider=one.provider,
+            vcpus=one.vcpus,
+            memory_gib=None if one.memory_gib is None else float(one.memory_gib),
+            accelerators={device.name: device.count for device in one.accelerators},
+            page=machine_uri(one.id).replace(".md", ".html"),
+        )
+
+
+def _job(found: Contest) -> JobAnswer:
+    return JobAnswer(
+        goal=found.goal,
+        cheapest=_choice(found.cheapest),
+        fastest=_choice(found.fastest),
+        balanced=_choice(found.balanced),
+        machines=[_choice(one) for one in found.machines],
+    )
+
+
+def _choice(one: Contender) -> Choice:
+    time, cost = one.time, one.cost
+    return Choice(
+        machine=one.hardware,
+        name=one.name,
+        price=one.price.id,
+        price_as_of=one.price.as_of,
+        currency=cost.currency,
+        cost=Interval(low=float(cost.low), mean=float(cost.mean), high=float(cost.high)),
+        seconds=Interval(low=float(time.low), mean=float(time.mean), high=float(time.high)),
+        batch_size=one.batch_size,
+        software=one.software,
+        evidence=one.mark,
+        answers=one.answers,
+        remarks=list(one.remarks),
+    )

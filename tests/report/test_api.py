@@ -1,0 +1,53 @@
+"""The static JSON for programs: valid by its schema, and of one mind with the pages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from epochcost.report.api import FOLDER, api_files
+from epochcost.report.pages.page import Report
+
+
+@pytest.fixture(scope="module", name="documents")
+def documents_fixture(report: Report) -> dict[str, Any]:
+    """Every document by its address below the folder of the version."""
+    return {uri.removeprefix(f"{FOLDER}/"): json.loads(text) for uri, text in api_files(report)}
+
+
+def test_every_document_is_valid_by_the_published_schema(documents: dict[str, Any]) -> None:
+    """Each by the definition that the documentation names; an unknown key is refused."""
+    schema = documents["schema.json"]
+    Draft202012Validator.check_schema(schema)
+    kinds = {"index.json": "Index", "models.json": "Models", "machines.json": "Machines"}
+    for uri, document in documents.items():
+        if uri != "schema.json":
+            kind = {"$ref": f"#/$defs/{kinds.get(uri, 'ModelAnswers')}"}
+            judge = Draft202012Validator({**schema, **kind})
+            judge.validate(document)
+            assert not judge.is_valid({**document, "unknown": 1})
+
+
+def test_addresses_lead_somewhere(documents: dict[str, Any]) -> None:
+    """From the index to every model's answers."""
+    index = documents["index.json"]
+    assert {index["models"], index["machines"], index["data_schema"]} <= set(documents)
+    listed = {one["answers"] for one in documents[index["models"]]["models"]}
+    assert listed == {uri for uri in documents if uri.startswith("models/")}
+
+
+def test_answers_are_those_of_the_pages(documents: dict[str, Any], report: Report) -> None:
+    """The cheapest choice and its cost, as numbers."""
+    found = 0
+    for workload in report.workloads:
+        uri = f"models/{'' if workload.is_model else 'published/'}{workload.id}.json"
+        for job, contest in report.contests_of(workload).items():
+            answer = documents[uri]["jobs"][job]
+            assert answer["cheapest"]["cost"]["mean"] == float(contest.cheapest.cost.mean)
+            assert answer["cheapest"] in answer["machines"]
+            assert len(answer["machines"]) == len(contest.machines)
+            found += 1
+    assert found > 2
