@@ -91,8 +91,8 @@ def _at_one(alt: Any, x: Any) -> list[Any]:
 def cpu_against_gpu_figure(
     found: CpuGpuComparison | None, *, identifier: str, job: str
 ) -> Figure | None:
-    """Time and cost over the GPU's, by machine; None where there is nothing to compare."""
-    if found is None:
+    """Time and cost over the GPU's, by machine; None below two CPUs."""
+    if found is None or len(found.cpus) < 2:
         return None
     gpu = machine_name(found.gpu.observed)
     return Figure(

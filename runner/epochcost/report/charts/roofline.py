@@ -129,11 +129,11 @@ def _roof_line(
 def roofline(
     found: Sequence[AchievedRate], measured: Sequence[MeasuredRoof] = (), *, identifier: str
 ) -> Figure | None:
-    """Every work of one device below its roofs; None where nothing can be counted.
+    """Every work of one device below its roofs; None below two that can be counted.
 
     ``measured`` are those of all hosts of the machine.
     """
-    if not found:
+    if len(found) < 2:
         return None
     roof = found[0].roof
     return Figure(
