@@ -242,9 +242,9 @@ def _framework(device: Device, known: Sequence[Placed]) -> str | None:
 def _words(software: str) -> str:
     """The package as people call it; of a source, that it is its software."""
     if "==" not in software:
-        return f"software of {software}, predicted"
+        return f"software of {software}"
     release = software.partition("==")[2].rpartition(".")[0]
-    return f"ONNX Runtime {release}, predicted"
+    return f"ONNX Runtime {release}"
 
 
 def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked]:
