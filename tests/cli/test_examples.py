@@ -20,6 +20,7 @@ from tiny_project import linear_model
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
+SPECS = ("hardware", "prices", "grids", "currencies", "datasets", "devices")
 MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl")
 # It serves until it is stopped; that it has these options is tested with all others.
 ENDLESS = {"serve"}
@@ -35,7 +36,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Our machines and prices with three of our models, in a repository, and a brief study."""
     folder = tmp_path_factory.mktemp("examples")
     project = folder / "project"
-    for kind in ("hardware", "prices", "grids", "currencies", "datasets"):
+    for kind in SPECS:
         shutil.copytree(ROOT / "specs" / kind, project / "specs" / kind)
     for name in ("site_templates", "models"):
         shutil.copytree(ROOT / name, project / name)
@@ -45,6 +46,9 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copyfile(ROOT / "mkdocs.yml", project / "mkdocs.yml")
     for model in MODELS:
         _copy(project, f"specs/models/{model}.toml")
+    # Few enough that withholding each in turn takes seconds.
+    for table in (ROOT / "specs/observations").glob("neusight*"):
+        _copy(project, str(table.relative_to(ROOT)))
     for result in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*.json"):
         _copy(project, str(result.relative_to(ROOT)))
     study = (ROOT / "specs/studies/starter.toml").read_text("utf-8")

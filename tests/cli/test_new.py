@@ -23,6 +23,10 @@ from epochcost.specs.model import Model
 from tiny_project import write_tiny_project
 
 SOURCE = ("--source", "the provider's list")
+PAPER = (
+    *("published", "--id", "paper", "--title", "A paper", "--authors", "An Author"),
+    *("--year", "2026", "--workload", "Tiny", "--model", "tiny", "--as-of", "2026-11-01", *SOURCE),
+)
 TRADE = ("new", "price", "--hardware", "giant", "--amount", "3.10", *SOURCE)
 
 
@@ -78,7 +82,23 @@ def test_nothing_is_overwritten(project: Path) -> None:
     [
         (("price", "--hardware", "giant", "--amount", "free", *SOURCE), "amount: should be a num"),
         (("price", "--hardware", "gaint", "--amount", "1", *SOURCE), 'did you mean "giant"?'),
-        (("price", "--hardware", "giant", *SOURCE), "--amount is required: not a terminal"),
+        (("price", "--hardware", "giant", *SOURCE), "missing: --amount (not a terminal"),
+        (("price",), "missing: --hardware, --source, --amount (not a terminal"),
+        (("price", "--plan", "owned"), "missing: --hardware, --source (not a terminal"),
+        (("hardware",), "missing: --id, --name, --provider, --source (not a terminal"),
+        (("study",), "missing: --model, --id, --name (not a terminal"),
+        (("study", "--model", "tiny", "--model", "tiny"), "missing: --id, --name (not a terminal"),
+        (("published", "--model", "tiny", *SOURCE), "--workload, --as-of, --timing (not a"),
+        ((*PAPER, "--timing", "gaint=2h"), 'did you mean "giant"?'),
+        ((*PAPER, "--timing", "giant=soon"), "duration: expected"),
+        (
+            ("price", "--hardware", "giant", "--amount", "1", "--plan", "on-demnd", *SOURCE),
+            'did you mean "on-demand"?',
+        ),
+        (
+            ("price", "--hardware", "giant", "--amount", "1", "--billing", "hourly", *SOURCE),
+            'did you mean "whole-hour"?',
+        ),
         (
             ("hardware", "--id", "../x", "--name", "n", "--provider", "p", *SOURCE),
             "should be an id",
@@ -88,9 +108,9 @@ def test_nothing_is_overwritten(project: Path) -> None:
 )
 def test_what_is_wrong_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
     """A wrong value, a wrong reference and a missing option are named, and no file is left."""
-    before = sorted(project.rglob("*"))
+    before = sorted(path for path in project.rglob("*") if path.is_file())
     assert message in str(_refusal("new", *arguments))
-    assert sorted(project.rglob("*")) == before
+    assert sorted(path for path in project.rglob("*") if path.is_file()) == before
 
 
 def test_an_owned_machine(project: Path) -> None:
@@ -136,6 +156,28 @@ def test_a_study(project: Path) -> None:
     """A study names its models and is planned like any other."""
     assert _run("new", "study", "--model", "tiny", "--id", "s", "--name", "S").exit_code == 0
     assert load_catalogue(project).study("s").models == ("tiny",)
+
+
+def test_a_study_of_one_model_is_named_by_it(project: Path) -> None:
+    """Of two, somebody has to find a name."""
+    done = _run("new", "study", "--model", "tiny")
+    assert done.exit_code == 0, done.exception
+    study = load_catalogue(project).study("tiny")
+    assert (study.models, study.name) == (("tiny",), load_catalogue(project).model("tiny").name)
+
+
+def test_a_published_table(project: Path) -> None:
+    """Times of all the work keep the source's digits; those of an epoch are asked for."""
+    sizes = ("--batch-size", "4", "--epochs", "2")
+    done = _run("new", *PAPER, "--timing", "giant=8.20h", *sizes)
+    assert done.exit_code == 0, done.exception
+    assert "hours = 8.20\n" in (project / "specs/published/paper.toml").read_text("utf-8")
+    (row,) = load_catalogue(project).published["paper"].timings
+    assert (row.hardware, row.hours, row.batch_size, row.epochs) == ("giant", Decimal("8.2"), 4, 2)
+    (project / "specs/published/paper.toml").unlink()
+    assert _run("new", *PAPER, "--timing", "giant=7 min", "--per-epoch", *sizes).exit_code == 0
+    (row,) = load_catalogue(project).published["paper"].timings
+    assert row.seconds_per_epoch == 420
 
 
 @pytest.fixture
@@ -230,7 +272,7 @@ def test_a_model_that_is_refused_leaves_no_graph(project: Path, graph: Path) -> 
     """Without the size of its vocabulary nothing is written and nothing copied."""
     words = ("--task", "tests", "--example", "a few words", *SOURCE, "--dim", "length=7")
     message = str(_refusal("new", "model", "--graph", str(graph), *words))
-    assert message.startswith("--vocabulary is required")
+    assert message.startswith("missing: --vocabulary")
     assert not (project / "models/word_bag.onnx").exists()
 
 

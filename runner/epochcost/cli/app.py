@@ -75,7 +75,9 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "new price": "epochcost new price --hardware g6.xlarge --amount 0.8048 "
         '--source "the provider\'s list"',
         "new model": "epochcost new model --graph model.onnx --loss softmax_cross_entropy",
-        "new study": "epochcost new study --model mnist-cnn --id first",
+        "new published": "epochcost new published --id example-2026 --model mnist-cnn "
+        "--year 2026 --as-of 2026-11-01 --timing p3.2xlarge=0.12h",
+        "new study": "epochcost new study --model mnist-cnn",
         "plan": "epochcost plan --study starter --verbose",
         "prices import": "epochcost prices import vms.csv --provider aws --as-of 2026-07-20 "
         '--source "REPOSITORY@COMMIT, vms.csv" --dry-run',

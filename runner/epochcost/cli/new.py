@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
-import sys
-from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from onnx import ModelProto, TensorProto
 
+from epochcost.cli.answers import Id, Name, Source, answered, asked, require, typed, write
 from epochcost.cli.bundled import own_catalogue
+from epochcost.cli.new_published import published
 from epochcost.cli.terminal import ids, pairs
-from epochcost.errors import InputError, UsageError
+from epochcost.errors import InputError
 from epochcost.graphs.binding import symbolic_dimensions
 from epochcost.graphs.loading import external_files, load_model
 from epochcost.graphs.parameters import DataInput, data_inputs
@@ -30,11 +31,7 @@ _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
-
-
-Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
-Name = Annotated[str | None, typer.Option(help="What people call it.")]
-Source = Annotated[str | None, typer.Option(help="Where the figures were read.")]
+app.command()(published)
 
 
 @app.callback()
@@ -71,10 +68,10 @@ def hardware(
         "source": source,
     }
     texts = {key: str(value) for key, value in found.items() if key in given}
-    values = _answered("hardware", {key: text or texts.get(key) for key, text in given.items()})
+    values = answered("hardware", {key: text or texts.get(key) for key, text in given.items()})
     if gpu is not None:
         values["accelerators"] = [{"name": gpu, "count": gpus}]
-    _write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
+    write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
 
 
 @app.command()
@@ -102,8 +99,10 @@ def price(
     ] = None,
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/."""
-    machine = hardware or _asked("hardware", "The machine that it buys, by its id in hardware/.")
-    day = as_of or _asked(
+    needed = {"hardware": hardware, "source": source}
+    require(needed if plan == "owned" else needed | {"amount": amount})
+    machine = hardware or asked("hardware", "The machine that it buys, by its id in hardware/.")
+    day = as_of or asked(
         "as_of",
         "The day on which the source states it.",
         dt.datetime.now(dt.UTC).date().isoformat(),
@@ -122,12 +121,12 @@ def price(
         "as_of": day,
     }
     if plan == "owned":
-        values = _answered("prices", {**given, "billing": "prorated"})
+        values = answered("prices", {**given, "billing": "prorated"})
         values["owned"] = _owned_values(owned or [])
     else:
-        given["amount"] = amount or _asked("amount", "What an hour of use costs.")
-        values = _answered("prices", given)
-    _write("prices", values)
+        given["amount"] = amount or asked("amount", "What an hour of use costs.")
+        values = answered("prices", given)
+    write("prices", values)
 
 
 @app.command()
@@ -145,9 +144,15 @@ def study(
     rounds: Annotated[int, typer.Option(min=1, help="How often a run comes back.")] = 3,
 ) -> None:
     """Declare in specs/studies/ which models are measured where."""
-    models = model or _asked("model", "The models, by their ids, with spaces between.").split()
-    values = _answered("studies", {"id": identifier, "name": name})
-    _write(
+    needed = {} if len(model or ()) == 1 else {"model": model, "id": identifier, "name": name}
+    require(needed)
+    models = model or asked("model", "The models, by their ids, with spaces between.").split()
+    defaults = {}
+    if len(models) == 1:
+        only = own_catalogue().model(models[0])
+        defaults = {"id": only.id, "name": only.name}
+    values = answered("studies", {"id": identifier, "name": name}, defaults)
+    write(
         "studies",
         {**values, "models": models, "hardware": hardware or ["local"], "rounds": rounds},
     )
@@ -188,7 +193,7 @@ def model(
         "example": example,
         "source": source,
     }
-    values = _answered("models", given)
+    values = answered("models", given)
     values["dimensions"] = _sizes(loaded, inputs, _whole_numbers("--dim", dim or [])) or None
     sizes = _whole_numbers("--vocabulary", vocabulary or [])
     values["inputs"] = [_input(data_input, sizes) for data_input in inputs]
@@ -204,11 +209,6 @@ def model(
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
 
-def _write(kind: str, values: dict[str, Any]) -> None:
-    path = new_spec(Path.cwd(), kind, values)
-    typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
-
-
 def _provider_of(machine: str) -> str | None:
     """Who rents the machine out, where it is declared."""
     return own_catalogue().machine(machine).provider
@@ -219,7 +219,7 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
     keys = schema_of("prices")["properties"]["owned"]["properties"]
     texts = {key: given.pop(key, None) for key in _OWNED} | given
     return {
-        key: _typed(text or _asked(key, keys[key]["description"]), keys.get(key, {}))
+        key: typed(text or asked(key, keys[key]["description"]), keys.get(key, {}))
         for key, text in texts.items()
     }
 
@@ -291,7 +291,7 @@ def _sizes(
 
 
 def _asked_size(option: str, name: str) -> int:
-    text = _asked(option, f"The size of {name}, as in --{option} {name}=128.")
+    text = asked(option, f"The size of {name}, as in --{option} {name}=128.")
     return _whole_numbers(f"--{option}", [f"{name}={text}"])[name]
 
 
@@ -342,43 +342,3 @@ def _copied(graph: Path) -> list[Path]:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
     return [copy for _, copy in new]
-
-
-def _answered(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:
-    """The values of a spec's keys as given; those that a spec must have are asked for.
-
-    Raises UsageError, which names the option, where one is missing and nobody can be asked.
-    """
-    schema = schema_of(kind)
-    values: dict[str, Any] = {}
-    for key, known in given.items():
-        property_ = schema["properties"][key]
-        text = known
-        if known is None and key in schema["required"]:
-            text = _asked(key, property_["description"])
-        values[key] = None if text is None else _typed(text, property_)
-    return values
-
-
-def _asked(key: str, question: str, default: str | None = None) -> str:
-    """The answer of a person at the terminal, else the default; raises UsageError without one."""
-    if sys.stdin.isatty():
-        answer: str = typer.prompt(f"{question}\n{key}", default=default)
-        return answer
-    if default is None:
-        option = "--" + key.replace("_", "-")
-        raise UsageError(f"{option} is required: not a terminal, so nobody can be asked")
-    return default
-
-
-def _typed(text: str, property_: Mapping[str, Any]) -> Any:
-    """A text as the type that a key demands; as it is where it does not fit, which is judged."""
-    try:
-        match property_.get("type"):
-            case "number":
-                return Decimal(text)
-            case "integer":
-                return int(text)
-        return dt.date.fromisoformat(text) if property_.get("format") == "date" else text
-    except (InvalidOperation, ValueError):
-        return text

@@ -15,15 +15,6 @@ from typer.core import TyperCommand
 
 from epochcost.specs.wording import closest
 
-# What is near in sense and not in letters.
-_MEANT = MappingProxyType(
-    {
-        "gpu": "cuda",
-        "hourly": "whole-hour",
-        "serve": "inference",
-        "serving": "inference",
-    }
-)
 _NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
 
 
@@ -50,7 +41,7 @@ def _plain_message(error: typer.BadParameter, given: Mapping[str, Any]) -> str:
     got = given.get(param.name)
     choices = [str(choice) for choice in param.type_descriptor.choices or ()]
     if choices and isinstance(got, str):
-        meant = _MEANT.get(got) if _MEANT.get(got) in choices else closest(got, choices)
+        meant = closest(got, choices)
         if meant is not None:
             return f"unknown {got!r}; did you mean {meant!r}?"
         return f"expected one of {', '.join(choices)}, got {got!r}"

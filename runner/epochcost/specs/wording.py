@@ -20,6 +20,8 @@ _MOST_CHOICES = 12
 # Long ids share their ends, such as -on-demand-2026-11, so more of them must be alike.
 _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3
+# What is near in sense and not in letters.
+_MEANT = {"gpu": "cuda", "hourly": "whole-hour", "serve": "inference", "serving": "inference"}
 # Python refuses to print whole numbers above 4300 digits; a reader stops far below.
 _LARGEST_SHOWN = 10**20
 
@@ -78,6 +80,8 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a misspelt word probably means, else the shortest that holds it, if any."""
     known = {choice.casefold(): choice for choice in choices}
     folded = word[:_LONGEST_TEXT].casefold()
+    if _MEANT.get(folded) in known:
+        return known[_MEANT[folded]]
     cutoff = _LONG_LIKE if len(folded) >= _LONG_WORD else _LIKE
     near = difflib.get_close_matches(folded, list(known), n=1, cutoff=cutoff)
     if not near and len(folded) >= _LEAST_PART:

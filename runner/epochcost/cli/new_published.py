@@ -1,0 +1,68 @@
+"""`epochcost new published`: a published table's spec, begun with the times of its source."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+
+from epochcost.cli.answers import Id, Source, answered, asked, require, write
+from epochcost.cli.terminal import ids, pairs
+from epochcost.units import parse_duration_seconds
+
+
+def published(
+    identifier: Id = None,
+    title: Annotated[str | None, typer.Option(help="The title of the source.")] = None,
+    authors: Annotated[str | None, typer.Option(help="Who wrote it.")] = None,
+    year: Annotated[str | None, typer.Option(metavar="YEAR", help="When.")] = None,
+    workload: Annotated[str | None, typer.Option(help="What was run, in words.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="As a model here.", autocompletion=ids("models"))
+    ] = None,
+    source: Source = None,
+    as_of: Annotated[
+        str | None, typer.Option(metavar="DATE", help="The day of the source.")
+    ] = None,
+    timing: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MACHINE=TIME", help="Of a machine, by its id: 8.21h; repeat."),
+    ] = None,
+    per_epoch: Annotated[
+        bool, typer.Option("--per-epoch", help="Times are of an epoch, not of all the work.")
+    ] = False,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Examples in a step.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of all the work.")] = None,
+) -> None:
+    """Begin a published table in specs/published/, with its times."""
+    given = {
+        "id": identifier,
+        "title": title,
+        "authors": authors,
+        "year": year,
+        "workload": workload,
+        "model": model,
+        "source": source,
+        "as_of": as_of,
+    }
+    optional = {"model"}
+    require({key: text for key, text in given.items() if key not in optional} | {"timing": timing})
+    values = answered("published", given)
+    rows = timing or asked("timing", "Machines and times, as p3.2xlarge=1.5h a4=90m.").split()
+    common = {"batch_size": batch_size, "epochs": epochs}
+    known = {key: number for key, number in common.items() if number is not None}
+    values["timings"] = [
+        {"id": machine, "hardware": machine, **known, **_time(text, per_epoch=per_epoch)}
+        for machine, text in pairs("--timing", rows, "p3.2xlarge=1.5h").items()
+    ]
+    write("published", values)
+
+
+def _time(text: str, *, per_epoch: bool) -> dict[str, Decimal]:
+    """With the digits and in the unit of the source where it is hours: rounding is told by them."""
+    if per_epoch:
+        return {"seconds_per_epoch": parse_duration_seconds(text)}
+    hours = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?h(?:ours?)?", text)
+    return {"hours": Decimal(hours[1])} if hours else {"seconds": parse_duration_seconds(text)}
