@@ -21,6 +21,7 @@ from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import CapabilityError, InputError
+from epochcost.report import croissant, feed
 from epochcost.report.api import api_files
 from epochcost.report.cards import Card, badge_svg, badges_of, card_of, card_svg
 from epochcost.report.charts.figure import Figure
@@ -96,12 +97,15 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         for title, pages in PAGES.items()
     }
     pages = [page for group in groups.values() for page in group]
+    table = dict(data_files(report.lines))
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
     return Site(
         pages={page.uri: render(made, page) for page in pages},
         files={
             **dict(_assets(templates)),
-            **dict(data_files(report.lines)),
+            **table,
+            croissant.URI: croissant.croissant(report, table),
+            feed.URI: feed.feed(report),
             **dict(api_files(report)),
             **dict(_data(report, figures)),
         },

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epochcost.report.cards import badges_of
+from epochcost.report.croissant import json_ld
 from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.pages.page import Page, Report
 
@@ -28,6 +29,7 @@ def _data(report: Report) -> Page:
             "columns": ENTRIES,
             "lines": report.lines,
             "stored": report.inputs.stored,
+            "json_ld": json_ld(report),
         },
     )
 

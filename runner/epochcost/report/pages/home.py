@@ -38,7 +38,13 @@ class Moved:
 
     hardware: Hardware
     price: Price
-    change: Decimal
+    before: Decimal
+    now: Decimal
+
+    @property
+    def change(self) -> Decimal:
+        """The relative change of an hour's price."""
+        return self.now / self.before - 1
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -62,7 +68,7 @@ def pages(report: Report) -> Iterator[Page]:
             "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
             "report": report,
             "chips": _chips(report),
-            "moved": _moved(report),
+            "moved": moved_prices(report)[:_MOST_MOVED],
             "trust": headline(report.inputs.trust) if report.inputs.trust else None,
             "data": URI,
         },
@@ -134,8 +140,8 @@ def _chips(report: Report) -> list[Listed]:
     return sorted(cheapest, key=lambda one: one.gpu_hour or 0, reverse=True)
 
 
-def _moved(report: Report) -> list[Moved]:
-    """The prices that changed last."""
+def moved_prices(report: Report) -> list[Moved]:
+    """The prices that took the place of others, the last first."""
     found = []
     for hardware in report.catalogue.hardware.values():
         prices = report.catalogue.prices_of(hardware.id)
@@ -144,5 +150,5 @@ def _moved(report: Report) -> list[Moved]:
             before = hourly(max(older, key=lambda one: one.as_of)) if older else None
             now = hourly(price)
             if now is not None and before and now != before and not price.assumed:
-                found.append(Moved(hardware, price, now / before - 1))
-    return sorted(found, key=lambda one: one.price.as_of, reverse=True)[:_MOST_MOVED]
+                found.append(Moved(hardware, price, before, now))
+    return sorted(found, key=lambda one: one.price.as_of, reverse=True)

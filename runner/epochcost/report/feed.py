@@ -1,0 +1,95 @@
+"""`feed.xml`: an Atom feed (RFC 4287) of prices that moved and of costs that changed.
+
+Addresses are relative to the feed; ids follow from what an entry is about, so that the next build
+of the site gives none of them anew.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from epochcost.analysis.difference.words import summary, winner_words
+from epochcost.report.escape import one_line
+from epochcost.report.pages.home import Moved, moved_prices
+from epochcost.report.pages.page import Report, machine_uri
+from epochcost.units import money
+
+URI = "feed.xml"
+_MOST = 100
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A piece of news; ``key`` is what its id follows from."""
+
+    key: str
+    day: dt.date
+    title: str
+    link: str
+    text: str
+
+
+def feed(report: Report) -> str:
+    """The feed of a site, newest first."""
+    entries = list(islice(chain(_changes(report), map(_moved, moved_prices(report))), _MOST))
+    root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
+    SubElement(root, "id").text = _id("feed")
+    SubElement(root, "title").text = "epochcost: prices and costs that changed"
+    SubElement(root, "updated").text = _moment(max((one.day for one in entries), default=_EPOCH))
+    SubElement(SubElement(root, "author"), "name").text = "epochcost"
+    SubElement(root, "link", rel="self", href=URI)
+    SubElement(root, "link", href="changed.html")
+    for one in entries:
+        entry = SubElement(root, "entry")
+        SubElement(entry, "id").text = _id(one.key)
+        SubElement(entry, "title").text = one_line(one.title)
+        SubElement(entry, "updated").text = _moment(one.day)
+        SubElement(entry, "link", href=one.link)
+        SubElement(entry, "content", type="text").text = one.text
+    indent(root, " ")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+_EPOCH = dt.date(1970, 1, 1)
+
+
+def _id(key: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_URL, f"epochcost/{key}").urn
+
+
+def _moment(day: dt.date) -> str:
+    return f"{day.isoformat()}T00:00:00Z"
+
+
+def _moved(one: Moved) -> Entry:
+    price = one.price
+    before, now = (money(amount, price.currency) for amount in (one.before, one.now))
+    where = f", {price.region}" if price.region else ""
+    return Entry(
+        key=f"price/{price.id}",
+        day=price.as_of,
+        title=f"{one.hardware.name}, {price.plan}{where}: {before} to {now} an hour",
+        link=machine_uri(one.hardware.id).replace(".md", ".html"),
+        text=f"{float(one.change):+.1%} by the price of {price.as_of}; {one_line(price.source)}",
+    )
+
+
+def _changes(report: Report) -> Iterator[Entry]:
+    """What is other than at the last publication, in one entry; none where nothing is."""
+    known, found = report.publication, report.publication.changes
+    if found is None or found.is_empty:
+        return
+    days = [price.as_of for price in report.catalogue.prices.values()]
+    days += [one.date for one in report.observations]
+    yield Entry(
+        key=f"changes/{known.since}/{known.revision}",
+        day=max(days, default=_EPOCH),
+        title=f"Costs: {summary(found)}",
+        link="changed.html",
+        text="\n".join(map(one_line, map(winner_words, found.winners))) or summary(found),
+    )

@@ -1,0 +1,73 @@
+"""The Atom feed: what RFC 4287 asks of it, and prices that moved."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from xml.etree import ElementTree
+
+from epochcost.analysis.difference.changes import Difference
+from epochcost.analysis.difference.publication import Publication
+from epochcost.analysis.difference.results import ResultChanges
+from epochcost.report.feed import feed
+from epochcost.report.pages.page import Report
+from report_project import HOSTILE
+
+_ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def _with_a_newer_price(report: Report) -> tuple[Report, str]:
+    """The report with a price at twice what it was, on a machine of a hostile name."""
+    catalogue = report.catalogue
+    price = next(one for one in catalogue.prices.values() if one.amount and not one.assumed)
+    newer = price.model_copy(
+        update={"id": "newer", "amount": price.amount * 2, "as_of": dt.date(2099, 1, 2)}
+    )
+    machine = catalogue.machine(price.hardware).model_copy(update={"name": HOSTILE})
+    changed = replace(
+        catalogue,
+        prices={**catalogue.prices, "newer": newer},
+        hardware={**catalogue.hardware, machine.id: machine},
+    )
+    return Report(replace(report.inputs, catalogue=changed)), machine.id
+
+
+def _child(element: ElementTree.Element, name: str) -> str:
+    (found,) = element.findall(_ATOM + name)
+    return found.text or ""
+
+
+def test_it_is_atom(report: Report) -> None:
+    """Feed and entries have one id, title and time each; ids are unique and stay."""
+    changed, machine = _with_a_newer_price(report)
+    text = feed(changed)
+    root = ElementTree.fromstring(text)  # noqa: S314  our own text
+    assert root.tag == f"{_ATOM}feed"
+    assert root.find(f"{_ATOM}author/{_ATOM}name") is not None
+    entries = root.findall(f"{_ATOM}entry")
+    ids = [_child(one, "id") for one in (root, *entries)]
+    assert len(set(ids)) == len(ids)
+    assert all(one.startswith("urn:uuid:") for one in ids)
+    for one in (root, *entries):
+        assert _child(one, "title")
+        assert dt.datetime.fromisoformat(_child(one, "updated")).tzinfo
+    newest = entries[0]
+    assert HOSTILE in _child(newest, "title")
+    assert newest.find(f"{_ATOM}link").get("href") == f"machines/{machine}.html"
+    assert _child(newest, "content").startswith("+100.0%")
+    assert _child(root, "updated") == _child(newest, "updated") == "2099-01-02T00:00:00Z"
+    assert feed(changed) == text
+
+
+def test_costs_that_changed_are_one_entry(report: Report) -> None:
+    """It leads to the page of changes, and is left out where nothing is known to change."""
+    assert _links(feed(report)).count("changed.html") == 1
+    found = Difference("a", "b", (), (), ResultChanges(), 1, ())
+    told = feed(replace(report, publication=Publication("b", "a", found)))
+    assert _links(told).count("changed.html") == 2
+    assert "Costs: " in told
+
+
+def _links(text: str) -> list[str]:
+    root = ElementTree.fromstring(text)  # noqa: S314  our own text
+    return [str(one.get("href")) for one in root.iter(f"{_ATOM}link")]
