@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
-from browsed_site import LIGHT, PHONE, Look, Site
+from browsed_site import LIGHT, PHONE, Look, Site, wait_until
 
 _KEY_PAGES = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
 _SCREEN = 800
 _MOST_BYTES = 300_000
+_MOST_SHIFT = 0.05
+_LIVE = "document.querySelectorAll('.ec-sortable.dataTable').length"
+_SHIFTS = """window.shift = 0;
+new PerformanceObserver(list => list.getEntries().forEach(one => {
+  if (!one.hadRecentInput) { window.shift += one.value; }
+})).observe({ type: "layout-shift", buffered: true });"""
 # Words by the size that they are shown in, also where a chart is drawn smaller than it was made.
 _SEEN = """() => {
   const small = [];
@@ -60,6 +66,21 @@ def test_the_first_screen_answers_with_a_chart(site: Site) -> None:
         found = _seen(site, uri, LIGHT)
         assert found["chart"] < _SCREEN, uri
         assert found["height"] <= 4 * _SCREEN, uri
+
+
+def test_nothing_moves_while_a_page_wakes(site: Site) -> None:
+    """What scripts bring has its room before they are there: layout shift is at most 0.05."""
+    for look in (LIGHT, PHONE):
+        page = site.tab(look)
+        page.add_init_script(_SHIFTS)
+        for uri in (*_KEY_PAGES, "models/index.html", "machines/index.html"):
+            page.goto(site.address + uri)
+            page.mouse.wheel(0, 600)
+            wait_until(page, "document.readyState === 'complete'")
+            for at, table in enumerate(page.locator(".ec-sortable:visible").all()):
+                table.scroll_into_view_if_needed()
+                wait_until(page, f"{_LIVE} > {at}")
+            assert page.evaluate("window.shift") <= _MOST_SHIFT, (uri, look.name)
 
 
 def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
