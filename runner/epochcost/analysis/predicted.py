@@ -294,9 +294,9 @@ def _fits(model: Model, profile: Profile, mode: Mode, batch: int, place: _Place)
 
 def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:
     batch, training = asked.question.batch, asked.model.training
-    step = Time.from_floats(
-        batch / forecast.high, batch / forecast.per_second, batch / forecast.low
-    )
+    rates = forecast.high, forecast.per_second, forecast.low
+    # Digits beyond these depend on what else was asked at once.
+    step = Time.from_floats(*(float(f"{batch / rate:.6g}") for rate in rates))
     trains = training is not None and asked.mode == "training"
     return Observation(
         workload=Workload.of_model(asked.model),

@@ -29,6 +29,8 @@ from epochcost.units import SECONDS_PER_HOUR
 JobGoal = Goal | Literal["hour"]
 # The source of a figure that nobody timed.
 ESTIMATED = "estimated from FLOPs"
+# How the source of a predicted figure ends: it is what would run there.
+PREDICTED = "predicted"
 _HOUR = Time.exact(Decimal(SECONDS_PER_HOUR))
 
 
@@ -37,7 +39,8 @@ class JobKey:
     """One piece of work on one machine, to one end.
 
     ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row,
-    is ESTIMATED for what nobody timed, and empty for what was measured. ``threads`` 0: all cores.
+    is ESTIMATED for what nobody timed, the software and PREDICTED for what was predicted, and empty
+    for what was measured. ``threads`` 0: all cores.
     An hour of a machine is of no workload and mode; estimates have no batch size.
     """
 
@@ -78,8 +81,13 @@ class PricedWork:
 
     @property
     def estimated(self) -> bool:
-        """Whether nobody timed it, so that its cost is a range."""
+        """Whether nobody timed it, and its cost follows from operations and peaks."""
         return self.job.source == ESTIMATED
+
+    @property
+    def predicted(self) -> bool:
+        """Whether nobody timed it, and its cost follows from times of others."""
+        return self.job.source.endswith(PREDICTED)
 
 
 def priced_work(
@@ -178,7 +186,7 @@ def _job(observed: Observation, goal: Goal, stored: StoredResult | None, source:
         threads=0 if stored is None else stored.result.trial.session.threads,
         variant=observed.variant,
         load="",
-        source=source,
+        source=observed.software if observed.kind == "predicted" else source,
     )
 
 

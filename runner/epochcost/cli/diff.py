@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -22,6 +22,7 @@ from epochcost.analysis.difference.words import (
     by_size,
     cells,
     figure_words,
+    prediction_words,
     shown_costs,
     summary,
     winner_words,
@@ -104,19 +105,16 @@ def _show_text(found: Difference) -> None:
     if costs:
         typer.echo("")
         typer.echo(_table([HEADER, *map(cells, costs)]), nl=False)
-    if found.winners:
-        typer.echo("\nCheapest now:")
-    for winner in found.winners:
-        typer.echo(f"  {winner_words(winner)}")
-    if found.figures:
-        typer.echo("\nFigures that are no cost:")
-    for figure in found.figures:
-        typer.echo(f"  {figure_words(figure)}")
+    sections: dict[str, Iterable[str]] = {
+        "Cheapest now": map(winner_words, found.winners),
+        "Predictions": prediction_words(found.predictions),
+        "Figures that are no cost": map(figure_words, found.figures),
+    }
     for kind, files in found.results.by_kind().items():
-        typer.echo(f"\nResults {kind}:")
-        for file in files:
-            doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
-            typer.echo(f"  {file.title} on {file.hardware}{doubts}")
+        sections[f"Results {kind}"] = map(_file, files)
+    for title, sentences in sections.items():
+        for number, words in enumerate(sentences):
+            typer.echo(f"  {words}" if number else f"\n{title}:\n  {words}")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -135,6 +133,7 @@ def as_json(difference: Difference) -> dict[str, Any]:
         "costs": [_cost_change(one) for one in difference.costs],
         "winners": [_winner_as_json(one) for one in difference.winners],
         "figures": difference.figures,
+        "predictions": difference.predictions,
         "results": {
             "added": results.added,
             "removed": results.removed,
@@ -223,6 +222,7 @@ def as_markdown(difference: Difference) -> str:
     for section in (
         _markdown_table(costs[:_ROWS_ABOVE]),
         _listed("Cheapest now", difference.winners, lambda one: escaped(winner_words(one))),
+        _listed("Predictions", prediction_words(difference.predictions), escaped),
         _listed(
             "Figures that are no cost",
             difference.figures,
@@ -254,12 +254,13 @@ def _folded(title: str, costs: Sequence[ChangedCost]) -> _Section:
 
 def _results(difference: Difference) -> Iterator[_Section]:
     for kind, files in difference.results.by_kind().items():
-        yield _listed(f"Results {kind}: {len(files):,}", files, _file)
+        title = f"Results {kind}: {len(files):,}"
+        yield _listed(title, files, lambda one: escaped(_file(one)))
 
 
 def _file(file: ResultFile) -> str:
-    doubts = f" ({escaped('; '.join(file.doubts))})" if file.doubts else ""
-    return f"{escaped(file.title)} on {escaped(file.hardware)}{doubts}"
+    doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
+    return f"{file.title} on {file.hardware}{doubts}"
 
 
 def _listed(title: str, items: Sequence[ItemT], words: Callable[[ItemT], str]) -> _Section:

@@ -17,7 +17,8 @@ from epochcost.errors import InputError
 from epochcost.specs.price import Price
 
 # "spec": how much work there is, or what the machine is; "method": what measured it, and how.
-Cause = Literal["time", "method", "spec", "price"]
+# "prediction": what a time that nobody took is predicted from.
+Cause = Literal["time", "method", "prediction", "spec", "price"]
 
 
 @dataclass(frozen=True, slots=True)

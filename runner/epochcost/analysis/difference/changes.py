@@ -7,10 +7,11 @@ git's ids. Both sides are computed by this version of epochcost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from epochcost.analysis.difference.figures import ChangedFigure, Pair, changed_figures
+from epochcost.analysis.difference.predictions import PredictionChanges, prediction_changes
 from epochcost.analysis.difference.results import ResultChanges, changed_keys, result_changes
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side, both_sides
@@ -76,6 +77,11 @@ class ChangedCost:
         return relative_change(*self._costs)
 
     @property
+    def only_predicted(self) -> bool:
+        """Whether nothing but what predictions learn from changed it."""
+        return [one.cause for one in self.reasons] == ["prediction"]
+
+    @property
     def only_timed(self) -> bool:
         """Whether no price is known on either side, so that only a time can be another."""
         return all(isinstance(cost, Unpriced) for cost in self._costs)
@@ -119,11 +125,12 @@ class Difference:
     unsure: int
     problems: tuple[str, ...]
     figures: tuple[ChangedFigure, ...] = ()
+    predictions: PredictionChanges = field(default_factory=PredictionChanges)
 
     @property
     def is_empty(self) -> bool:
         """Whether a reader need not be told anything."""
-        known = self.costs or self.winners or self.results or self.figures
+        known = self.costs or self.winners or self.results or self.figures or self.predictions
         return not (known or self.unsure or self.problems)
 
 
@@ -149,6 +156,7 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         unsure=len({change.job.work for change in compared if change and not change.reasons}),
         problems=tuple(dict.fromkeys((*one.problems, *other.problems))),
         figures=figures,
+        predictions=prediction_changes(one, other),
     )
 
 
@@ -261,6 +269,8 @@ def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
 
 def _timed(before: PricedWork, after: PricedWork, time: TimeChange | None) -> tuple[Cause, str]:
     """The cause of another time and its words; no words where the change cannot be said."""
+    if after.predicted:
+        return "prediction", "" if before.basis.step == after.basis.step else "predicted anew"
     one, other = before.stored, after.stored
     if one is None or other is None:
         return "spec", ""
@@ -278,7 +288,7 @@ def _timed(before: PricedWork, after: PricedWork, time: TimeChange | None) -> tu
 def _spec_words(before: PricedWork, after: PricedWork, earlier: Catalogue, later: Catalogue) -> str:
     """What of the model or the machine changes the bill; a published figure has but its table."""
     job, one, other = after.job, before.basis, after.basis
-    if after.estimated:
+    if after.estimated or after.predicted:
         machines = earlier.hardware[job.hardware], later.hardware[job.hardware]
         models = earlier.models[job.workload], later.models[job.workload]
         return ", ".join(word for pair in (models, machines) if (word := changed_keys(*pair)))

@@ -125,7 +125,11 @@ def _energies(pair: Pair, side: Side) -> Iterator[Figure]:
     machines = pair.machines(_power)
     for workload, rows in side.rows.items():
         goal = energy_goal(rows)
-        mine = [row for row in rows if row.observed.machine.hardware in machines]
+        mine = [
+            row
+            for row in rows
+            if row.observed.machine.hardware in machines and row.observed.kind != "predicted"
+        ]
         for one in energy_by_machine(side.catalogue, mine, goal):
             what = f"{workload}, {GOALS[goal]} on {machine_words(one.row.observed.machine)}"
             yield Figure("energy and CO2", what, *_energy(one))
@@ -157,6 +161,7 @@ def _shares(pair: Pair, side: Side) -> Iterator[Figure]:
         for workload, rows in side.rows.items()
         for row in rows
         if workload in models or row.observed.machine.hardware in machines
+        if row.observed.kind != "predicted"
     }
     on_machine = group_by(timed.values(), lambda one: one.machine.hardware)
     for name, observed in on_machine.items():

@@ -24,6 +24,8 @@ from epochcost.specs.model import Model
 
 _SPECS, _MODELS, _RESULTS = "specs", "models", "docs/data/results"
 _RATIOS = f"docs/{RATIOS_FILE}"
+# What no time follows from.
+_BESIDE_TIMES = ("specs/prices/", "specs/currencies/", "specs/grids/", "specs/studies/", _RATIOS)
 _READ = (_SPECS, _MODELS, _RESULTS, _RATIOS)
 WORKING_TREE = "working tree"
 _REGULAR = ("100644", "100755")
@@ -55,6 +57,13 @@ class Snapshot:
     def declared(self) -> Mapping[str, str]:
         """Specs and models, from which the catalogue follows."""
         return {path: blob for path, blob in self.blobs.items() if _is_declared(path)}
+
+    @cached_property
+    def timed_by(self) -> Mapping[str, str]:
+        """All that measured, published and predicted times follow from."""
+        return {
+            path: blob for path, blob in self.blobs.items() if not path.startswith(_BESIDE_TIMES)
+        }
 
     @cached_property
     def results(self) -> Mapping[str, str]:

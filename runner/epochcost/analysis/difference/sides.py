@@ -5,18 +5,24 @@ A result of equal content is read once, and its statistics are computed once, fo
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.estimates import estimated_rows, trains_large_models
 from epochcost.analysis.inputs import (
     Inputs,
     StepRatios,
+    StoredCeilings,
     StoredResult,
     declared_machines,
     missing_spec,
+    with_declared_machine,
     with_declared_machines,
 )
 from epochcost.analysis.observations import (
@@ -27,6 +33,7 @@ from epochcost.analysis.observations import (
     observe_variants,
     representatives,
 )
+from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.priced_jobs import (
     PricedWork,
     estimated_work,
@@ -36,7 +43,9 @@ from epochcost.analysis.priced_jobs import (
     sources_of,
 )
 from epochcost.analysis.rows import Row, price_rows
-from epochcost.errors import ResultError
+from epochcost.errors import InputError, ResultError
+from epochcost.results.ceilings import FOLDER, Ceilings
+from epochcost.results.fields import read_record
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.records import Result
 from epochcost.specs.base import Identity
@@ -69,10 +78,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a comparison has to look at: machines whose bills may differ, and workloads."""
+    """What a comparison has to look at: machines whose bills may differ, and workloads.
+
+    ``predicted``: what predictions cost may differ too, and they learn from all results.
+    """
 
     hardware: frozenset[str]
     workloads: frozenset[str]
+    predicted: bool
 
 
 def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
@@ -82,14 +95,62 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     old, new = (_read(snapshot, scope, results) for snapshot in (before, after))
     common, see = _common(old, new), _seen_once()
     shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see)
+    own = [_observed(one.catalogue, one.newest_but(common), see) for one in (old, new)]
+    if scope.predicted:
+        later = _predictions(after, new)
+        earlier = later if before.timed_by == after.timed_by else _predictions(before, old)
+        beyond = [
+            _beyond(predicted, one, (*shared, *mine))
+            for predicted, one, mine in zip((earlier, later), (old, new), own, strict=True)
+        ]
+        alike = {*beyond[0]} & {*beyond[1]}
+        shared = (*shared, *(one for one in beyond[1] if one in alike))
+        own = [
+            (*mine, *(one for one in guessed if one not in alike))
+            for mine, guessed in zip(own, beyond, strict=True)
+        ]
     repriced = [one for one in shared if one.machine.hardware in scope.hardware]
     same = [one for one in shared if one.machine.hardware not in scope.hardware]
     rows = price_rows(after.catalogue, same)
     one, other = (
-        _side(found, scope, (*repriced, *_observed(found.catalogue, others, see)), rows)
-        for found, others in ((one, one.newest_but(common)) for one in (old, new))
+        _side(found, scope, (*repriced, *mine), rows)
+        for found, mine in zip((old, new), own, strict=True)
     )
     return one, other
+
+
+def _predictions(snapshot: Snapshot, found: _Found) -> Predictions:
+    """Raises InputError where a table that they learn from cannot be read."""
+    catalogue, stored = found.catalogue, tuple(found.stored.values())
+    at = declared_machines(catalogue, stored)
+    ceilings = tuple(
+        replace(one, ceilings=with_declared_machine(one.ceilings, catalogue, at))
+        for one in _ceilings(snapshot)
+    )
+    inputs = replace(_inputs(catalogue, stored), ceilings=ceilings)
+    try:
+        return predict_times(inputs, catalogue.models.values())
+    except InputError as error:
+        words = str(error).replace(f"{catalogue.root}/", "")
+        raise InputError(f"{snapshot.label}: {words}") from None
+
+
+def _ceilings(snapshot: Snapshot) -> Iterator[StoredCeilings]:
+    """What hosts do at most, as far as it can be read and belongs to a machine."""
+    kept = [path for path in snapshot.measured if path.split("/")[-2] == FOLDER]
+    for path, data in snapshot.contents(kept):
+        with contextlib.suppress(ValidationError):
+            one = read_record(Ceilings, data)
+            if one.hardware == path.split("/")[-3] and one.hardware in snapshot.catalogue.hardware:
+                yield StoredCeilings(one, Path(path), path.removeprefix("docs/"))
+
+
+def _beyond(
+    predictions: Predictions, found: _Found, measured: Iterable[Observation]
+) -> tuple[Observation, ...]:
+    """What is predicted of work that has no other time, but as a variant."""
+    plain = [one for one in measured if not one.variant]
+    return tuple(predictions.beyond((*plain, *found.published)))
 
 
 def _seen_once() -> StatisticsOf:
@@ -114,6 +175,10 @@ class _Found:
     newest: Mapping[str, StoredResult]
     ratios: StepRatios
     problems: tuple[str, ...]
+
+    @cached_property
+    def published(self) -> tuple[Observation, ...]:
+        return observe(_inputs(self.catalogue, ()))
 
     def newest_but(self, common: frozenset[str]) -> Iterator[StoredResult]:
         return (one for uri, one in self.newest.items() if uri not in common)
@@ -158,7 +223,11 @@ def _scope(before: Snapshot, after: Snapshot) -> Scope:
             if source.id in tables or any(row.hardware in hardware for row in source.timings):
                 workloads.add(source.model or source.id)
     workloads |= _estimated_on(before, hardware) | _estimated_on(after, hardware)
-    return Scope(frozenset(hardware), frozenset(workloads))
+    learnt = one.observations or other.observations
+    predicted = bool(learnt and (prices or before.timed_by != after.timed_by))
+    return Scope(
+        frozenset(hardware), frozenset(workloads | models if predicted else workloads), predicted
+    )
 
 
 def _estimated_on(snapshot: Snapshot, hardware: Iterable[str]) -> set[str]:
@@ -274,8 +343,7 @@ def _side(
     found: _Found, scope: Scope, measured: Sequence[Observation], same: Sequence[Row]
 ) -> Side:
     """``same`` are rows of both sides: they may be the cheapest, and do not differ."""
-    published = observe(_inputs(found.catalogue, ()))
-    concerned = [one for one in published if one.workload.id in scope.workloads]
+    concerned = [one for one in found.published if one.workload.id in scope.workloads]
     rows = price_rows(found.catalogue, [*measured, *concerned])
     stored = {one.uri: one for one in found.stored.values()}
     served = [one for one in stored.values() if one.result.measurement.served is not None]
@@ -291,7 +359,7 @@ def _side(
     return Side(
         catalogue=found.catalogue,
         work=(
-            *priced_work(found.catalogue, rows, stored, sources_of(published)),
+            *priced_work(found.catalogue, rows, stored, sources_of(found.published)),
             *served_work(_inputs(found.catalogue, served)),
             *(one for guessed in untimed.values() for one in guessed),
             *hourly_work(found.catalogue, scope.hardware),

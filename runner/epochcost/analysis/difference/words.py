@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from epochcost.analysis.difference.changes import ChangedCost, Difference, Winner
     from epochcost.analysis.difference.figures import ChangedFigure
+    from epochcost.analysis.difference.predictions import PredictionChanges
     from epochcost.analysis.observations import Machine
     from epochcost.analysis.priced_jobs import JobGoal, JobKey, PricedWork
     from epochcost.specs.price import Price
@@ -28,22 +30,33 @@ GOALS: Mapping[JobGoal, str] = MappingProxyType(
 )
 # Changes are ordered as they are shown: what one price does to many costs stands together.
 _DIGITS = 3
+_MOST_NAMED = 3
+# Of what is predicted anew so many costs are shown, if they change by so much.
+_MOST_ANEW, _LEAST_ANEW = 20, 0.05
 HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 
 
 def shown_costs(difference: Difference) -> tuple[ChangedCost, ...]:
     """The changes less what follows from others beside them under the same plan.
 
-    These are epochs beside their full training, and hours beside any work.
+    These are epochs beside their full training, hours beside any work, and what is predicted anew
+    and does not change much or most.
     """
-    full = {(one.job.work, _plan_id(one)) for one in difference.costs if one.job.goal == "full"}
-    worked = {_plan_id(one) for one in difference.costs if one.job.goal != "hour"}
+    costs = _without_most_predicted(difference.costs)
+    full = {(one.job.work, _plan_id(one)) for one in costs if one.job.goal == "full"}
+    worked = {_plan_id(one) for one in costs if one.job.goal != "hour"}
     return tuple(
         one
-        for one in difference.costs
+        for one in costs
         if not (one.job.goal == "epoch" and (one.job.work, _plan_id(one)) in full)
         and not (one.job.goal == "hour" and _plan_id(one) in worked)
     )
+
+
+def _without_most_predicted(costs: tuple[ChangedCost, ...]) -> tuple[ChangedCost, ...]:
+    anew = (one for one in costs if one.only_predicted and one.job.goal != "epoch")
+    much = [one for one in by_size(tuple(anew)) if _size(one) >= _LEAST_ANEW]
+    return (*(one for one in costs if not one.only_predicted), *much[:_MOST_ANEW])
 
 
 def by_size(costs: tuple[ChangedCost, ...]) -> tuple[ChangedCost, ...]:
@@ -87,6 +100,8 @@ def summary(difference: Difference) -> str:
             "figures that are no cost change",
         )
     )
+    parts.append(_anew(difference.predictions))
+    parts += [f"{counted} {kind}" for counted, kind, _ in _predictions(difference.predictions)]
     parts.append(_unsure(difference))
     parts.append(_some(len(difference.problems), "file left out", "files left out"))
     return "; ".join(part for part in parts if part)
@@ -153,13 +168,13 @@ def plan_words(price: Price | None) -> str:
 
 
 def cost_words(work: PricedWork | None) -> str:
-    """An amount, of an estimate its ends; no such plan and no known price are states."""
+    """An amount, of what nobody timed its ends; no such plan and no known price are states."""
     if work is None:
         return "—"
     cost = work.basis.cost
     if isinstance(cost, Unpriced):
         return "unknown"
-    if work.estimated:
+    if work.estimated or work.predicted:
         return money_range(cost.low, cost.high, cost.currency)
     return money(cost.mean, cost.currency)
 
@@ -189,6 +204,38 @@ def winner_words(winner: Winner) -> str:
 def figure_words(figure: ChangedFigure) -> str:
     """A figure as it came out and as it does."""
     return f"{figure.kind}, {figure.what}: was {figure.before}; is {figure.after}"
+
+
+def prediction_words(changes: PredictionChanges) -> tuple[str, ...]:
+    """A sentence on each thing that happened to predictions."""
+    anew = changes.anew
+    words = [f"{counted} {kind}: {_shares(jobs)}" for counted, kind, jobs in _predictions(changes)]
+    if anew is not None:
+        most = f"{anew.largest:+.1%} ({job_words(anew.job)}, on {machine_words(anew.job)})"
+        words.insert(0, f"{_anew(changes)}: median {anew.median:+.1%}, most {most}")
+    return tuple(words)
+
+
+def _anew(changes: PredictionChanges) -> str:
+    times = changes.anew.times if changes.anew else 0
+    return _some(times, "time predicted anew", "times predicted anew")
+
+
+def _predictions(changes: PredictionChanges) -> Iterator[tuple[str, str, tuple[JobKey, ...]]]:
+    for kind, jobs in changes.by_kind().items():
+        yield _counted(len(jobs), "prediction", "predictions"), kind, jobs
+
+
+def _shares(jobs: tuple[JobKey, ...]) -> str:
+    """How many are for each machine or each model, whichever are fewer."""
+    machines, models = (
+        Counter(names)
+        for names in zip(*((one.hardware, one.workload) for one in jobs), strict=True)
+    )
+    fewer = min(machines, models, key=len)
+    words = [f"{number:,} for {name}" for name, number in fewer.most_common(_MOST_NAMED)]
+    more = len(fewer) - _MOST_NAMED
+    return ", ".join(words) + (f" and others for {more:,} more" if more > 0 else "")
 
 
 def _choice_words(work: PricedWork | None) -> str:

@@ -18,6 +18,7 @@ from epochcost.analysis.difference.words import (
     by_size,
     cells,
     figure_words,
+    prediction_words,
     shown_costs,
     summary,
     winner_words,
@@ -60,6 +61,7 @@ def _changed(report: Report) -> Page:
             "winners": [winner_words(one) for one in found.winners] if found else [],
             "figures": [figure_words(one) for one in found.figures[:MOST_ROWS]] if found else [],
             "figures_left": max(0, len(found.figures) - MOST_ROWS) if found else 0,
+            "predictions": prediction_words(found.predictions) if found else (),
             "results": found.results.by_kind() if found else {},
         },
     )
