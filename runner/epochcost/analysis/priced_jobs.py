@@ -29,8 +29,8 @@ from epochcost.units import SECONDS_PER_HOUR
 JobGoal = Goal | Literal["hour"]
 # The source of a figure that nobody timed.
 ESTIMATED = "estimated from FLOPs"
-# How the source of a predicted figure ends: it is what would run there.
-PREDICTED = "predicted"
+# How the source of a predicted figure begins, which names the software.
+PREDICTED = "predicted: "
 _HOUR = Time.exact(Decimal(SECONDS_PER_HOUR))
 
 
@@ -39,7 +39,7 @@ class JobKey:
     """One piece of work on one machine, to one end.
 
     ``variant`` and ``load`` are empty for plain trials; ``source`` names a published table's row,
-    is ESTIMATED for what nobody timed, the software and PREDICTED for what was predicted, and empty
+    is ESTIMATED for what nobody timed, PREDICTED and the software for what was predicted, and empty
     for what was measured. ``threads`` 0: all cores.
     An hour of a machine is of no workload and mode; estimates have no batch size.
     """
@@ -87,7 +87,7 @@ class PricedWork:
     @property
     def predicted(self) -> bool:
         """Whether nobody timed it, and its cost follows from times of others."""
-        return self.job.source.endswith(PREDICTED)
+        return self.job.source.startswith(PREDICTED)
 
 
 def priced_work(
@@ -186,7 +186,7 @@ def _job(observed: Observation, goal: Goal, stored: StoredResult | None, source:
         threads=0 if stored is None else stored.result.trial.session.threads,
         variant=observed.variant,
         load="",
-        source=observed.software if observed.kind == "predicted" else source,
+        source=PREDICTED + observed.software if observed.kind == "predicted" else source,
     )
 
 

@@ -91,14 +91,15 @@ def group_of(device: Device) -> tuple[str, str]:
     return device.chip, f"{device.memory_gib:g}"
 
 
-def designed(placed: Sequence[Placed], devices: Devices) -> Design:
-    """The rows as arrays; ``rate`` is per device."""
+def designed(known: Sequence[Placed], devices: Devices, asked: Sequence[Placed] = ()) -> Design:
+    """The rows as arrays, those that are asked about last; ``rate`` is per device."""
+    placed = (*known, *asked)
     rates = [one.rate for one in placed]
     features = np.array([devices.features(one.device, one.rate.precision) for one in placed])
     return Design(
         rate=np.log([one.per_second / one.count for one in rates]),
         device_features=features - np.median(_all_features(devices), axis=0),
-        work_features=_centred([work_features(one.profile) for one in placed]),
+        work_features=_centred([work_features(one.profile) for one in placed], len(known)),
         work=_labels(one.work for one in rates),
         setting=_labels((*one.setting, one.task, one.unit) for one in rates),
         edition=_labels(one.edition for one in rates),
@@ -141,10 +142,10 @@ def work_features(profile: Profile | None) -> Vector:
     )
 
 
-def _centred(features: Sequence[Vector]) -> Matrix:
-    """About the mean of the works whose graphs are known."""
+def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
+    """About the mean of the works that are learnt from, the first, whose graphs are known."""
     rows = np.array(features)
-    known = rows[np.isfinite(rows[:, 0])]
+    known = rows[:learnt][np.isfinite(rows[:learnt, 0])]
     centred: Matrix = rows - known.mean(axis=0) if len(known) else rows
     return centred
 

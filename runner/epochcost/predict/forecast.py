@@ -95,7 +95,7 @@ class Forecaster:
         """One for each row, whatever rate stands there; of its work, all that is known counts."""
         if not asked:
             return ()
-        design = designed((*self._placed, *asked), self._devices)
+        design = designed(self._placed, self._devices, asked)
         rows = np.arange(len(design.rate))
         known, unknown = (
             design.rows(rows < len(self._placed)),

@@ -40,7 +40,7 @@ class PredictionChanges:
     def by_kind(self) -> Mapping[str, tuple[JobKey, ...]]:
         """The lists under the words that readers are shown, empty ones left out."""
         lists = {
-            "gave way to times of their own": self.gave_way,
+            "gave way to a measured or published time": self.gave_way,
             "added": self.added,
             "removed": self.removed,
         }
