@@ -90,6 +90,8 @@ def test_a_killed_run_resumes_with_what_is_missing(
     resumed = run(project, "--provider", "cpu", "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert "3 of 3 results are in docs/data/results/local" in resumed.stdout
+    assert "What it costs:\n  " in resumed.stdout
+    assert resumed.stdout.endswith("`epochcost serve` shows it\n")
     assert resumed.stderr.count("stored before") == len(before) == 1
     after = stored_bytes(project)
     assert len(after) == TRIALS

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
+from epochcost.cli.costs_here import show_costs
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import failures, show_limits, show_outcomes
 from epochcost.cli.plan import Selection, show_gpus
@@ -101,6 +102,9 @@ def run(
             for provider, device in _used(planned):
                 machine = catalogue.machine(hardware)
                 measure_missing_ceilings(machine, results, provider, device)
+    if output == "text":
+        measured = [one.result for one in outcomes if not isinstance(one, Failed)]
+        show_costs(catalogue, results, measured)
     _exit_with_failures(outcomes)
 
 

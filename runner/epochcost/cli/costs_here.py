@@ -1,0 +1,95 @@
+"""The end of a run in money: what each job costs here and where it is cheapest; noise; the site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+
+import typer
+
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.observations import Goal, observe
+from epochcost.analysis.predicted import predict_times
+from epochcost.analysis.rows import Row, answer, price_rows
+from epochcost.results.records import Result
+from epochcost.results.stability import instabilities
+from epochcost.specs.catalogue import Catalogue
+from epochcost.units import money, seconds
+
+_WORDS: MappingProxyType[Goal, str] = MappingProxyType(
+    {"full": "full training", "epoch": "an epoch", "million": "a million inferences"}
+)
+
+
+def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) -> None:
+    """Two lines for each job of the results, then how many are noisy and how the site is made."""
+    if not measured:
+        return
+    models = dict.fromkeys(one.trial.model for one in measured)
+    hosts = {(one.hardware, one.environment.fingerprint) for one in measured}
+    rows = _rows(catalogue, results, [*models])
+    typer.echo("\nWhat it costs:")
+    for model in models:
+        of_model = [row for row in rows if row.observed.workload.id == model]
+        here = [row for row in of_model if _place(row) in hosts and row.current]
+        for goal in _goals(here):
+            typer.echo("\n".join(_lines(here, of_model, goal)))
+    noisy = sum(bool(instabilities(one.measurement, one.environment)) for one in measured)
+    if noisy:
+        typer.echo(
+            f"{noisy} of {len(measured)} results are noisy, as said above: the same run without "
+            "--resume measures them again"
+        )
+    typer.echo("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
+
+
+def _rows(catalogue: Catalogue, results: Path, models: Sequence[str]) -> tuple[Row, ...]:
+    """Measured, published and predicted times of the models under today's prices."""
+    inputs = read_inputs(catalogue, [results], results.parent.parent)
+    timed = [one for one in observe(inputs) if one.workload.id in models]
+    predicted = predict_times(inputs, [catalogue.model(model) for model in models])
+    return price_rows(catalogue, [*timed, *predicted.beyond(timed)])
+
+
+def _place(row: Row) -> tuple[str, str | None]:
+    return row.observed.machine.hardware, row.observed.machine.host
+
+
+def _goals(here: Sequence[Row]) -> Iterator[Goal]:
+    known = {goal for row in here for goal in row.observed.goals if row.time(goal)}
+    if known & {"full", "epoch"}:
+        yield "full" if "full" in known else "epoch"
+    if "million" in known:
+        yield "million"
+
+
+def _lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
+    """The cheapest batch here, then the cheapest machine at a list price, where one is known."""
+    own = min((row for row in here if row.time(goal)), key=lambda row: _cost_first(row, goal))
+    yield f"  {own.observed.workload.name}, {_WORDS[goal]}, here: {_said(own, goal)}"
+    listed = answer([row for row in rows if row.price and not row.reservation], goal)
+    if listed is None or listed.cheapest is None:
+        yield "    no time on a machine with a list price is known"
+        return
+    row = listed.cheapest.row
+    assert row.price is not None, "only rows with a price are asked"
+    place = f"{row.observed.machine.name}, {row.price.plan}"
+    yield f"    cheapest at a list price: {_said(row, goal)} on {place} ({row.mark})"
+
+
+def _cost_first(row: Row, goal: Goal) -> tuple[Decimal, Decimal]:
+    cost, time = row.estimate(goal), row.time(goal)
+    endless = Decimal("Infinity")
+    return cost.mean if cost else endless, time.mean if time else endless
+
+
+def _said(row: Row, goal: Goal) -> str:
+    cost, time = row.estimate(goal), row.time(goal)
+    assert time is not None, "asked for where a time is known"
+    took = seconds(float(time.mean))
+    if cost is None:
+        return f"{took}, without a price"
+    assumed = " (assumed price)" if row.assumed else ""
+    return f"{money(cost.mean, cost.currency)} in {took}{assumed}"

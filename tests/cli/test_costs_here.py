@@ -1,0 +1,89 @@
+"""What a run says of money at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.cli.costs_here import show_costs
+from epochcost.specs.loader import load_catalogue
+from report_project import make_result, store_results
+from tiny_project import write_tiny_project
+
+RESULTS = Path("docs/data/results")
+PRICE = """
+id = "{machine}-price"
+hardware = "{machine}"
+plan = "on-demand"
+provider = "Cloud"
+amount = {amount}
+billing = "prorated"
+source = "a test"
+as_of = 2026-11-01
+"""
+OWNED = """
+id = "own"
+hardware = "local"
+plan = "owned"
+provider = "local"
+assumed = true
+source = "assumed"
+as_of = 2026-11-01
+[owned]
+purchase = 8766
+years = 4
+utilisation = 0.25
+power_watts = 100
+electricity_per_kwh = 0.2
+"""
+
+
+@pytest.fixture(autouse=True, name="project")
+def project_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tiny project as the current folder."""
+    monkeypatch.chdir(write_tiny_project(tmp_path))
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.5, 0.51)) -> str:
+    """What is said of a training and an inference on the local machine."""
+    mine = [
+        make_result(model="tiny", mode="training", batch_size=4, samples=samples),
+        make_result(model="tiny", mode="inference", batch_size=1, samples=samples),
+    ]
+    store_results(Path(), mine)
+    show_costs(load_catalogue(Path()), RESULTS, mine)
+    return capsys.readouterr().out
+
+
+def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
+    """The time is told, and that nothing has a list price."""
+    text = said(capsys)
+    assert "full training, here: " in text
+    assert "a million inferences, here: " in text
+    assert text.count(", without a price\n    no time on a machine with a list price is known") == 2
+    assert text.endswith("`epochcost serve` shows it\n")
+
+
+def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An assumed price here is marked; a machine that others can rent is named with its plan."""
+    (project / "specs/prices").mkdir(exist_ok=True)
+    (project / "specs/prices/own.toml").write_text(OWNED)
+    price = PRICE.format(machine="giant", amount="3600")
+    (project / "specs/prices/giant-price.toml").write_text(price)
+    fast = make_result(
+        model="tiny", mode="inference", batch_size=1, hardware="giant", fingerprint="beef" * 4
+    )
+    store_results(project, [fast])
+    text = said(capsys)
+    assert text.count(" (assumed price)\n") == 2
+    assert "    no time on a machine with a list price is known\n" in text
+    assert "    cheapest at a list price: $" in text
+    assert ", on-demand (measured)\n" in text
+
+
+def test_nothing_measured_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where every trial failed there is no money to speak of."""
+    show_costs(load_catalogue(Path()), RESULTS, [])
+    assert capsys.readouterr().out == ""
