@@ -23,8 +23,8 @@ from browsed_site import LOOKS, PRINT, Look, chromium, put_on, served, wait_unti
 # Picture name: page, and what is true of it as soon as it is whole.
 PICTURES = {
     "home": ("index.html", "true"),
-    "model": ("models/mnist-mlp.html", "true"),
-    "machine": ("machines/epyc-vm-2.html", "true"),
+    "model": ("models/resnet50.html", "true"),
+    "machine": ("machines/g5.xlarge.html", "true"),
     "calculator": (
         "calculator.html",
         "document.querySelector('[data-ec-calculator]').dataset.state === 'ready'",
