@@ -8,7 +8,7 @@ from pathlib import Path
 
 from epochcost.analysis.inputs import Inputs, StepRatio
 from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.rows import Row, answer, join, on_frontier, ranking
+from epochcost.analysis.rows import Row, answer, join, ranking
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.results.records import Result, Round
@@ -274,7 +274,7 @@ def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
             32,
             32,
         )
-        assert all(row.observed.batch_size == 32 for row in on_frontier(rows, goal))
+        assert all(row.observed.batch_size == 32 for row in ranking(rows, goal).machines)
     (doubts,) = {row.observed.doubts for row in rows if row.observed.batch_size == 256}
     assert doubts[-1] == "more epochs may be needed: the source trains at batches of up to 128"
 
@@ -292,18 +292,3 @@ def test_rivals_are_those_whose_intervals_overlap(tmp_path: Path) -> None:
     found = answer(assumed, "epoch")
     assert found is not None
     assert [row.observed.machine.host for row in found.rivals] == ["beef" * 4]
-
-
-def test_the_frontier_loses_to_nobody(report: Report) -> None:
-    """No row beats one of the frontier in both time and cost."""
-    rows = rows_by_workload(report, "net")
-    frontier = on_frontier(rows, "full")
-    assert frontier
-    for row in frontier:
-        time, cost = row.time("full"), row.estimate("full")
-        assert time is not None
-        assert cost is not None
-        for other in report.rows_of(row.observed.workload):
-            theirs, price = other.time("full"), other.estimate("full")
-            if other.current and theirs and price:
-                assert not (theirs.mean < time.mean and price.mean < cost.mean)

@@ -23,7 +23,6 @@ from epochcost.cost import (
     Time,
     Unpriced,
     cheapest,
-    frontier,
     rivals,
 )
 from epochcost.cost.compare import Accuracy
@@ -251,11 +250,6 @@ def _by_machine(candidates: Iterable[Candidate[Row]]) -> tuple[Row, ...]:
     ):
         found.setdefault(one.key.observed.machine, one.key)
     return tuple(found.values())
-
-
-def on_frontier(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows that no other beats in both time and cost, fastest first."""
-    return tuple(one.key for one in frontier(_candidates(rows, goal)))
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:

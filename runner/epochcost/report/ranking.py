@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 from epochcost.analysis.estimates import EstimatedRow
@@ -117,9 +118,9 @@ class LogAxis:
         means = [math.log10(value.mean) for value in values if value.mean > 0]
         return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
 
-    def percent(self, value: object) -> str:
+    def percent(self, value: Decimal) -> str:
         """Where a value lies, in percent of the axis; what lies beyond it, at its end."""
-        number = float(value)  # type: ignore[arg-type]
+        number = float(value)
         at = math.log10(number) if number > 0 else self.low
         return f"{100 * min(max((at - self.low) / (self.high - self.low), 0), 1):.1f}"
 

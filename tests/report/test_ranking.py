@@ -1,0 +1,102 @@
+"""Contests: which machines can win a job, and who does."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.analysis.observations import Evidence
+from epochcost.cost import Estimate, Time
+from epochcost.report.pages.page import Report
+from epochcost.report.ranking import Contender, Contest, LogAxis
+from epochcost.specs.price import Price
+from report_project import inputs_of, write_project
+
+_PRICE = Price.model_validate(
+    {
+        "id": "p", "hardware": "m", "plan": "on-demand", "provider": "x", "amount": 1,
+        "billing": "prorated", "source": "a test", "as_of": dt.date(2026, 1, 1),
+    }
+)  # fmt: skip
+
+
+def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) -> Contender:
+    """A machine whose cost lies within a fifth."""
+    cost = Decimal(dollars)
+    estimate = Estimate(cost * 4 / 5, cost, cost * 6 / 5, "USD", "p", assumed=False)
+    return Contender(
+        hardware=name,
+        name=name,
+        price=_PRICE,
+        plan="a plan",
+        time=Time.exact(Decimal(seconds)),
+        cost=estimate,
+        mark="predicted",
+        evidence=Evidence("a page", "x.md"),
+        answers=answers,
+    )
+
+
+def test_three_machines_win_in_three_ways() -> None:
+    """The least money, the least time, and the least product of both; the rest is beaten."""
+    slow, middle, quick = contender("a", 100, 1), contender("b", 10, 3), contender("c", 5, 50)
+    beaten = contender("d", 20, 4)
+    found = Contest("full", (slow, middle, beaten, quick))
+    assert (found.cheapest, found.balanced, found.fastest) == (slow, middle, quick)
+    assert found.frontier == (quick, middle, slow)
+
+
+def test_who_cannot_win_leads_only_alone() -> None:
+    """An assumed price or other software wins where all machines have such a reservation."""
+    sold, assumed = contender("a", 10, 9), contender("b", 1, 1, answers=False)
+    assert Contest("full", (sold, assumed)).cheapest is sold
+    assert Contest("full", (assumed,)).cheapest is assumed
+
+
+def test_rivals_reach_into_the_interval_of_the_cheapest() -> None:
+    """Of 10 within a fifth, 14 may be as cheap and 16 may not."""
+    found = Contest("full", (contender("a", 1, 10), contender("b", 1, 14), contender("c", 1, 16)))
+    assert found.rivals == 1
+
+
+_PAIRS = st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=12)
+
+
+@given(_PAIRS)
+def test_the_frontier_loses_to_nobody(pairs: list[tuple[int, int]]) -> None:
+    """No machine beats one of the frontier in both, and everyone else is beaten or equalled."""
+    all_ = tuple(contender(str(at), *pair) for at, pair in enumerate(pairs))
+    frontier = Contest("full", all_).frontier
+    for one in frontier:
+        assert not any(
+            other.time.mean < one.time.mean and other.cost.mean < one.cost.mean for other in all_
+        )
+    for other in all_:
+        assert any(
+            one.time.mean <= other.time.mean and one.cost.mean <= other.cost.mean
+            for one in frontier
+        )
+
+
+def test_an_axis_holds_its_means_and_cuts_what_reaches_beyond() -> None:
+    """Means lie inside; the ends of a wide interval stand at its edges."""
+    axis = LogAxis.over([Time.exact(Decimal(10)), Time.exact(Decimal(1000))])
+    assert 0 < float(axis.percent(Decimal(10))) < 50 < float(axis.percent(Decimal(1000))) < 100
+    assert (axis.percent(Decimal("1e-9")), axis.percent(Decimal("1e9"))) == ("0.0", "100.0")
+
+
+@pytest.mark.parametrize("job", ["train", "serve"])
+def test_each_machine_stands_once(tmp_path: Path, job: str) -> None:
+    """Under its cheapest plan, those that cannot win last."""
+    report = Report(inputs_of(write_project(tmp_path)))
+    (net,) = (one for one in report.workloads if one.id == "net")
+    (found,) = (one for name, one in report.contests_of(net).items() if name == job)
+    names = [one.name for one in found.machines]
+    assert len(names) == len(set(names))
+    answers = [one.answers for one in found.machines]
+    assert answers == sorted(answers, reverse=True)
