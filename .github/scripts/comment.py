@@ -1,9 +1,12 @@
 """Puts the text that compare.sh left onto its pull request: one comment, renewed in place.
 
-REPOSITORY, RUN_ID, HEAD_OWNER, HEAD_BRANCH and HEAD_SHA say what for; GitHub's `gh` does the
-talking with GH_TOKEN. The text comes from code that nobody has reviewed, so that nothing of it is
-taken as it is: no more is read than a comment holds, its lines are taken apart and written anew,
-with no mark-up but that of the lines, and the request that it goes to is looked up here.
+    comment.py [FILE]
+
+REPOSITORY, HEAD_OWNER, HEAD_BRANCH and HEAD_SHA say what for; GitHub's `gh` does the talking with
+GH_TOKEN. The text stands in FILE, else in the artifact of the run RUN_ID. It comes from code that
+nobody has reviewed, so that nothing of it is taken as it is: no more is read than a comment holds,
+its lines are taken apart and written anew, with no mark-up but that of the lines, and the request
+that it goes to is looked up here.
 """
 
 import html
@@ -18,6 +21,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 MARKER = "<!-- epochcost diff -->"
@@ -51,7 +55,7 @@ def main() -> None:
         return
     comments = f"repos/{repository}/issues/{number}/comments"
     earlier = next((one["id"] for one in listed(comments) if is_ours(one)), None)
-    text = harmless(artifact(repository))
+    text = harmless(left(Path(sys.argv[1])) if sys.argv[1:] else artifact(repository))
     if not text and earlier is None:
         print("nothing changes in cost: no comment")
     elif earlier is None:
@@ -87,7 +91,7 @@ def artifact(repository: str) -> str:
     if newest is None:
         return ""
     if newest["size_in_bytes"] > MOST_BYTES:
-        sys.exit(f"demanded an artifact of {MOST_BYTES:,} bytes; got {newest['size_in_bytes']:,}")
+        sys.exit(f"expected an artifact of {MOST_BYTES:,} bytes, got {newest['size_in_bytes']:,}")
     packed = gh("api", f"repos/{repository}/actions/artifacts/{newest['id']}/zip")
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as files:
@@ -96,7 +100,12 @@ def artifact(repository: str) -> str:
             with files.open("comment.md") as file:
                 return file.read(MOST_BYTES).decode("utf-8", "replace")
     except (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        sys.exit(f"demanded an archive with a comment; got {error}")
+        sys.exit(f"expected an archive with a comment, got {error}")
+
+
+def left(path: Path) -> str:
+    """The text that this very run left, or nothing where it left none."""
+    return path.read_bytes()[:MOST_BYTES].decode("utf-8", "replace") if path.is_file() else ""
 
 
 def harmless(text: str) -> str:

@@ -7,7 +7,7 @@ set -euo pipefail
 
 case $HARDWARE in
 '' | .* | *[!A-Za-z0-9._-]*)
-    echo "demanded a machine's id of specs/hardware; got '$HARDWARE'" >&2
+    echo "expected a machine's id of specs/hardware, got '$HARDWARE'" >&2
     exit 2
     ;;
 esac

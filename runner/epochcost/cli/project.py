@@ -32,7 +32,7 @@ def init(
     """Make a project for your own models and prices."""
     _require_empty(folder)
     try:
-        ours = shutil.ignore_patterns("wheel.yml")  # builds this package
+        ours = shutil.ignore_patterns("wheel.*")  # builds this package
         shutil.copytree(_TEMPLATE, folder, dirs_exist_ok=True, ignore=ours)
         (folder / SCHEMAS).mkdir(parents=True)
         for name, text in schema_files().items():
