@@ -136,5 +136,5 @@ def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> N
     show_outliers([heavy, light])
     assert capsys.readouterr().err == (
         "outliers: net training cpu batch 32: 2 of 42 samples add 12.4% to the mean, the longest "
-        "5.0 medians; they stay in every figure\n"
+        "5.0 medians; they stay in the mean\n"
     )

@@ -26,7 +26,7 @@ def run(project: Path, table: str, *arguments: str) -> subprocess.CompletedProce
     """Import a table of these rows."""
     (project / "table.csv").write_text(HEADER + table, encoding="utf-8")
     program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
-    command = [*program, "prices", "import", "table.csv", *(arguments or OPTIONS)]
+    command = [*program, "prices", "import", "table.csv", "--wide", *(arguments or OPTIONS)]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 

@@ -35,8 +35,8 @@ def project_fixture(tmp_path: Path) -> Path:
 
 
 def environment(project: Path) -> dict[str, str]:
-    """Temporary files go beside the project, where a test can look for them."""
-    return os.environ | {"TMPDIR": str(project.parent / "tmp")}
+    """Temporary files beside the project, where a test looks for them; a wide terminal."""
+    return os.environ | {"TMPDIR": str(project.parent / "tmp"), "COLUMNS": "200"}
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -72,7 +72,9 @@ def test_nearest() -> None:
         ("p3.2xlarge", "p3.2xlarge-on-demand-2026-07"),
         ("p3-2xlarge-on-demand", "p3.2xlarge-on-demand-2026-07"),
         ("my-4090-owned-2026-11", None),
+        ("p3-2xlarge", "p3.2xlarge-on-demand-2026-07"),
         ("h", None),
+        ("-.-", None),
     ],
 )
 def test_ids_of_many_parts(word: str, meant: str | None) -> None:

@@ -34,6 +34,7 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
         [_outcome_row(outcome) for outcome in outcomes],
+        drop=("samples", "examples/s"),
     )
     kept = len(outcomes) - len(failures(outcomes))
     typer.echo(f"{kept} of {len(outcomes)} results are in {folder}")
@@ -115,6 +116,7 @@ def show_epochs(results: Iterable[Result]) -> None:
                 "waits for data",
             ),
             [_epochs_row(one, epochs) for one, epochs in run],
+            drop=("this process", "steps"),
         )
     for one, epochs in found:
         if epochs.left_out is not None:
@@ -162,7 +164,7 @@ def show_outliers(results: Sequence[Result]) -> None:
             typer.echo(
                 f"outliers: {result.trial.title}: {found.count} of {found.of} samples add "
                 f"{found.time_share:.1%} to the mean, the longest {found.longest:.1f} medians; "
-                "they stay in every figure",
+                "they stay in the mean",
                 err=True,
             )
 

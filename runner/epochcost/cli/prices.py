@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from epochcost.cli.bundled import own_catalogue
-from epochcost.cli.terminal import print_table
+from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
 from epochcost.specs.prices.importing import (
     ImportResult,
@@ -62,6 +62,7 @@ def import_prices(
     skip_faulty: Annotated[
         bool, typer.Option("--skip-faulty", help="List unsound rows and take the others.")
     ] = False,
+    wide: WideTable = False,
 ) -> None:
     """Write a spec for each price that is new or changed."""
     request = ImportRequest(
@@ -77,19 +78,19 @@ def import_prices(
     rows = chain.from_iterable(read_prices(path, format_name) for path in files)
     result = sort_rows(rows, catalogue, request)
     specs = new_specs(result, catalogue, request)
-    _show(result, specs)
+    _show(result, specs, wide=wide)
     _refuse_faults(result, skipped=skip_faulty)
     if not dry_run:
         _write(specs)
     _conclude(specs, dry_run=dry_run)
 
 
-def _show(result: ImportResult, specs: Sequence[NewSpec]) -> None:
+def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None:
     files = {spec.found.key: spec.path.name for spec in specs}
     rows = [_row(found, files.get(found.key)) for found in result.found]
     if rows:
         header = ("machine", "plan", "region", "day", "known", "listed", "what", "spec")
-        print_table(header, rows)
+        print_table(header, rows, drop=("spec", "region", "day"), wide=wide)
     for reason, names in result.unmatched.items():
         typer.echo(f"unmatched, {names.total():,}: {reason}: {_some(list(names))}")
 

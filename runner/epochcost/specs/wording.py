@@ -20,6 +20,7 @@ _MOST_CHOICES = 12
 # Long ids share their ends, such as -on-demand-2026-11, so more of them must be alike.
 _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3
+_BETWEEN = re.compile(r"[-._ ]")
 # What is near in sense and not in letters.
 _MEANT = {"gpu": "cuda", "hourly": "whole-hour", "serve": "inference", "serving": "inference"}
 # Python refuses to print whole numbers above 4300 digits; a reader stops far below.
@@ -84,8 +85,9 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
         return known[_MEANT[folded]]
     cutoff = _LONG_LIKE if len(folded) >= _LONG_WORD else _LIKE
     near = difflib.get_close_matches(folded, list(known), n=1, cutoff=cutoff)
-    if not near and len(folded) >= _LEAST_PART:
-        near = sorted((choice for choice in known if folded in choice), key=len)
+    if not near and len(_BETWEEN.sub("", folded)) >= _LEAST_PART:
+        part = _BETWEEN.sub("", folded)
+        near = sorted((one for one in known if part in _BETWEEN.sub("", one)), key=len)
     return known[near[0]] if near else None
 
 
