@@ -115,7 +115,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             inputs = read_inputs(
                 load_catalogue(sources.project), sources.results, sources.docs, sources.cache
             )
-            since = publication(sources.project, sources.published)
+            since = publication(sources.project, sources.published, sources.cache)
             self._site = build(inputs, sources.templates, since)
         except EpochcostError as error:
             raise PluginError(str(error)) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epochcost.analysis.difference.changes import Difference, difference
@@ -36,8 +36,10 @@ class Publication:
         return json.dumps({"revision": self.revision}) + "\n"
 
 
-def publication(project: Path, since: str) -> Publication:
+def publication(project: Path, since: str, cache: Path | None = None) -> Publication:
     """The project as it stands, compared with ``since`` where that is given.
+
+    ``cache`` keeps what is counted of graphs.
 
     A comparison that cannot be made is a reason, for a site is not to fail for its past.
     """
@@ -49,7 +51,8 @@ def publication(project: Path, since: str) -> Publication:
         return Publication(revision)
     try:
         with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
-            before = at_commit(project, since, Path(folder))
-            return Publication(revision, since, difference(before, in_working_tree(project)))
+            before = replace(at_commit(project, since, Path(folder)), cache=cache)
+            after = replace(in_working_tree(project), cache=cache)
+            return Publication(revision, since, difference(before, after))
     except EpochcostError as error:
         return Publication(revision, since, reason=str(error))

@@ -40,13 +40,14 @@ class Snapshot:
 
     ``label`` is what a reader calls the revision. ``blobs`` holds specs, ONNX files, results, what
     is kept beside them, and ratios; equal ids are equal contents. ``contents`` gives the bytes of
-    some of the paths, ``load`` the catalogue.
+    some of the paths, ``load`` the catalogue; ``cache`` as in `Inputs`.
     """
 
     label: str
     blobs: Mapping[str, str]
     contents: Callable[[Iterable[str]], Iterator[tuple[str, bytes]]]
     load: Callable[[], Catalogue]
+    cache: Path | None = None
 
     @cached_property
     def catalogue(self) -> Catalogue:

@@ -97,18 +97,7 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see)
     own = [_observed(one.catalogue, one.newest_but(common), see) for one in (old, new)]
     if scope.predicted:
-        later = _predictions(after, new)
-        earlier = later if before.timed_by == after.timed_by else _predictions(before, old)
-        beyond = [
-            _beyond(predicted, one, (*shared, *mine))
-            for predicted, one, mine in zip((earlier, later), (old, new), own, strict=True)
-        ]
-        alike = {*beyond[0]} & {*beyond[1]}
-        shared = (*shared, *(one for one in beyond[1] if one in alike))
-        own = [
-            (*mine, *(one for one in guessed if one not in alike))
-            for mine, guessed in zip(own, beyond, strict=True)
-        ]
+        shared, own = _with_predicted((before, after), (old, new), shared, own)
     repriced = [one for one in shared if one.machine.hardware in scope.hardware]
     same = [one for one in shared if one.machine.hardware not in scope.hardware]
     rows = price_rows(after.catalogue, same)
@@ -119,6 +108,36 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     return one, other
 
 
+_Observations = tuple[Observation, ...]
+
+
+def _with_predicted(
+    snapshots: tuple[Snapshot, Snapshot],
+    found: tuple[_Found, _Found],
+    shared: _Observations,
+    own: Sequence[_Observations],
+) -> tuple[_Observations, list[_Observations]]:
+    """The observations of both sides and of each, with what is predicted of work without any.
+
+    Variants are no time of the plain work.
+    """
+    (before, after), (old, new) = snapshots, found
+    later = _predictions(after, new)
+    earlier = later if before.timed_by == after.timed_by else _predictions(before, old)
+    guessed = []
+    for predicted, side, mine in zip((earlier, later), found, own, strict=True):
+        plain = [one for one in (*shared, *mine) if not one.variant]
+        guessed.append(tuple(predicted.beyond((*plain, *side.published))))
+    alike = {*guessed[0]} & {*guessed[1]}
+    return (
+        (*shared, *(one for one in guessed[1] if one in alike)),
+        [
+            (*mine, *(one for one in others if one not in alike))
+            for mine, others in zip(own, guessed, strict=True)
+        ],
+    )
+
+
 def _predictions(snapshot: Snapshot, found: _Found) -> Predictions:
     """Raises InputError where a table that they learn from cannot be read."""
     catalogue, stored = found.catalogue, tuple(found.stored.values())
@@ -127,7 +146,7 @@ def _predictions(snapshot: Snapshot, found: _Found) -> Predictions:
         replace(one, ceilings=with_declared_machine(one.ceilings, catalogue, at))
         for one in _ceilings(snapshot)
     )
-    inputs = replace(_inputs(catalogue, stored), ceilings=ceilings)
+    inputs = replace(_inputs(catalogue, stored), ceilings=ceilings, cache=snapshot.cache)
     try:
         return predict_times(inputs, catalogue.models.values())
     except InputError as error:
@@ -143,14 +162,6 @@ def _ceilings(snapshot: Snapshot) -> Iterator[StoredCeilings]:
             one = read_record(Ceilings, data)
             if one.hardware == path.split("/")[-3] and one.hardware in snapshot.catalogue.hardware:
                 yield StoredCeilings(one, Path(path), path.removeprefix("docs/"))
-
-
-def _beyond(
-    predictions: Predictions, found: _Found, measured: Iterable[Observation]
-) -> tuple[Observation, ...]:
-    """What is predicted of work that has no other time, but as a variant."""
-    plain = [one for one in measured if not one.variant]
-    return tuple(predictions.beyond((*plain, *found.published)))
 
 
 def _seen_once() -> StatisticsOf:
