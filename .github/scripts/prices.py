@@ -1,0 +1,127 @@
+"""Proposes prices that others list anew: fetches their tables, imports them, opens a request.
+
+REPOSITORY and RUN_ID say where; GitHub's `gh` does the talking with GH_TOKEN. Only sources whose
+licence allows it are taken, and each is asked for its licence again. What `epochcost diff` says of
+the new prices is the request's text; a person reviews both. EPOCHCOST names the program.
+"""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Source(NamedTuple):
+    """A file of a repository that lists prices of one provider in Go, by region and machine."""
+
+    repository: str
+    path: str
+    licence: str
+    provider: str
+    region: str
+
+
+SOURCES = (
+    Source(
+        "aws/karpenter-provider-aws",
+        "pkg/providers/pricing/zz_generated.pricing_aws.go",
+        *("Apache-2.0", "aws", "us-east-1"),
+    ),
+    Source(
+        "Azure/karpenter-provider-azure",
+        "pkg/providers/pricing/zz_generated.pricing.go",
+        *("Apache-2.0", "azure", "eastus"),
+    ),
+)
+REGION = r'"(?P<region>[a-z0-9-]+)"(?:\] = map\[string\]float64|:\s*)\{'
+PRICE = r'"(?P<machine>[^"]+)":\s*(?P<price>[0-9.]+)'
+LISTED = re.compile(f"{REGION}|{PRICE}")
+DAY = re.compile(r"generated at (\d{4}-\d\d-\d\d)T")
+
+
+def main() -> None:
+    """Import every source, and propose what is new."""
+    for source in SOURCES:
+        take_over(source)
+    if not output("git", "status", "--porcelain", "--", "specs/prices"):
+        print("no price is new: nothing to propose")
+        return
+    propose()
+
+
+def take_over(source: Source) -> None:
+    """Write specs of the source's new prices; one under another licence is left out and named."""
+    about = f"repos/{source.repository}"
+    licence = gh(f"{about}/license", "--jq", ".license.spdx_id")
+    if licence != source.licence:
+        print(f"{source.repository}: left out: its licence is {licence}, not {source.licence}")
+        return
+    commit = gh(f"{about}/commits?path={source.path}&per_page=1", "--jq", ".[0].sha")
+    raw = ("--header", "Accept: application/vnd.github.raw")
+    text = gh(f"{about}/contents/{source.path}?ref={commit}", *raw)
+    day = DAY.search(text)
+    if day is None:
+        sys.exit(f"{source.repository}@{commit}: expected a day of generation, found none")
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "list.csv"
+        with table.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("InstanceType", "Price", "Region"), *rows(text)])
+        place = f"{source.repository}@{commit}, {source.path}"
+        options = ("--provider", source.provider, "--region", source.region, "--as-of", day[1])
+        told = (*options, "--source", place, "--skip-faulty")
+        print(output(epochcost(), "prices", "import", "--format", "list", *told, str(table)))
+
+
+def rows(text: str) -> list[tuple[str, str, str]]:
+    """Machine, price of an hour and region, as the Go file has them."""
+    found, region = [], ""
+    for one in LISTED.finditer(text):
+        if one["region"]:
+            region = one["region"]
+        else:
+            # Go prints six digits, of which the last say nothing.
+            found.append((one["machine"], one["price"].rstrip("0").rstrip("."), region))
+    return found
+
+
+def propose() -> None:
+    """Open a request of the new specs, with what they change in cost."""
+    repository, run = os.environ["REPOSITORY"], os.environ["RUN_ID"]
+    branch, title = f"prices-{run}", "Add prices that are listed anew"
+    output(epochcost(), "check")
+    output("git", "switch", "--quiet", "--create", branch)
+    output("git", "add", "--", "specs/prices")
+    person = ("-c", "user.name=epochcost", "-c", "user.email=epochcost@users.noreply.github.com")
+    output("git", *person, "commit", "--quiet", "-m", title)
+    changes = output(epochcost(), "diff", "HEAD^", "--format", "markdown")
+    with tempfile.NamedTemporaryFile("w", suffix=".md", encoding="utf-8") as file:
+        file.write(changes or "No cost changes.")
+        file.flush()
+        output("gh", "auth", "setup-git")
+        output("git", "push", "--quiet", os.environ.get("REMOTE", "origin"), branch)
+        said = ("--title", title, "--body-file", file.name)
+        output("gh", "pr", "create", "--repo", repository, "--head", branch, *said)
+
+
+def epochcost() -> str:
+    """The program."""
+    return os.environ.get("EPOCHCOST", ".venv/bin/epochcost")
+
+
+def gh(path: str, *options: str) -> str:
+    """What GitHub answers to a question."""
+    return output("gh", "api", path, *options)
+
+
+def output(*command: str) -> str:
+    """What a command prints; one that fails ends this."""
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return done.stdout.decode("utf-8").strip()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Prices listed anew, from others' tables to a pull request, with a `gh` that answers here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from revisions import commit, git
+
+ROOT = Path(__file__).parents[2]
+_GH = """#!{python}
+import json, pathlib, sys
+state = pathlib.Path({state!r})
+words = sys.argv[1:]
+if words[0] != "api":
+    body = words[words.index("--body-file") + 1] if "--body-file" in words else None
+    text = pathlib.Path(body).read_text() if body else ""
+    with (state / "calls.txt").open("a") as calls:
+        calls.write(json.dumps([*words, text]) + "\\n")
+elif words[1].endswith("/license"):
+    print((state / "licence.txt").read_text())
+elif "/commits?" in words[1]:
+    print("c0ffee")
+else:
+    print((state / ("aws.go" if "aws" in words[1] else "azure.go")).read_text())
+"""
+_AWS = """// generated at 2026-11-20T01:02:03Z for us-east-1
+var InitialOnDemandPricesAWS = map[string]map[ec2types.InstanceType]float64{
+	"us-east-1": {
+		// g6 family
+		"g6.12xlarge": 4.601600, "g6.xlarge": 0.500000,
+	},
+}
+"""
+_AZURE = """// generated at 2026-11-21T01:02:03Z
+	initialOnDemandPrices["australiaeast"] = map[string]float64{
+		"Standard_NC16as_T4_v3":  9.000000,
+	}
+	initialOnDemandPrices["eastus"] = map[string]float64{
+		"Standard_NC16as_T4_v3":  1.100000,
+	}
+"""
+
+
+@pytest.fixture(name="state")
+def state_fixture(tmp_path: Path) -> Path:
+    """What GitHub knows, and the program that answers for it."""
+    (tmp_path / "licence.txt").write_text("Apache-2.0", "utf-8")
+    (tmp_path / "aws.go").write_text(_AWS, "utf-8")
+    (tmp_path / "azure.go").write_text(_AZURE, "utf-8")
+    gh = tmp_path / "bin/gh"
+    gh.parent.mkdir()
+    gh.write_text(_GH.format(python=sys.executable, state=str(tmp_path)), "utf-8")
+    gh.chmod(0o755)
+    return tmp_path
+
+
+@pytest.fixture(name="clone")
+def clone_fixture(tmp_path: Path) -> Path:
+    """Our machines and prices in a clone of a bare remote."""
+    clone = tmp_path / "clone"
+    for kind in ("hardware", "prices"):
+        shutil.copytree(ROOT / "specs" / kind, clone / "specs" / kind)
+    git(tmp_path, "init", "--quiet", "--bare", "remote.git")
+    git(clone, "init", "--quiet", "--initial-branch", "main")
+    git(clone, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    commit(clone)
+    return clone
+
+
+def _propose(clone: Path, state: Path) -> str:
+    program = state / "epochcost"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
+    program.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{state / 'bin'}:{os.environ['PATH']}",
+        "EPOCHCOST": str(program),
+        "REPOSITORY": "us/costs",
+        "RUN_ID": "12",
+    }
+    done = subprocess.run(
+        [sys.executable, ROOT / ".github/scripts/prices.py"],
+        cwd=clone, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
+    """A spec of each, dated and with its source; the request says what they cost."""
+    _propose(clone, state)
+    names = git(clone, "show", "--name-only", "--format=", "prices-12").split()
+    assert len(names) == 2
+    texts = [(clone / name).read_text("utf-8") for name in sorted(names)]
+    assert "amount = 0.5\n" in texts[0]
+    assert "as_of = 2026-11-20" in texts[0]
+    assert "aws/karpenter-provider-aws@c0ffee" in texts[0]
+    assert "amount = 1.1\n" in texts[1]
+    assert "prices-12" in git(state / "remote.git", "branch", "--list")
+    calls = [json.loads(line) for line in (state / "calls.txt").read_text("utf-8").splitlines()]
+    (request,) = [words for words in calls if words[:2] == ["pr", "create"]]
+    assert "g6.xlarge" in request[-1]
+
+
+def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) -> None:
+    """Nothing of it is read, and nothing is proposed."""
+    (state / "licence.txt").write_text("NOASSERTION", "utf-8")
+    (state / "aws.go").unlink()
+    said = _propose(clone, state)
+    assert "aws/karpenter-provider-aws: left out: its licence is NOASSERTION" in said
+    assert "nothing to propose" in said
+    assert git(clone, "status", "--porcelain") == ""
