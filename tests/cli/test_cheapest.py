@@ -331,7 +331,7 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
     priced.spec("prices", "slow-11-20", cheap)
     assert "slow-11-20" not in {one["price"] for one in priced.json()["candidates"]}
     reasons = [one["reason"] for one in priced.json()["unpriced"]]
-    assert "nobody says how often it is taken back: $5.00 in 10 h" in reasons
+    assert "not known how often it is interrupted: $5.00 in 10 h" in reasons
     terms = "[interruptions]\nrate_per_hour = 0.1\ncheckpoint_seconds = 30\n"
     priced.spec("prices", "slow-11-20", cheap + terms)
     first = priced.json()["candidates"][0]
@@ -391,8 +391,8 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
     answer = json.loads(capsys.readouterr().out)
     marks = {one["figures"] for one in answer["candidates"]}
     assert "predicted" in marks
-    assert not any("assumed" in mark for mark in marks), "nobody asks those prices"
-    assert any("nobody asks" in one["reason"] for one in answer["unpriced"])
+    assert not any("assumed" in mark for mark in marks), "those are no market prices"
+    assert any("not a market price" in one["reason"] for one in answer["unpriced"])
     without = {one["id"]: one["reason"] for one in answer["without_time"]}
     assert without["c8g.48xlarge"] == "no published time of an Arm CPU"
     apart = {one["hardware"]: one["reason"] for one in answer["apart"]}

@@ -120,7 +120,10 @@ def test_what_is_said_of_many_is_said_once(capsys: pytest.CaptureFixture[str]) -
         (3, "3 trials"),
     ):
         show_doubts([make_result(samples=STEADY)] * count)
-        assert capsys.readouterr().err.splitlines()[:2] == ["unstable:", f"  {named}: one process"]
+        assert capsys.readouterr().err.splitlines()[:2] == [
+            "unstable:",
+            f"  {named}: measured in one process only",
+        ]
 
 
 def test_a_calm_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

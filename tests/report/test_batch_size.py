@@ -42,13 +42,13 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
     figure = rate_by_batch(observed, [limit(128)], identifier="r", colours=())
     assert figure is not None
     points = figure.chart.data.rows
-    assert [(one.batch_size, one.end) for one in points if one.end] == [(128, "memory ends")]
+    assert [(one.batch_size, one.end) for one in points if one.end] == [(128, "out of memory")]
     rates = {point.batch_size: point.examples_per_second for point in points}
     assert round(rates[128][1]) == round(128 / 0.03075)
     assert rates[128][0] < rates[128][1] < rates[128][2]
     words = {row[2]: row[-1] for row in figure.table.shown}
-    assert words == {"32": "—", "128": "memory ends: batch 256 ran out of memory"}
-    assert "memory ends" in str(figure.chart.spec())
+    assert words == {"32": "—", "128": "out of memory: batch 256 ran out of memory"}
+    assert "out of memory" in str(figure.chart.spec())
 
 
 def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:

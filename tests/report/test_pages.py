@@ -57,13 +57,13 @@ def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
     published = [line for line in section.splitlines() if '"site:sources/' in line]
     assert len(measured) == 2
     assert published
-    assert all("not compared with PyTorch" in line for line in measured)
+    assert all("not checked against PyTorch" in line for line in measured)
     assert not any("PyTorch" in line for line in published)
 
 
 @pytest.mark.parametrize(
     ("ratio", "words"),
-    [("1.25", "1.25 times PyTorch&#39;s step"), ("0.80", None)],
+    [("1.25", "1.25 times PyTorch&#39;s time"), ("0.80", None)],
     ids=["slower", "faster"],
 )
 def test_a_slower_step_is_told_with_its_ratio(
@@ -91,10 +91,10 @@ def test_a_ratio_of_another_batch_is_told_as_such(tmp_path: Path) -> None:
     )
     text = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
     page = html.unescape(text)
-    words = "not compared with PyTorch near this batch size; at batch size 32, 0.80 times its step"
+    words = "0.80 times PyTorch's time at batch size 32, not checked near this batch size"
     lines = [line for line in page.splitlines() if words in line and "128" in cells(line)]
     assert len(lines) == 1
-    assert "For batch size 128 the ratio" in page
+    assert "For batch size 128 we have not yet checked our speed" in page
 
 
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
@@ -214,8 +214,8 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
         calm_row, doubtful_row = (line for line in lines if ">result file</a>" in line)
         assert "ec-doubt" not in calm_row
         assert "measured as is: 8 GPUs, not 1" in doubtful_row
-        assert "unstable: 4 samples" in doubtful_row
-        assert "unstable: one process" in doubtful_row
+        assert "unstable: only 4 samples" in doubtful_row
+        assert "unstable: measured in one process only" in doubtful_row
 
 
 def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:

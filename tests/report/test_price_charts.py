@@ -43,7 +43,7 @@ def test_a_history_is_in_the_order_of_dates_and_says_what_changed() -> None:
         ("2022-01-01", Decimal("0.7")),
         ("2024-01-01", Decimal("0.5")),
     ]
-    assert "1 of 1 plans became cheaper, 0 dearer" in figure.description
+    assert "1 of 1 plans got cheaper, none dearer" in figure.description
     assert [one["hour"] for one in figure.chart.data.values] == [1, 0.7, 0.5]
 
 

@@ -74,5 +74,5 @@ def test_names_and_notes_are_text(page: Page) -> None:
 def test_owned_plans_that_nothing_compares_with_are_listed(inputs: Inputs) -> None:
     """The plan of the machine at hand is per vCPU and of no accelerator."""
     text = html.unescape(_text(_page(inputs)))
-    assert "No owned machine can be compared" in text
+    assert "No owned machine to compare" in text
     assert "<code>assumed-local</code>" in text

@@ -29,14 +29,19 @@ _BILLED = {
     "per-second": "billed by the second",
     "whole-hour": "billed in whole hours",
 }
-_MARKS = {"equal": "=", "within rounding": "≈", "differs": "≠", "not recomputed": "?"}
+_OUTCOMES = {
+    "equal": "= matches",
+    "within rounding": "≈ matches (rounded)",
+    "differs": "≠ differs",
+    "not recomputed": "? not checked",
+}
 
 
 def agreement_words(check: ClaimCheck) -> str:
     """The outcome with its sign: told apart without colour."""
     if check.equal and check.claim.relation == "at-least":
         return "≥ more"
-    return f"{_MARKS[check.agreement]} {check.agreement}"
+    return _OUTCOMES[check.agreement]
 
 
 def ours_words(check: ClaimCheck) -> str:

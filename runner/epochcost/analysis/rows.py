@@ -79,10 +79,10 @@ class Row:
         if self.observed.unserved:
             return self.observed.unserved
         if self.assumed:
-            return "nobody asks its price"
+            return "not a market price"
         price = self.price
         if price is not None and price.plan == "spot" and price.interruptions is None:
-            return "nobody says how often it is taken back"
+            return "not known how often it is interrupted"
         return ""
 
     @property

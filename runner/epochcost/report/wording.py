@@ -1,4 +1,4 @@
-"""Figures in words: what filters of the templates turn values into. Rounding is for people only."""
+"""Results in words: what filters of the templates turn values into. Rounding is for people only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GOALS: dict[Goal, str] = {
     "million": "million inferences",
 }
 # Of an interval that two or three scattered samples give.
-_UNBOUNDED = "too few samples to bound it"
+_UNBOUNDED = "(uncertain)"
 SHAPES = {
     "measured": "●",
     "measured, price assumed": "■",
@@ -31,6 +31,11 @@ SHAPES = {
     "estimated": "✚",
     "estimated, price assumed": "▽",
 }
+
+
+def mark_words(mark: str) -> str:
+    """How a result is known, as readers see it."""
+    return mark.replace(", price assumed", " · assumed price")
 
 
 def goal_words(goal: Goal) -> str:
@@ -56,12 +61,12 @@ def cost_words(cost: Cost | None) -> str:
 
 
 def cost_range(cost: Estimate) -> str:
-    """An amount that nobody knows better than within a range."""
+    """An amount known only within a range."""
     return money_range(cost.low, cost.high, cost.currency)
 
 
 def time_range(time: Time) -> str:
-    """A time that nobody knows better than within a range."""
+    """A time known only within a range."""
     return f"{seconds(float(time.low))} to {seconds(float(time.high))}"
 
 
@@ -85,6 +90,13 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 def times_words(factor: Bounded | float) -> str:
     """How many times as much, without the word."""
     return f"{factor.mean if isinstance(factor, Bounded) else factor:.3g}"
+
+
+def change_words(factor: Bounded) -> str:
+    """How many times slower or faster, for a ratio of times."""
+    if factor.mean > 1:
+        return f"▲ {factor.mean:.3g} times slower"
+    return f"▼ {1 / factor.mean:.3g} times faster"
 
 
 def times_range(factor: Bounded) -> str:
@@ -127,8 +139,8 @@ def billing_words(rule: Billing) -> str:
     elif increment == 3600:
         step = "in whole hours"
     else:
-        step = f"in steps of {plain(increment)} s"
-    return step if minimum <= increment else f"{step}, at least {plain(minimum)} s"
+        step = "per second" if increment == 1 else f"in steps of {plain(increment)} s"
+    return step if minimum <= increment else f"{step}, {plain(minimum)} s minimum"
 
 
 def ratio_words(observed: Observation) -> str:
@@ -137,13 +149,13 @@ def ratio_words(observed: Observation) -> str:
         return ""
     ratio = observed.step_ratio
     if ratio is None:
-        return "not compared with PyTorch"
+        return "not checked against PyTorch"
     if not ratio.near:
-        other = f"{ratio.where}, {ratio.value:.2f} times its step"
-        return f"not compared with PyTorch near this batch size; {other}"
+        where = f"{ratio.where}, not checked near this batch size"
+        return f"{ratio.value:.2f} times PyTorch's time {where}"
     if ratio.value > 1:
-        return " ".join(filter(None, [f"{ratio.value:.2f} times PyTorch's step", ratio.where]))
-    return f"compared with PyTorch {ratio.where} only" if ratio.where else ""
+        return " ".join(filter(None, [f"{ratio.value:.2f} times PyTorch's time", ratio.where]))
+    return f"checked against PyTorch {ratio.where} only" if ratio.where else ""
 
 
 def date_range(dates: Iterable[dt.date]) -> str:

@@ -72,7 +72,7 @@ def _alone(measurement: Measurement) -> Iterator[Instability]:
     if measurement.samples_seconds and len(measurement.rounds) <= 1:
         yield Instability(
             "process",
-            "one process",
+            "measured in one process only",
             "measure in several, whose spread then counts: `--rounds 3`, or `rounds = 3` in the "
             "study",
         )
@@ -106,7 +106,7 @@ def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
     if steal is not None and steal > _MOST_STEAL_SHARE:
         yield Instability(
             "steal",
-            f"the hypervisor gave {steal:.1%} of the CPU time to other machines",
+            f"noisy host ({steal:.1%} of CPU time stolen)",
             "measure at another hour, or rent a machine whose CPUs are not shared",
         )
     frozen = watched.frozen_seconds
@@ -127,7 +127,7 @@ _THROTTLED: Mapping[Throttle, tuple[str, str]] = MappingProxyType(
         "gpu-heat": ("the GPU lowered its clocks for heat", _COOL),
         "gpu-power-cap": (
             "the GPU lowered its clocks to keep its power cap",
-            "take the figure as one at this cap, or raise the cap where you may",
+            "take the result as one at this cap, or raise the cap where you may",
         ),
         "gpu-power-brake": (
             "the machine told the GPU to save power",
@@ -146,7 +146,7 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
     if len(samples) < _FEWEST_SAMPLES:
         yield Instability(
             "few",
-            f"{len(samples)} samples",
+            f"only {len(samples)} samples",
             "raise budget_seconds in the study's [sampling], and measure without --quick",
         )
     grain = environment.timer_step_seconds
@@ -177,7 +177,7 @@ def _rounds_apart(measurement: Measurement) -> Instability | None:
         return None
     return Instability(
         "rounds",
-        f"the slowest of {len(means)} rounds took {change:+.0%} against the fastest",
+        f"the slowest of {len(means)} rounds took {change:.0%} longer than the fastest",
         "measure in more rounds (--rounds, --resume), spread over hours; look for heat, for a "
         "neighbour, or for threads placed by chance: `threads`, `vcpus`",
     )
@@ -189,7 +189,7 @@ def _shape(samples: tuple[float, ...]) -> Iterator[Instability]:
     if change is not None:
         yield Instability(
             "drift",
-            f"the last third of the steps took {change:+.0%} against the first",
+            f"the last third of the steps took {change:+.0%} time vs. the first",
             "measure again with a longer warm-up; look for heat or for a neighbour that came",
         )
     elif modes is not None:

@@ -340,7 +340,7 @@ def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare)
     edit(project, "prices/local-2025", "0.90", "1.80")
     assert compare().figures == (
         ChangedFigure(
-            "published figure", "paper, one: all", "0.2 USD (= equal)", "0.4 USD (≠ differs)"
+            "published figure", "paper, one: all", "0.2 USD (= matches)", "0.4 USD (≠ differs)"
         ),
     )
 

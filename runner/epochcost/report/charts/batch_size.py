@@ -35,7 +35,7 @@ _INK = "var(--ec-ink)"
 _DASHES = {"training": [1, 0], "inference": [5, 4]}
 _CAUSES: Mapping[Cause, str] = MappingProxyType(
     {
-        "memory": "memory ends",
+        "memory": "out of memory",
         "throughput": "throughput falls",
         "maximum": "no larger batch",
         "time": "step too long",
@@ -101,7 +101,7 @@ class AgainstBatchSize(Chart[Any]):
     @property
     def summary(self) -> str:
         """What the chart is of."""
-        return f"Batch size against {self.title}."
+        return f"{_titled(self.title)}."
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
@@ -120,7 +120,7 @@ class AgainstBatchSize(Chart[Any]):
         return [
             # Of layers with one legend the first decides whether it hears clicks.
             base.mark_line(strokeWidth=2)
-            .encode(y=y, strokeDash=alt.StrokeDash("work:N", scale=dash, title="work"))
+            .encode(y=y, strokeDash=alt.StrokeDash("work:N", scale=dash, title="job"))
             .add_params(picked),
             *theme.error_bars(alt, base, "Y", self.quantity),
             base.mark_point(filled=True, size=55).encode(y=y, tooltip=tooltip),
@@ -205,10 +205,10 @@ def _times(
     )
     return Figure(
         id=identifier,
-        title="Batch size against time per example",
+        title=_titled("time per example"),
         description=(
-            "Measured mean time of a batch over the number of its examples; bars are 95 % "
-            f"intervals. Lower is faster.{note}"
+            "Measured mean time of a batch, per example; bars are 95 % intervals. Lower is "
+            f"faster.{note}"
         ),
         chart=chart,
     )
@@ -224,10 +224,10 @@ def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> 
     data, title = ChartData(points, currency), "cost of a million examples"
     return Figure(
         id=identifier,
-        title=f"Batch size against {title}",
+        title=_titled(title),
         description=(
             "The measured times at each machine's cheapest current plan, as a share of a running "
-            "machine's bill; bars are 95 % intervals of the time, carried into money."
+            "machine's bill; bars are the 95 % intervals of the time, in money."
         ),
         chart=AgainstBatchSize(
             data,
@@ -275,8 +275,8 @@ def rate_by_batch(
 ) -> Figure | None:
     """Examples per second of one workload; None where nothing was measured."""
     description = (
-        "Examples of a batch over its measured mean time; bars are 95 % intervals. Higher is "
-        "faster. A ring is where a sweep of batch sizes ended."
+        "Examples per batch over its measured mean time; bars are 95 % intervals. Higher is "
+        "faster. A ring marks where the sweep of batch sizes ended."
     )
     points = _sweep_points(observations, limits)
     title, quantity = "examples per second", "examples_per_second"
@@ -292,11 +292,15 @@ def memory_by_batch(
 ) -> Figure | None:
     """The most memory that a trial held; None where none was read."""
     description = (
-        "The most that the measuring process held: of the host's memory, or of the GPU's where "
-        "it computed. A ring is where a sweep of batch sizes ended."
+        "The most memory that the measuring process used, of the host or, where it ran on one, of "
+        "the GPU. A ring marks where the sweep of batch sizes ended."
     )
     points = _sweep_points(observations, limits)
     return _sweep(points, "peak memory", "peak_memory", description, identifier, colours)
+
+
+def _titled(title: str) -> str:
+    return f"{title[:1].upper()}{title[1:]} vs. batch size"
 
 
 def _sweep(
@@ -319,7 +323,7 @@ def _sweep(
         colours_of(colours, data),
         paired=True,
     )
-    return Figure(identifier, f"Batch size against {title}", description, chart)
+    return Figure(identifier, _titled(title), description, chart)
 
 
 def _sweep_points(

@@ -58,7 +58,7 @@ class CostTime(Chart[Point]):
     @property
     def summary(self) -> str:
         """What the chart is of."""
-        return f"Cost against time of {self.job}, by machine."
+        return f"Cost vs. time of {self.job}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
         """The frontier with its intervals, all points, and the names."""
@@ -155,8 +155,8 @@ def _words(contest: Contest, job: str) -> str:
     return (
         f"Of {count_words(len(contest.machines), 'machine')}, each at its cheapest plan for "
         f"{job}, {one_line(cheap.name)} is the cheapest ({time_words(cheap.time)}) and "
-        f"{one_line(fast.name)} the fastest ({time_words(fast.time)}). Machines on the dashed line "
-        "are beaten by none in both time and cost."
+        f"{one_line(fast.name)} the fastest ({time_words(fast.time)}). Machines on the dashed "
+        "line are the best trade-offs: all others are slower or dearer."
     )
 
 

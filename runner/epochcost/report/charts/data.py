@@ -45,9 +45,9 @@ class Shown:
 
 MachineName = Annotated[str, Shown("Machine")]
 WorkloadName = Annotated[str, Shown("Workload")]
-WorkName = Annotated[str, Shown("Work")]
+WorkName = Annotated[str, Shown("Job")]
 PlanName = Annotated[str, Shown("Price plan")]
-FigureKind = Annotated[str, Shown("Figure")]
+FigureKind = Annotated[str, Shown("How we know")]
 BatchSize = Annotated[int, Shown("Batch size", "number")]
 
 
@@ -80,6 +80,10 @@ class ChartData(Generic[RowT]):
     def form(self, name: str) -> Form:
         """What kind of values a field has."""
         return next(field.shown.form for field in self._fields if field.name == name)
+
+    def title(self, name: str) -> str:
+        """How people read the name of a field."""
+        return next(field.shown.title for field in self._fields if field.name == name)
 
     def tooltips(self, alt: Any) -> list[Any]:
         """What a pointer shows of a mark: every field that has both mark and column."""

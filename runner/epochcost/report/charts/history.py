@@ -25,15 +25,15 @@ class HistoryPoint:
     measured_at: Annotated[str, Shown("SeriesPoint at", "time")]
     software: Annotated[str, Shown("Software", place="table")]
     step: Annotated[Decimal, Shown("One step", "seconds", place="table")]
-    over_first: Annotated[Ends, Shown("Over the first", "number")]
-    significant: Annotated[bool, Shown("Significant step")]
+    over_first: Annotated[Ends, Shown("Vs. the first", "number")]
+    significant: Annotated[bool, Shown("Significant change")]
 
 
 @dataclass(frozen=True)
 class HistoryChart(Chart[HistoryPoint]):
     """Lines with error bars over time, a rule at 1, and rings where a step is significant."""
 
-    summary = "Step time over the first, by day of measuring."
+    summary = "Step time vs. the first, by day of measuring."
     long_names = True
 
     def layers(self, alt: Any) -> list[Any]:
@@ -44,7 +44,7 @@ class HistoryChart(Chart[HistoryPoint]):
             axis=alt.Axis(format="%Y-%m-%d %H:%M", tickCount=5),
             title="measured at (UTC)",
         )
-        y = axes.log_axis(alt.Y, self.data, "over_first", "step time over the first", also=[1.0])
+        y = axes.log_axis(alt.Y, self.data, "over_first", "step time vs. the first", also=[1.0])
         picked = alt.selection_point(name="picked", fields=["work"], bind="legend")
         data = self.marks(alt).encode(x=x)
         base = data.encode(
@@ -79,12 +79,11 @@ def step_history(series: Sequence[Series], *, identifier: str) -> Figure | None:
     left = len(again) - len(drawn)
     return Figure(
         id=identifier,
-        title="Step time over the first measurement",
+        title="Step time vs. first measurement",
         description=(
-            "Above 1 is slower than at first; bars are 95 % intervals. A ring marks a step that is "
-            "significant: its interval leaves out 1, it is at least 5 %, and both sides were "
-            "measured in several rounds."
-            + (f" Drawn are the {_MOST_LINES} works that moved most of {len(again)}." * bool(left))
+            "Above 1 is slower than at first; bars are 95 % intervals. A ring marks a change that "
+            "exceeds 5 % and the noise, with both sides measured in several rounds."
+            + (f" Top {_MOST_LINES} of {len(again)}, biggest change first." * bool(left))
         ),
         chart=HistoryChart(
             ChartData(tuple(_point(one, point) for one in drawn for point in one.points))

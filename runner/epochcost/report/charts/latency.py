@@ -32,7 +32,7 @@ class LoadedRun:
     latency_p50: Annotated[Decimal, Shown("Latency, median", "seconds")]
     latency_p90: Annotated[Decimal, Shown("Latency, 90 % below", "seconds")]
     latency_p99: Annotated[Decimal, Shown("Latency, 99 % below", "seconds")]
-    kept_bound: Annotated[bool, Shown("Kept the bound")]
+    kept_bound: Annotated[bool, Shown("Within the bound")]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class LatencyChart(Chart[LoadedRun]):
 
     bounds: tuple[float, ...]
     colours: Colours
-    summary = "Latency percentiles against the rate."
+    summary = "Latency percentiles vs. the rate."
 
     def layers(self, alt: Any) -> list[Any]:
         """A rule for each bound, then lines and points of each percentile."""
@@ -94,7 +94,7 @@ def latency_by_rate(
     bounds = sorted({row.bound_seconds for row in found.values() if row.bound_seconds})
     return Figure(
         id=identifier,
-        title="Latency against rate",
+        title="Latency vs. rate",
         description=(
             "Every run of the search for the highest rate, by LoadGen's own percentiles; the "
             "dashed rule is the bound that the server has to keep."

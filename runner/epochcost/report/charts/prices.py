@@ -41,7 +41,7 @@ class HourlyPrice:
 
     machine: MachineName
     price_plan: PlanName
-    figure: Annotated[str, Shown("Figure", place="chart")]
+    figure: Annotated[str, Shown("Price", place="chart")]
     as_of: Annotated[str, Shown("Date")]
     hour: Annotated[Decimal, Shown("One hour", "money")]
 
@@ -138,7 +138,7 @@ def hourly_prices(
     return Figure(
         id=identifier,
         title="Price of an hour, by machine",
-        description="Current prices, before any billing step; each at its date in the table.",
+        description="Current prices, before any billing step; the table has their dates.",
         chart=Dots(
             data,
             "price of one hour",
@@ -190,9 +190,8 @@ def _change_words(found: Mapping[str, list[DatedPrice]]) -> str:
     fell = sum(last < first for first, last in ends)
     rose = sum(last > first for first, last in ends)
     return (
-        f"From the first date to the last {fell} of {len(ends)} plans became cheaper, {rose} "
-        f"dearer and {len(ends) - fell - rose} neither. A point is a date at which a source states "
-        "the price; between two of them it may have moved."
+        f"{fell or 'None'} of {len(ends)} plans got cheaper, {rose or 'none'} dearer. A point "
+        "is a date at which a source states the price; between two points it may have changed."
     )
 
 
@@ -271,9 +270,9 @@ def billing_steps(prices: Iterable[Price], *, identifier: str) -> Figure | None:
         id=identifier,
         title="Effective price by duration",
         description=(
-            "How many times its list price an hour costs in a job of that duration, because use is "
-            "billed in steps, with a minimum, or from the start-up on. At 1 only use is paid. "
-            f"After the first {_EDGES} steps a line shows the dearest second of each."
+            "How many times its list price an hour costs in a job of that duration, as use is "
+            "billed in steps, with a minimum, or from start-up. At 1 you pay only for use. "
+            f"After the first {_EDGES} steps a line shows the dearest second of each step."
         ),
         chart=BillingSteps(ChartData(tuple(drawn)), listed=ChartData(tuple(listed))),
     )

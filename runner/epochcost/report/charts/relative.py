@@ -17,6 +17,7 @@ from epochcost.report.charts.data import (
     Shown,
 )
 from epochcost.report.charts.figure import Chart, Figure, ends, machine_name
+from epochcost.report.wording import mark_words
 
 _ROW_HEIGHT = 44
 _QUANTITIES = {"times_cost": "cost", "times_time": "time"}
@@ -97,10 +98,10 @@ def cpu_against_gpu_figure(
     gpu = machine_name(found.gpu.observed)
     return Figure(
         id=identifier,
-        title=f"One {job} on CPUs, over that on {gpu}",
+        title=f"One {job} on CPUs vs. {gpu}",
         description=(
             f"Both at batch size {found.gpu.observed.batch_size}, each machine at its cheapest "
-            f"current plan; the GPU is that with the cheapest figure ({found.gpu.mark}). Left of "
+            f"current plan; the GPU is the cheapest one ({mark_words(found.gpu.mark)}). Left of "
             "the line at 1 a CPU is cheaper, or faster."
         ),
         chart=RelativeChart(

@@ -39,7 +39,7 @@ class RentOrBuy(Chart[MonthPoint]):
     """Solid the owned line, which is the first, dashed the rented ones, a ring at each crossing."""
 
     height = 340
-    summary = "Cost of a month against hours of use: one machine bought, and rented ones."
+    summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."
 
     def layers(self, alt: Any) -> list[Any]:
         """The lines, and the rings where there are any."""
@@ -106,7 +106,7 @@ def rent_or_buy(own: Price, month: MonthlyCost, substitutes: Sequence[Substitute
             points.append(MonthPoint(one.name, "rented", "break-even", _tenth(hours), cost))
     return Figure(
         id=f"rent-or-buy-{own.id}",
-        title="Cost of a month, by hours of use",
+        title="Cost of a month vs. hours of use",
         description=_description(drawn, len(substitutes) - len(drawn)),
         chart=RentOrBuy(ChartData(tuple(points), own.currency)),
     )
@@ -124,7 +124,7 @@ def _description(drawn: Sequence[Substitute], left: int) -> str:
     text += "rings mark where both cost the same"
     if all(one.crossing.outcome != "below" for one in drawn):
         text += ", and right of a ring buying is cheaper"
-    return f"{text}.{f' The {left} dearest stand in the table above only.' if left else ''}"
+    return f"{text}.{f' The {left} dearest are only in the table above.' if left else ''}"
 
 
 def _tenth(hours: Decimal) -> Decimal:

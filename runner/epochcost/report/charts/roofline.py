@@ -140,9 +140,9 @@ def roofline(
         id=identifier,
         title=f"Achieved operations on the {'GPU' if roof.device == 'cuda' else 'CPU'}",
         description=(
-            "The best batch size of each work: counted operations over the measured or published "
-            "time. Bytes are those of parameters and optimizer alone, so points stand at or right "
-            f"of their true place. {_roof_words(found)} {_measured_words(found)}"
+            "The best batch size of each job: counted operations over the measured or published "
+            "time. Bytes are those of parameters and optimizer alone, so points are at or right "
+            f"of their true position. {_roof_words(found)} {_measured_words(found)}"
         ).rstrip(),
         chart=RooflineChart(ChartData(tuple(map(_point, found))), tuple(_roofs(found, measured))),
     )
@@ -180,8 +180,8 @@ def _measured_words(found: Sequence[AchievedRate]) -> str:
     if not shares:
         return ""
     return (
-        "Solid lines are what the host itself did at most, a product of matrices and a copy of "
-        f"memory; the best reaches {max(shares):.0%} of that product."
+        "Solid lines are the host's measured peak, a product of matrices and a copy of memory; "
+        f" the best reaches {max(shares):.0%} of that product."
     )
 
 

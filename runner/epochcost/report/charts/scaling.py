@@ -15,7 +15,7 @@ from epochcost.report.escape import one_line
 
 # The factor between neighbouring series on the axis of vCPUs, so that no bar hides another.
 _OFFSET = 1.012
-_IDEAL = "each vCPU as good as the first"
+_IDEAL = "linear"
 _SOFT = "var(--ec-soft)"
 
 
@@ -25,9 +25,9 @@ class ScalingPoint:
 
     work: WorkName
     vcpus: Annotated[int, Shown("vCPUs", "number")]
-    speedup: Annotated[Ends, Shown("Times as fast", "number")]
+    speedup: Annotated[Ends, Shown("Speed-up", "number")]
     efficiency: Annotated[float, Shown("Efficiency", "number", place="table")]
-    relative_cost: Annotated[float, Shown("Cost over that of the fewest", "number", place="table")]
+    relative_cost: Annotated[float, Shown("Cost vs. the fewest vCPUs", "number", place="table")]
     offset: Annotated[float, Shown("vCPUs", "number", place="chart")]
 
 
@@ -35,7 +35,7 @@ class ScalingPoint:
 class ScalingChart(Chart[ScalingPoint]):
     """Lines with points and error bars over a logarithmic axis of vCPUs, and the ideal."""
 
-    summary = "Speed-up against vCPUs."
+    summary = "Speed-up vs. vCPUs."
 
     def layers(self, alt: Any) -> list[Any]:
         """The ideal line, then lines, bars and points."""
@@ -100,9 +100,9 @@ def speedup_by_vcpus(scalings: Sequence[Scaling], *, identifier: str) -> Figure 
         return None
     return Figure(
         id=identifier,
-        title="vCPUs against speed",
+        title="Speed-up vs. vCPUs",
         description=(
-            "How many times as fast a step is as on the fewest vCPUs; bars are 95 % intervals. "
+            "Speed of a step relative to the fewest vCPUs; bars are 95 % intervals. "
             "Where a line stays below the dashed one, the larger instance costs more for each job "
             "at a price in proportion to vCPUs."
         ),

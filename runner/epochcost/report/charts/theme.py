@@ -83,14 +83,16 @@ def colour_by(
     present = dict.fromkeys(data.values_of(field))
     numbers = dict(colours) or {name: at for at, name in enumerate(present)}
     scale = series_scale(numbers, present)
-    return alt.Color(f"{field}:N", scale=scale, title=field.replace("_", " "), **options)
+    return alt.Color(f"{field}:N", scale=scale, title=data.title(field).lower(), **options)
 
 
 def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
     """A shape for each series, so that colour is never the only difference."""
     names = list(dict.fromkeys(data.values_of(field)))
     shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
-    return alt.Shape(f"{field}:N", scale={"domain": names, "range": shapes}, title=field)
+    return alt.Shape(
+        f"{field}:N", scale={"domain": names, "range": shapes}, title=data.title(field).lower()
+    )
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
@@ -98,7 +100,8 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     known = set(data.values_of("figure"))
     shapes = {kind: shape for kind, shape in _SHAPES.items() if kind in known}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
-    return alt.Shape("figure:N", scale=scale, title="figure")
+    legend = alt.Legend(labelExpr="replace(datum.label, ', price assumed', ' · assumed price')")
+    return alt.Shape("figure:N", scale=scale, title=data.title("figure").lower(), legend=legend)
 
 
 def error_bars(

@@ -34,7 +34,7 @@ class WithheldTime:
 class WithheldChart(Chart[WithheldTime]):
     """Points with error bars over logarithmic axes, and the line where predictions are true."""
 
-    summary = "Predicted over true time of an example, by true time."
+    summary = "Predicted vs. true time of an example, by true time."
 
     def layers(self, alt: Any) -> list[Any]:
         """The line, then bars and points."""
@@ -62,11 +62,11 @@ def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> F
     held = sorted((_row(one) for one in rows), key=lambda one: one.interval)
     return Figure(
         id=identifier,
-        title="Predicted over true time of an example",
+        title="Predicted vs. true time of an example",
         description=(
-            "On the dashed line a prediction is true; bars are 90 % intervals. Of each accelerator "
-            "some rates are drawn, evenly from its fastest to its slowest, each predicted without "
-            "any rate of that accelerator."
+            "On the dashed line a prediction is exact; bars are 90 % intervals. Of each "
+            "accelerator some rates are drawn, evenly from its fastest to its slowest, each "
+            "predicted without any rate of that accelerator."
         ),
         chart=WithheldChart(ChartData(tuple(held))),
     )
@@ -86,5 +86,5 @@ def _row(one: WithheldRow) -> WithheldTime:
             one.predicted / one.seconds,
             one.high / one.seconds,
         ),
-        interval="holds the truth" if one.low <= one.seconds <= one.high else "misses the truth",
+        interval="contains the truth" if one.low <= one.seconds <= one.high else "misses the truth",
     )

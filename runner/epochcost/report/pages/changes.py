@@ -97,7 +97,7 @@ def _history(report: Report) -> Page:
         uri="history.md",
         title="History",
         template="history.md.jinja",
-        description="Each measured figure over time, by the machine that it was measured on.",
+        description="Every measured step time over time, by machine.",
         context={"hosts": hosts, "past": past},
         figures={host.figure.id: host.figure for host in hosts if host.figure},
     )

@@ -24,7 +24,7 @@ def _data(report: Report) -> Page:
         uri="data.md",
         title="Data",
         template="data.md.jinja",
-        description="All figures of the site as Parquet, CSV and JSON, with a data dictionary.",
+        description="All results of the site as Parquet, CSV and JSON, with a data dictionary.",
         context={
             "columns": ENTRIES,
             "lines": report.lines,
@@ -39,6 +39,6 @@ def _sharing(report: Report) -> Page:
         uri="sharing.md",
         title="Cite, embed, link",
         template="sharing.md.jinja",
-        description="Badges, charts to embed, and how to cite the figures of the site.",
+        description="Badges, charts to embed, and how to cite the results of the site.",
         context={"badges": badges_of(report)},
     )

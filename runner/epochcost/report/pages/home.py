@@ -20,7 +20,7 @@ from epochcost.report.pages.machines import Listed, listed
 from epochcost.report.pages.page import Job, Page, Report, machine_uri, workload_uri
 from epochcost.report.pages.workloads import job_figure
 from epochcost.report.ranking import Contender, Contest
-from epochcost.report.wording import SHAPES, cost_range, time_range, time_words
+from epochcost.report.wording import SHAPES, cost_range, mark_words, time_range, time_words
 from epochcost.specs.catalogue import current_prices, supersedes
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -57,7 +57,7 @@ def pages(report: Report) -> Iterator[Page]:
         uri="index.md",
         title="What does it cost to train or run your model?",
         template="home.md.jinja",
-        description="The cheapest and the fastest machine for a model, by list prices of today.",
+        description="The cheapest and the fastest machine for a model, at current list prices.",
         context={
             "models": sorted(asked, key=lambda one: (not one.is_model, one.name.casefold())),
             "first": first,
@@ -121,7 +121,7 @@ def _card(one: Contender) -> dict[str, str]:
         "page": machine_uri(one.hardware).removesuffix("md") + "html",
         "time": time_words(one.time),
         "between": f"{cost_range(one.cost)}, {time_range(one.time)}" if ranged else "",
-        "mark": f"{SHAPES[one.mark]}\N{NO-BREAK SPACE}{one.mark}",
+        "mark": f"{SHAPES[one.mark]}\N{NO-BREAK SPACE}{mark_words(one.mark)}",
     }
 
 

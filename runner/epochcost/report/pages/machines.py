@@ -103,7 +103,7 @@ def _page(report: Report, hardware: Hardware) -> Page:
         uri=machine_uri(hardware.id),
         title=hardware.name,
         template="machine.md.jinja",
-        description=f"What {hardware.name} costs an hour, and what it does for the money.",
+        description=f"What {hardware.name} costs an hour, and what you get for the money.",
         context={
             "hardware": hardware,
             "listed": listed(report, hardware),

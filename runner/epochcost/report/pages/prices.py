@@ -40,7 +40,7 @@ def pages(report: Report) -> Iterator[Page]:
         uri="prices.md",
         title="Prices",
         template="prices.md.jinja",
-        description="Every price plan that the report uses, with its source and date.",
+        description="All prices, with source and date.",
         context={
             "providers": providers,
             "current": [price for one in providers for _, price in one.current],

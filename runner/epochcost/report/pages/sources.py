@@ -96,7 +96,7 @@ class SourceTable:
         for row in self.rows:
             for check in row.checks:
                 if not check.equal:
-                    reason = check.claim.differs or check.problem or "no reason is known"
+                    reason = check.claim.differs or check.problem or "reason unknown"
                     key = row.timing.id if row.timing else None, reason
                     found.setdefault(key, Disagreement(row.timing, reason, [])).checks.append(check)
         return list(found.values())
@@ -114,7 +114,7 @@ def pages(report: Report) -> Iterator[Page]:
             "agreements": _AGREEMENTS,
             "observations": report.catalogue.observations.values(),
         },
-        description="Published cost tables, and whether their figures come out again.",
+        description="Published cost tables, and whether we can reproduce them.",
     )
     for tables in sources:
         yield _page(report, tables)
@@ -164,7 +164,7 @@ def _page(report: Report, tables: list[SourceTable]) -> Page:
         uri=f"sources/{first.page}.md",
         title=first.title,
         template="source.md.jinja",
-        description=f"The published figures of {first.authors}, {first.year}, recomputed.",
+        description=f"The published costs of {first.authors}, {first.year}, recomputed.",
         context={
             "source": first,
             "tables": tables,

@@ -21,7 +21,7 @@ def pages(report: Report) -> Iterator[Page]:
         uri=URI,
         title="How good the predictions are",
         template="trust.md.jinja",
-        description="How far predicted times are off where the truth is known, and how sure.",
+        description="How far predicted times are off where the truth is known.",
         context={
             "trust": trust,
             "machine": trust and headline(trust),

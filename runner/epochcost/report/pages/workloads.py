@@ -50,7 +50,7 @@ def pages(report: Report) -> Iterator[Page]:
         title="Models",
         template="workloads.md.jinja",
         context={"listed": [(one, report.contests_of(one)) for one in listed]},
-        description="Every model, and where it is trained and served for the least money.",
+        description="Every model, and the cheapest machine to train and serve it.",
     )
     for workload in report.workloads:
         yield _page(report, workload)
