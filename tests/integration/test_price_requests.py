@@ -34,7 +34,7 @@ _AWS = """// generated at 2026-11-20T01:02:03Z for us-east-1
 var InitialOnDemandPricesAWS = map[string]map[ec2types.InstanceType]float64{
 	"us-east-1": {
 		// g6 family
-		"g6.12xlarge": 4.601600, "g6.xlarge": 0.500000,
+		"g6.12xlarge": 4.601600, "g6.xlarge": 0.512000,
 	},
 }
 """
@@ -99,10 +99,10 @@ def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
     names = git(clone, "show", "--name-only", "--format=", "prices-12").split()
     assert len(names) == 2
     texts = [(clone / name).read_text("utf-8") for name in sorted(names)]
-    assert "amount = 0.5\n" in texts[0]
+    assert "amount = 0.512\n" in texts[0]
     assert "as_of = 2026-11-20" in texts[0]
     assert "aws/karpenter-provider-aws@c0ffee" in texts[0]
-    assert "amount = 1.1\n" in texts[1]
+    assert "amount = 1.10\n" in texts[1]
     assert "prices-12" in git(state / "remote.git", "branch", "--list")
     calls = [json.loads(line) for line in (state / "calls.txt").read_text("utf-8").splitlines()]
     (request,) = [words for words in calls if words[:2] == ["pr", "create"]]
