@@ -1,175 +1,283 @@
-"""Replayed spot jobs: a small history worked out by hand, and what cannot be replayed."""
+"""Replayed spot jobs: three zones worked out by hand, and what holds of every trace."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochcost.cost.estimate import Unpriced
-from epochcost.cost.replay import MovingJob, Stay, compare_with_staying, replay
+from epochcost.cost.market import Market
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.replay import (
+    MovingJob,
+    Outcome,
+    Policy,
+    evenly_spaced_starts,
+    expected_cost,
+    replay,
+)
+from epochcost.cost.simulation import simulate_runs
+from epochcost.cost.spot import SpotJob, expected_time
 from epochcost.errors import InputError
-from epochcost.specs.prices.history import PriceHistory, PricePoint
+from epochcost.specs.prices.traces import Trace, ZoneTrace
+from epochcost.specs.terms import BILLING_RULES
 
-START = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
-HOUR = Decimal(3600)
-
-
-def history(hours: int = 10, **series: Sequence[tuple[float, str]]) -> PriceHistory:
-    """Regions with their prices from so many hours on."""
-    points = {
-        region: tuple(
-            PricePoint(START + dt.timedelta(hours=after), Decimal(price)) for after, price in rows
-        )
-        for region, rows in series.items()
-    }
-    return PriceHistory(points, START, START + dt.timedelta(hours=hours))
-
-
-# East is outbid from 2 h to 3 h, then the cheaper one; west costs 2 dollars an hour throughout.
-MARKET = history(east=[(0, "1"), (2, "5"), (3, "0.5")], west=[(0, "2")])
+HOUR = 3600.0
+Prices = Sequence[float | None]
+# By the hour. A is taken back at 2 h and half as dear from 3 h on; c is cheapest from 4 h on.
+ZONES: dict[str, Prices] = {
+    "a": (1, 1, None, *[0.5] * 9),
+    "b": (2,) * 12,
+    "c": (3, 3, 3, 3, *[0.2] * 8),
+}
 JOB = MovingJob(
-    work=4 * HOUR, interval=HOUR, save=Decimal(360), restart=Decimal(720), bid=Decimal(3)
+    work=4 * HOUR,
+    interval=HOUR,
+    save=0.1 * HOUR,
+    restart=0.2 * HOUR,
+    move=0.1 * HOUR,
+    move_charge=0.25,
+    on_demand=4.0,
+    deadline=7 * HOUR,
 )
 
 
-def test_moving_by_hand() -> None:
-    """Two hours of east of which one is saved, then 12 min, three hours and two saves of west."""
-    got = replay(MARKET, JOB, START)
-    assert got.stays == (
-        Stay("east", Decimal(0), 2 * HOUR, Decimal(2)),
-        Stay("west", 2 * HOUR, Decimal(19_440), Decimal("6.8")),
-    )
-    assert (got.cost, got.elapsed_seconds) == (Decimal("8.8"), 19_440)
-    assert (got.interruptions, got.moves) == (1, 1)
+def market(zones: dict[str, Prices]) -> Market:
+    """Zones with a price, or no machine, for each hour."""
+    rows = {
+        zone: ZoneTrace(
+            np.arange(len(prices)) * HOUR,
+            np.array([math.nan if price is None else price for price in prices]),
+            np.array([price is not None for price in prices]),
+        )
+        for zone, prices in zones.items()
+    }
+    return Market(Trace(rows, "USD", 0.0, len(zones["a"]) * HOUR, "made"))
+
+
+def play(policy: Policy, job: MovingJob = JOB, hour: float = 0, **zones: Prices) -> Outcome:
+    """One start."""
+    return replay(market(zones or ZONES), job, policy, np.array([hour * HOUR]))
+
+
+def check(got: Outcome, cost: float, hours: float, interruptions: int, moves: int) -> None:
+    """A single start's figures, to far below a cent."""
+    assert got.finished.all()
+    assert got.cost[0] == pytest.approx(cost, abs=1e-9)
+    assert got.elapsed[0] / HOUR == pytest.approx(hours)
+    assert (got.interruptions[0], got.moves[0]) == (interruptions, moves)
 
 
 def test_staying_by_hand() -> None:
-    """East waits an hour and goes on at half the price; west is never interrupted."""
-    got = compare_with_staying(MARKET, JOB, START)
-    east, west = got.staying["east"], got.staying["west"]
-    assert not isinstance(east, Unpriced)
-    assert not isinstance(west, Unpriced)
-    assert (east.cost, east.elapsed_seconds, east.interruptions) == (Decimal("3.7"), 23_040, 1)
-    assert (west.cost, west.elapsed_seconds, west.interruptions) == (Decimal("8.6"), 15_480, 0)
-    assert got.moving.cost == Decimal("8.8")
-    assert got.saved == pytest.approx(1 - Decimal("8.8") / Decimal("3.7"))
+    """2 h of a at $1, of which one stretch is saved, an hour's wait, then 3.4 h at $0.50."""
+    check(play("stay"), 2 + 3.4 * 0.5, 6.4, 1, 0)
 
 
-def test_switching_by_hand() -> None:
-    """At the save after 3 h 18 min east costs a quarter of west: the job moves back."""
-    got = replay(MARKET, replace(JOB, switch_below=Decimal("0.5")), START)
-    assert [stay.amount for stay in got.stays] == [2, Decimal("2.6"), Decimal("1.15")]
-    assert (got.cost, got.elapsed_seconds) == (Decimal("5.75"), 20_160)
-    assert (got.interruptions, got.moves) == (1, 2)
+def test_staying_in_a_given_zone_by_hand() -> None:
+    """B is never interrupted; c gets cheap for the last 0.3 h."""
+    got = replay(market(ZONES), JOB, "stay", np.zeros(2), np.array([1, 2]))
+    assert got.cost.tolist() == pytest.approx([4.3 * 2, 4 * 3 + 0.3 * 0.2])
 
 
-def test_moves_take_time_and_money() -> None:
-    """Half an hour to copy the checkpoint and 10 cents for it, on top of the restart."""
-    moving = replace(JOB, move=HOUR / 2, move_charge=Decimal("0.10"))
-    got = replay(MARKET, moving, START)
-    assert got.elapsed_seconds == 19_440 + 1800
-    assert got.cost == Decimal("8.8") + 1 + Decimal("0.10")
+def test_moving_at_an_interruption_by_hand() -> None:
+    """2 h of a, then 0.3 h to be in b and 3.2 h there at $2, and 25 cents for the move."""
+    check(play("cheapest"), 2 + 3.5 * 2 + 0.25, 5.5, 1, 1)
 
 
-def test_without_a_bid_nothing_interrupts() -> None:
-    """East to its end at every price: 2 h at 1, 1 h at 5, 1.3 h at 0.5."""
-    got = replay(MARKET, replace(JOB, bid=None), START, ("east",))
-    assert got.interruptions == 0
-    assert got.cost == 2 + 5 + Decimal("1.3") * Decimal("0.5")
+def test_moving_for_the_price_by_hand() -> None:
+    """After a stretch in b, a saves $3.00 of the rest; in a, c would save 30 cents, and costs 31.
+
+    2 h of a at $1, 1.4 h of b at $2, 2.4 h of a at 50 cents, two moves.
+    """
+    check(play("gap"), 2 + 1.4 * 2 + 2.4 * 0.5 + 2 * 0.25, 5.8, 1, 2)
+
+
+def test_a_move_that_costs_a_little_less_is_made_by_hand() -> None:
+    """At 23 cents a move c saves a cent, too: 1.4 h of a at 50 cents and 1.3 h of c at 20."""
+    got = play("gap", replace(JOB, move_charge=0.23))
+    check(got, 2 + 1.4 * 2 + 1.4 * 0.5 + 1.3 * 0.2 + 3 * 0.23, 6.1, 1, 3)
+
+
+def test_a_deadline_by_hand() -> None:
+    """At 2 h, losing the next stretch would end it after 6.6 h: 3.2 h on demand at $4 instead."""
+    check(play("deadline"), 9.25, 5.5, 1, 1)
+    got = play("deadline", replace(JOB, deadline=6.5 * HOUR))
+    check(got, 2 + 3.2 * 4, 5.2, 1, 0)
+    assert got.rescued.all()
+
+
+def test_waiting_for_the_last_moment_by_hand() -> None:
+    """With a alone the job waits from 2 h to 2.3 h, and is done at its deadline."""
+    got = play("deadline", replace(JOB, deadline=5.5 * HOUR), a=ZONES["a"])
+    check(got, 2 + 3.2 * 4, 5.5, 1, 0)
 
 
 def test_a_job_begins_in_the_middle() -> None:
-    """Half an hour before east's price rises, nothing of it is saved."""
-    got = replay(MARKET, JOB, START + dt.timedelta(hours=1.5))
-    assert got.stays[0] == Stay("east", Decimal(0), HOUR / 2, Decimal("0.5"))
-    assert got.elapsed_seconds == HOUR / 2 + 720 + 4 * HOUR + 3 * 360
+    """Half an hour before a is taken back, nothing of it is saved."""
+    check(play("stay", hour=1.5), 0.5 + (0.2 + 4.3) * 0.5, 1.5 + 4.5, 1, 0)
 
 
-def test_waiting_for_a_first_price() -> None:
-    """A region without a price is not to be had; time passes, and costs nothing."""
-    late = history(east=[(0, "9"), (3, "1")], south=[(2, "2")])
-    got = replay(late, JOB, START)
-    assert got.stays[0].region == "south"
-    assert got.stays[0].start == 2 * HOUR
-    assert got.cost == Decimal("8.6")
+def test_a_trace_that_ends_too_early() -> None:
+    """What happens after it is not known, so there is no cost; on demand the price is."""
+    assert not play("stay", hour=8).finished.any()
+    assert not play("stay", a=(None, 1, None, None), b=(None,) * 4).finished.any()
+    rescued = play("deadline", replace(JOB, deadline=5 * HOUR), a=(1, None), b=(None, None))
+    check(rescued, 4 * 4, 4, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("market", "message"),
-    [
-        (history(5, east=[(0, "1")]), None),
-        (history(4, east=[(0, "1")]), "found none after 4 h, with 3 h of work saved"),
-        (history(8, east=[(0, "9")]), "found none after 8 h, with 0 h of work saved"),
-    ],
-)
-def test_a_history_that_ends_too_early(market: PriceHistory, message: str | None) -> None:
-    """What happens after its last row is not known, so there is no answer."""
-    if message is None:
-        assert replay(market, JOB, START).cost == Decimal("4.3")
-        return
-    with pytest.raises(InputError, match=message):
-        replay(market, JOB, START)
-    with pytest.raises(InputError):
-        compare_with_staying(market, JOB, START)
-
-
-def test_a_region_alone_that_never_ends_is_unpriced() -> None:
-    """The others are compared all the same."""
-    got = compare_with_staying(history(west=[(0, "2")], dear=[(0, "9")]), JOB, START)
-    assert isinstance(got.staying["dear"], Unpriced)
-    assert got.saved == 0
+def test_starts_are_within_the_trace() -> None:
+    """The last one's undisturbed work ends with it; a trace shorter than the work has none."""
+    got = evenly_spaced_starts(market(ZONES), JOB, 3)
+    assert (got / HOUR).tolist() == pytest.approx([0, 3.8, 7.6])
+    with pytest.raises(InputError, match=r"trace: expected one longer than the work, 4 h, got 2 h"):
+        evenly_spaced_starts(market({"a": (1, 1)}), JOB, 3)
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("given_fields", "message"),
     [
-        ({"work": Decimal(0)}, "work: expected a finite number above 0, got 0"),
-        ({"bid": Decimal("NaN")}, "bid: expected a finite number above 0, got NaN"),
-        ({"save": Decimal(-1)}, "save: expected a finite number of at least 0, got -1"),
-        ({"switch_below": Decimal(1)}, "switch_below: expected more than 0 and less than 1, got 1"),
+        ({"work": 0}, "work: expected a finite number above 0, got 0"),
+        ({"interval": math.nan}, "interval: expected a finite number above 0, got nan"),
+        ({"save": -1}, "save: expected a finite number of at least 0, got -1"),
+        ({"deadline": 3 * HOUR}, "deadline: expected at least the work, 14400 s, got 10800 s"),
     ],
 )
-def test_figures_out_of_range(fields: dict[str, Any], message: str) -> None:
+def test_figures_out_of_range(given_fields: dict[str, Any], message: str) -> None:
     """Each is named with its demand."""
     with pytest.raises(InputError, match=message):
-        replace(JOB, **fields)
+        replace(JOB, **given_fields)
 
 
-def test_times_and_regions_that_are_not_there() -> None:
-    """Before the first row, after the last, without a zone, or somewhere else."""
-    for start in (START - dt.timedelta(1), START + dt.timedelta(1), START.replace(tzinfo=None)):
-        with pytest.raises(InputError, match="start: expected a time with a zone"):
-            replay(MARKET, JOB, start)
-    with pytest.raises(InputError, match="region: expected one of the history, east, west, got 'n"):
-        replay(MARKET, JOB, START, ("north",))
+def test_a_deadline_needs_a_price_on_demand() -> None:
+    """Without one there is nothing to fall back to."""
+    with pytest.raises(InputError, match="deadline: expected a deadline and a price on demand"):
+        play("deadline", replace(JOB, on_demand=None))
 
 
-rows = st.lists(st.integers(1, 6), min_size=8, max_size=8).map(
-    lambda prices: [(hour, str(price)) for hour, price in enumerate(prices)]
-)
+@pytest.mark.parametrize("per_hour", [0.05, 0.3])
+def test_replays_agree_with_the_simulation(per_hour: float) -> None:
+    """Taken back at random for a second each time: the time that machines run, and its closed form.
 
-
-@given(rows, rows, st.sampled_from([None, Decimal("0.6")]))
-def test_what_every_replay_holds(
-    east: list[tuple[float, str]], west: list[tuple[float, str]], share: Decimal | None
-) -> None:
-    """Stays follow each other, hold all the work, and cost no more than the bid for their time.
-
-    Nothing is cheaper than the work at the lowest price.
+    Starts are farther apart than any job is long, so they are independent.
     """
-    market = history(60, east=[*east, (8, "1")], west=[*west, (8, "1")])
-    got = replay(market, replace(JOB, switch_below=share), START)
-    assert got.cost == sum(stay.amount for stay in got.stays)
-    assert all(one.end <= other.start for one, other in zip(got.stays, got.stays[1:], strict=False))
-    used = sum(stay.end - stay.start for stay in got.stays)
-    assert used >= JOB.work
-    assert used / HOUR * 3 >= got.cost >= JOB.work / HOUR
-    assert got.moves + 1 <= len(got.stays)
-    assert got.interruptions <= len(got.stays)
+    rng, count = np.random.default_rng(7), 400
+    taken = np.cumsum(rng.exponential(HOUR / per_hour, int(count * 60 * per_hour)))
+    times = np.concatenate([[0.0], np.stack([taken, taken + 1], axis=1).ravel()])
+    rows = ZoneTrace(times, np.ones(len(times)), np.arange(len(times)) % 2 == 0)
+    alone = Market(Trace({"a": rows}, "USD", 0.0, times[-1], "made"))
+    got = replay(alone, JOB, "stay", np.linspace(0.0, times[-1] - 60 * HOUR, count))
+    with exact_arithmetic():
+        numbers = (JOB.work, per_hour / HOUR, 0, JOB.restart, JOB.save, JOB.interval)
+        spot = SpotJob(*(Decimal(repr(float(one))) for one in numbers))
+        expected = float(expected_time(spot).running)
+    runs = [one.running for one in simulate_runs(spot, BILLING_RULES["per-second"], count, 11)]
+    assert got.finished.all()
+    error = math.hypot(got.running.std(), np.std(runs)) / math.sqrt(count)
+    assert abs(got.running.mean() - np.mean(runs)) < 4 * error
+    assert abs(got.running.mean() - expected) < 4 * got.running.std() / math.sqrt(count)
+    closed = expected_cost(JOB, alone.interruption_rate(0), alone.mean_price(0))
+    assert closed == pytest.approx(expected / HOUR, rel=0.05)
+
+
+def test_the_closed_form_without_interruptions() -> None:
+    """The work and three saves, at the mean price."""
+    steady = market({"a": (2,) * 9})
+    got = expected_cost(JOB, steady.interruption_rate(0), steady.mean_price(0))
+    assert got == pytest.approx(4.3 * 2)
+
+
+class LeastCost:
+    """The least that any policy could pay, knowing all that comes: every choice is tried.
+
+    In hours; shares nothing with the replay.
+    """
+
+    def __init__(self, zones: dict[str, Prices], job: MovingJob, *, on_demand: bool) -> None:
+        self._zones, self._end, self._job = zones, len(zones["a"]), job
+        self._on_demand = job.on_demand if on_demand else None
+        self._known: dict[tuple[float, float, str, bool], float] = {}
+
+    def of_job(self) -> float:
+        """From the trace's begin."""
+        return self._least(0.0, self._job.work / HOUR, "", held=False)
+
+    def _least(self, hour: float, left: float, zone: str, *, held: bool) -> float:
+        if left < 1e-9:
+            return 0.0
+        key = (round(hour, 6), round(left, 6), zone, held)
+        if key not in self._known:
+            self._known[key] = min(self._choices(hour, left, zone, held=held), default=math.inf)
+        return self._known[key]
+
+    def _choices(self, hour: float, left: float, zone: str, *, held: bool) -> Iterator[float]:
+        """On demand to the end, nothing until the next hour, or a stretch somewhere."""
+        restart = self._job.restart / HOUR if zone else 0.0
+        if self._on_demand is not None:
+            yield (restart + left) * self._on_demand
+        if _next(hour) < self._end:
+            yield self._least(_next(hour), left, zone, held=False)
+        done = min(left, self._job.interval / HOUR)
+        stretch = done + (self._job.save / HOUR if left > done else 0.0)
+        for other in self._zones:
+            moved = bool(zone) and other != zone
+            begun = 0.0 if held and not moved else restart
+            length = begun + moved * self._job.move / HOUR + stretch
+            if hour + length <= self._end and self._price(other, hour) is not None:
+                paid, then, lasted = self._use(other, hour, length)
+                after = self._least(then, left - done * lasted, other, held=lasted)
+                yield paid + moved * self._job.move_charge + after
+
+    def _price(self, zone: str, hour: float) -> float | None:
+        return self._zones[zone][int(hour + 1e-9)]
+
+    def _use(self, zone: str, hour: float, length: float) -> tuple[float, float, bool]:
+        """What a machine costs, until when, and whether it lasted."""
+        paid, until = 0.0, hour + length
+        while hour < until - 1e-9:
+            now = self._price(zone, hour)
+            if now is None:
+                return paid, hour, False
+            then = min(_next(hour), until)
+            paid, hour = paid + (then - hour) * now, then
+        return paid, hour, True
+
+
+def _next(hour: float) -> float:
+    return float(int(hour + 1e-9) + 1)
+
+
+hours = st.lists(st.sampled_from([None, 1.0, 1.5, 2.0, 4.0]), min_size=14, max_size=14)
+
+
+@settings(max_examples=1000)
+@given(hours, hours, st.sampled_from([4.5, 6.0, 9.0]))
+def test_what_every_replay_holds(east: Prices, west: Prices, deadline: float) -> None:
+    """Nothing is cheaper than undisturbed work at the lowest price, or than knowing what comes.
+
+    Whoever may do more pays no more: of two zones than of one, with on demand than without.
+    """
+    zones = {"a": east, "b": west}
+    job = replace(JOB, work=3 * HOUR, deadline=deadline * HOUR)
+    alone = LeastCost({"a": east}, job, on_demand=False).of_job()
+    spot = LeastCost(zones, job, on_demand=False).of_job()
+    everything = LeastCost(zones, job, on_demand=True).of_job()
+    assert everything <= spot <= alone
+    bounds: dict[Policy, float] = {
+        "stay": alone,
+        "cheapest": spot,
+        "gap": spot,
+        "deadline": everything,
+    }
+    for policy, least in bounds.items():
+        home = np.array([0]) if policy == "stay" else None
+        got = replay(market(zones), job, policy, np.zeros(1), home)
+        late = got.elapsed[got.finished] > deadline * HOUR + 1e-6
+        assert (got.cost[got.finished] >= max(least, 3 * 1.0) - 1e-9).all()
+        assert policy != "deadline" or not late.any()

@@ -1,275 +1,238 @@
-"""Spot jobs replayed over a history of prices: what they would have cost, moving or staying.
+"""Spot jobs replayed over a trace: what they would have cost, staying or moving between zones.
 
-The idea is DeepSpotCloud's: a training that is interrupted goes on from its checkpoint in another
-region, where the machine is cheaper (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region
-GPU spot instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). The
-rules here are ours, for its own are in no source that we could read. A machine is taken back when
-its price rises above the bid; each second costs the price of that second, and nothing is rounded.
+The idea is DeepSpotCloud's: a training that is interrupted goes on from its saved state in another
+zone, where the machine is cheaper (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU
+spot instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). The
+rules here are ours, for its own are in no source that we could read. Each second costs the price
+of that second, nothing is rounded, and no policy knows what comes. Many starts are played at once,
+a stretch of work and save at a time; those that the trace ends before they do have no cost.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from decimal import Decimal
+from typing import Literal, get_args
 
-from epochcost.cost.estimate import Unpriced
-from epochcost.cost.money import exact_arithmetic, quantized
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcost.cost.market import Flags, Indices, InterruptionRate, Market
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.spot import SpotJob, expected_time
 from epochcost.errors import InputError
-from epochcost.specs.prices.history import PriceHistory
+from epochcost.specs.prices.traces import Floats
 from epochcost.units import SECONDS_PER_HOUR
 
-_MICROSECOND = dt.timedelta(microseconds=1)
+Policy = Literal["stay", "cheapest", "gap", "deadline"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job and its rule; times in seconds, ``bid`` per hour (None: never outbid).
+    """A job and what starts, saves and moves take; times in seconds, prices per hour.
 
     Every ``interval`` of work is saved for ``save``; a start after the first takes ``restart``, and
-    ``move`` more in another region, which is charged ``move_charge`` once. When it is taken back,
-    the job goes on where it is cheapest at or below the bid, or waits. ``switch_below``: at a save
-    it also moves where an hour costs at most this share of here; None: it never does.
-    Raises InputError where a figure is out of its range.
+    ``move`` more in another zone, which is charged ``move_charge`` once. ``on_demand`` is the
+    price of a machine that nobody takes back, ``deadline`` the longest time on the wall: the policy
+    of that name needs both. Raises InputError where a figure is out of its range.
     """
 
-    work: Decimal
-    interval: Decimal
-    save: Decimal = Decimal(0)
-    restart: Decimal = Decimal(0)
-    bid: Decimal | None = None
-    move: Decimal = Decimal(0)
-    move_charge: Decimal = Decimal(0)
-    switch_below: Decimal | None = None
+    work: float
+    interval: float
+    save: float = 0.0
+    restart: float = 0.0
+    move: float = 0.0
+    move_charge: float = 0.0
+    on_demand: float | None = None
+    deadline: float | None = None
 
     def __post_init__(self) -> None:
-        above = {"work": self.work, "interval": self.interval, "bid": self.bid}
-        least = {
-            "save": self.save,
-            "restart": self.restart,
-            "move": self.move,
-            "move_charge": self.move_charge,
-        }
-        for name, value in above.items():
-            if value is not None and not (value.is_finite() and value > 0):
-                raise InputError(f"{name}: expected a finite number above 0, got {value}")
-        for name, value in least.items():
-            if not (value.is_finite() and value >= 0):
-                raise InputError(f"{name}: expected a finite number of at least 0, got {value}")
-        share = self.switch_below
-        if share is not None and not 0 < share < 1:
-            raise InputError(f"switch_below: expected more than 0 and less than 1, got {share}")
+        for one in fields(self):
+            value, above = getattr(self, one.name), one.name in {"work", "interval", "on_demand"}
+            if value is None or (0 < value < math.inf) or (value == 0 and not above):
+                continue
+            least = "above 0" if above else "of at least 0"
+            raise InputError(f"{one.name}: expected a finite number {least}, got {value}")
+        if self.deadline is not None and self.deadline < self.work:
+            raise InputError(
+                f"deadline: expected at least the work, {self.work:g} s, got {self.deadline:g} s"
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """A machine's use in a region, from ``start`` to ``end`` seconds after the job was asked."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What each start came to; where ``finished`` is False the trace ended first.
 
-    region: str
-    start: Decimal
-    end: Decimal
-    amount: Decimal
+    ``elapsed`` is on the wall, ``running`` of spot machines; both in seconds. ``rescued`` starts
+    ended on an on-demand machine.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class ReplayResult:
-    """What a job would have cost; ``cost`` is the sum of the stays and of the charges of moves."""
-
-    cost: Decimal
-    elapsed_seconds: Decimal
-    interruptions: int
-    moves: int
-    stays: tuple[Stay, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayComparison:
-    """A job that may move, beside the same job in each region alone, where it would have ended."""
-
-    moving: ReplayResult
-    staying: Mapping[str, ReplayResult | Unpriced]
-
-    @property
-    def saved(self) -> Decimal | None:
-        """The share of the cheapest stay that moving saves; negative where it costs more."""
-        costs = [one.cost for one in self.staying.values() if isinstance(one, ReplayResult)]
-        if not costs:
-            return None
-        with exact_arithmetic():
-            return 1 - self.moving.cost / min(costs)
-
-
-def compare_with_staying(
-    history: PriceHistory, job: MovingJob, start: dt.datetime
-) -> ReplayComparison:
-    """Replay a job over all regions, and in each alone; raises InputError as ``replay`` does."""
-    staying: dict[str, ReplayResult | Unpriced] = {}
-    for region in history.series:
-        try:
-            staying[region] = replay(history, job, start, (region,))
-        except InputError as error:
-            staying[region] = Unpriced(str(error))
-    return ReplayComparison(replay(history, job, start), staying)
+    cost: Floats
+    elapsed: Floats
+    running: Floats
+    interruptions: NDArray[np.int64]
+    moves: NDArray[np.int64]
+    rescued: Flags
+    finished: Flags
 
 
 def replay(
-    history: PriceHistory, job: MovingJob, start: dt.datetime, regions: Sequence[str] | None = None
-) -> ReplayResult:
-    """What a job that begins at ``start`` would have cost, in all regions or some.
+    market: Market, job: MovingJob, policy: Policy, starts: Floats, home: Indices | None = None
+) -> Outcome:
+    """Play a job from each of some starts, in seconds from the trace's begin.
 
-    Raises InputError where a region or the start is not in the history, and where the history ends
-    before the job.
+    ``stay`` waits in its zone, ``home`` or else the cheapest at the start, until that has a machine
+    again. The others go on in the zone that is cheapest then. ``gap`` also moves at a save where
+    the rest of the work, at the prices of that moment, is cheaper there by more than the move.
+    ``deadline`` goes on on demand, for good, when a stretch that is lost would make it late.
     """
-    chosen = tuple(sorted(history.series)) if regions is None else tuple(regions)
-    for region in chosen:
-        if region not in history.series:
-            known = ", ".join(sorted(history.series))
-            raise InputError(f"region: expected one of the history, {known}, got {region!r:.80}")
-    if start.tzinfo is None or not history.start <= start < history.end:
+    if policy == "deadline" and (job.on_demand is None or job.deadline is None):
+        raise InputError("deadline: expected a deadline and a price on demand, got not both")
+    runs = _Runs(market, job, policy, starts, home)
+    while runs.active.size:
+        runs.step()
+    return runs.outcome()
+
+
+def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
+    """So many starts from which undisturbed work ends within the trace; InputError if none does."""
+    last = market.end - job.work - job.save * math.ceil(job.work / job.interval)
+    if last < 0:
         raise InputError(
-            f"start: expected a time with a zone, from {history.start} to {history.end}, "
-            f"got {start}"
+            f"trace: expected one longer than the work, {job.work / SECONDS_PER_HOUR:.4g} h, "
+            f"got {market.end / SECONDS_PER_HOUR:.4g} h"
         )
+    return np.linspace(0.0, last, count)
+
+
+def expected_cost(job: MovingJob, rate: InterruptionRate, mean_price: float) -> float:
+    """The closed form of `cost.spot` for staying: interruptions at random, one price."""
+    if not rate.interruptions:
+        return (job.work + job.save * (math.ceil(job.work / job.interval) - 1)) * (
+            mean_price / SECONDS_PER_HOUR
+        )
+    per_second = rate.mean / SECONDS_PER_HOUR
+    given = (job.work, per_second, 0.0, job.restart, job.save, job.interval)
     with exact_arithmetic():
-        return _Run(_Market(history, start, chosen), job).play()
+        running = expected_time(SpotJob(*(Decimal(repr(float(one))) for one in given))).running
+    return float(running) * mean_price / SECONDS_PER_HOUR
 
 
-class _Market:
-    """Prices of some regions by seconds from the start."""
+class _Runs:
+    """The state of all starts; ``active`` are those that are not at their end."""
 
-    def __init__(self, history: PriceHistory, start: dt.datetime, regions: Sequence[str]) -> None:
-        self.regions = regions
-        self.end = _seconds(history.end - start)
-        self._times = {
-            region: [_seconds(point.time - start) for point in history.series[region]]
-            for region in regions
-        }
-        self._prices = {
-            region: [point.price for point in history.series[region]] for region in regions
-        }
+    def __init__(
+        self,
+        market: Market,
+        job: MovingJob,
+        policy: Policy,
+        starts: Floats,
+        home: Indices | None,
+    ) -> None:
+        self._market, self._job, self._policy = market, job, policy
+        count = len(starts)
+        self.active: Indices = np.arange(count)
+        self._starts, self._now = starts, starts.astype(np.float64)
+        self._left = np.full(count, job.work)
+        self._zone = np.full(count, -1) if home is None else home.copy()
+        # Whether a machine runs, and whether there was one before.
+        self._held, self._begun = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        self._cost, self._running = np.zeros(count), np.zeros(count)
+        self._interruptions, self._moves = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._rescued, self._finished = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
-    def price(self, region: str, now: Decimal) -> Decimal | None:
-        """The price there now; None before the region's first row."""
-        past = bisect_right(self._times[region], now)
-        return self._prices[region][past - 1] if past else None
-
-    def changes(self, region: str, now: Decimal) -> Iterator[tuple[Decimal, Decimal]]:
-        """The times and prices after now."""
-        times, prices = self._times[region], self._prices[region]
-        for position in range(bisect_right(times, now), len(times)):
-            yield times[position], prices[position]
-
-    def amount(self, region: str, start: Decimal, end: Decimal) -> Decimal:
-        """What a machine costs there between two times."""
-        price, since, total = self.price(region, start), start, Decimal(0)
-        assert price is not None, "a machine runs where there is a price"
-        for time, later in self.changes(region, start):
-            total += (min(time, end) - since) * price
-            since, price = min(time, end), later
-            if time >= end:
-                break
-        total += (end - since) * price
-        return quantized(total / SECONDS_PER_HOUR)
-
-
-class _Run:
-    """The state of one job: its clock, the work saved, and where it was last."""
-
-    def __init__(self, market: _Market, job: MovingJob) -> None:
-        self._market, self._job = market, job
-        self._now, self._saved = Decimal(0), Decimal(0)
-        self._region: str | None = None
-        self._interruptions = self._moves = 0
-        self._stays: list[Stay] = []
-
-    def play(self) -> ReplayResult:
-        """Use one machine after the other until the work is done."""
-        while self._saved < self._job.work:
-            self._use(self._next_region())
-        charges = self._moves * self._job.move_charge
-        cost = sum((stay.amount for stay in self._stays), charges)
-        return ReplayResult(cost, self._now, self._interruptions, self._moves, tuple(self._stays))
-
-    def _next_region(self) -> str:
-        """The cheapest that can be had now; else time passes until one can be."""
-        while True:
-            found = [
-                (price, region != self._region, region)
-                for region in self._market.regions
-                if (price := self._market.price(region, self._now)) and self._affordable(price)
-            ]
-            if found:
-                return min(found)[2]
-            never = self._market.end + 1, Decimal(0)
-            changes = (
-                next(self._market.changes(one, self._now), never) for one in self._market.regions
-            )
-            self._now = self._within(min(changes)[0])
-
-    def _use(self, region: str) -> None:
-        """Run a machine until the work is done, it is taken back, or another is cheap enough."""
-        start = self._now
-        begun = self._begin(region)
-        outbid = next(
-            (
-                time
-                for time, price in self._market.changes(region, start)
-                if not self._affordable(price)
-            ),
-            None,
+    def outcome(self) -> Outcome:
+        """What has come of all."""
+        elapsed = self._now - self._starts
+        return Outcome(
+            self._cost,
+            elapsed,
+            self._running,
+            self._interruptions,
+            self._moves,
+            self._rescued,
+            self._finished,
         )
-        ended, interrupted = self._work_until(region, start + begun, outbid)
-        self._now = self._within(ended)
-        self._interruptions += interrupted
-        self._stays.append(Stay(region, start, ended, self._market.amount(region, start, ended)))
 
-    def _begin(self, region: str) -> Decimal:
-        """The time until work goes on there."""
-        before, self._region = self._region, region
-        if before is None:
-            return Decimal(0)
-        moved = before != region
-        self._moves += moved
-        return self._job.restart + (self._job.move if moved else 0)
+    def step(self) -> None:
+        """Each start waits for a machine, works a stretch or loses it, or goes on on demand."""
+        market, job, who = self._market, self._job, self.active
+        column = market.column(self._now[who])
+        zone = self._chosen(who, column)
+        there = np.isfinite(market.rate[zone, column])
+        begun = self._begun[who]
+        restarted, moved = begun & ~self._held[who], begun & (zone != self._zone[who])
+        left = self._left[who]
+        length = np.where(left > job.interval, job.interval + job.save, left)
+        ready = self._now[who] + restarted * job.restart + moved * job.move
+        bound = (self._zone[who] >= 0) & (self._policy == "stay")
+        opens = np.where(bound, market.next_of_zone[zone, column], market.next_of_any[column])
+        if self._policy == "deadline":
+            late = self._go_on_demand(who, np.where(there, ready + length, opens), there)
+            there, waits = there & ~late, ~there & ~late
+        else:
+            waits = ~there
+        self._now[who[waits]] = opens[waits]
+        self._work(who[there], zone[there], (ready + length)[there], moved[there])
+        # On demand the price is known after the trace, too.
+        self._finished[who] &= (self._now[who] <= market.end) | self._rescued[who]
+        self.active = who[(self._now[who] <= market.end) & ~self._finished[who]]
 
-    def _work_until(
-        self, region: str, clock: Decimal, outbid: Decimal | None
-    ) -> tuple[Decimal, bool]:
-        """When the machine's use ends, and whether by an interruption."""
+    def _chosen(self, who: Indices, column: Indices) -> Indices:
+        """The zone that each start is or would be in: of the cheapest its own, if it is one."""
+        market, zone = self._market, self._zone[who]
+        best = market.cheapest[column]
+        stays = self._held[who] | (self._policy == "stay") | self._as_cheap(zone, best, column)
+        return np.where(stays & (zone >= 0), zone, best)
+
+    def _as_cheap(self, zone: Indices, best: Indices, column: Indices) -> Flags:
+        rate = self._market.rate
+        return np.asarray(rate[zone, column] <= rate[best, column])
+
+    def _work(self, who: Indices, zone: Indices, finish: Floats, moved: Flags) -> None:
+        """Run machines to the end of a stretch, or until they are taken back."""
+        market, job, now = self._market, self._job, self._now[who]
+        until = market.until[zone, market.column(now)]
+        saved = finish <= until
+        stop = np.where(saved, finish, until)
+        self._cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
+        self._cost[who] += moved * job.move_charge
+        self._running[who] += stop - now
+        self._moves[who] += moved
+        left = np.where(saved, np.maximum(self._left[who] - job.interval, 0.0), self._left[who])
+        done = left == 0
+        self._interruptions[who] += ~done & (stop == until)
+        self._now[who], self._zone[who], self._left[who] = stop, zone, left
+        self._begun[who], self._finished[who] = True, done
+        self._held[who] = stop < until
+        if self._policy == "gap":
+            self._held[who] &= ~self._worth_moving(zone, stop, left)
+
+    def _worth_moving(self, zone: Indices, now: Floats, left: Floats) -> Flags:
+        market, job = self._market, self._job
+        column = market.column(now)
+        here, there = market.rate[zone, column], market.rate[market.cheapest[column], column]
+        with np.errstate(invalid="ignore"):
+            gained = (here - there) * left
+        lost = job.move_charge * SECONDS_PER_HOUR + (job.restart + job.move) * there
+        worth: Flags = gained > lost
+        return worth
+
+    def _go_on_demand(self, who: Indices, ends: Floats, there: Flags) -> Flags:
+        """End those on demand that could not be rescued after ``ends``; says which."""
         job = self._job
-        while outbid is None or clock <= outbid:
-            left = job.work - self._saved
-            length = left if left <= job.interval else job.interval + job.save
-            if outbid is not None and clock + length > outbid:
-                break
-            clock = self._within(clock + length)
-            self._saved += min(left, job.interval)
-            if self._saved >= job.work or self._worth_moving(region, clock):
-                return clock, False
-        assert outbid is not None, "only a price above the bid breaks off"
-        return outbid, True
-
-    def _worth_moving(self, region: str, clock: Decimal) -> bool:
-        share, here = self._job.switch_below, self._market.price(region, clock)
-        if share is None or here is None:
-            return False
-        prices = (self._market.price(other, clock) for other in self._market.regions)
-        return any(price is not None and price <= share * here for price in prices)
-
-    def _affordable(self, price: Decimal) -> bool:
-        return self._job.bid is None or price <= self._job.bid
-
-    def _within(self, clock: Decimal) -> Decimal:
-        if clock > self._market.end:
-            hours = self._saved / SECONDS_PER_HOUR
-            raise InputError(
-                f"history: expected prices until the job ends, found none after "
-                f"{self._market.end / SECONDS_PER_HOUR:.4g} h, with {hours:.4g} h of work saved"
-            )
-        return clock
-
-
-def _seconds(span: dt.timedelta) -> Decimal:
-    return Decimal(span // _MICROSECOND) / 10**6
+        assert job.on_demand is not None, "asked for with the policy"
+        assert job.deadline is not None, "asked for with the policy"
+        left = self._left[who]
+        # Of the last moment: what is lost by then is worked after it.
+        latest = self._starts[who] + job.deadline - job.restart - left
+        late: Flags = ends > latest
+        chosen = who[late]
+        begin = np.where(there, self._now[who], np.maximum(self._now[who], latest))[late]
+        hired = left[late] + self._begun[chosen] * job.restart
+        self._cost[chosen] += hired * job.on_demand / SECONDS_PER_HOUR
+        self._now[chosen] = begin + hired
+        self._rescued[chosen] = self._finished[chosen] = True
+        return late

@@ -1,6 +1,6 @@
-"""Prices that others publish: tables of price lists become specs, and CSV files histories.
+"""Prices that others publish: tables of price lists, and traces of spot machines.
 
 importing ─ tables    rows of a provider's price list
 ─ matching  which machine of the catalogue a row is about
-history               a CSV file of spot prices beside a spec
+traces                what zones of spot machines asked and had, over time
 """
