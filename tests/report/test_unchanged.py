@@ -97,6 +97,13 @@ def test_where_things_stand_and_what_was_published_is_part_of_it(
     assert len({*seen}) == len(seen)
 
 
+def test_the_day_is_part_of_it(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tomorrow prices are a day older."""
+    before = digest(sources)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "4000000000")
+    assert digest(sources) != before
+
+
 def test_what_git_says_is_part_of_it(sources: Sources) -> None:
     """A first commit, a second of the same files, and a result that was replaced and put back."""
 

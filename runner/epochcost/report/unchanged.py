@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.utils import get_build_date
 
 import epochcost
 from epochcost.analysis.inputs import Sources
@@ -97,6 +98,7 @@ def inputs_digest(sources: Sources, themes: Iterable[str], options: str) -> str:
         read.append(project / "docs/data/results")
     return _digest(
         _program(),
+        get_build_date(),  # pages say how old prices are
         options,
         logging.getLogger("mkdocs").getEffectiveLevel(),
         [str(Path.cwd()), str(project), str(sources.docs), sources.published],
