@@ -260,7 +260,7 @@
   function verdict(question, found, shapes) {
     var best = found.find(function (one) { return !one.apart; });
     if (!best) {
-      var none = found.length ? "Nothing with a list price of this kind runs today's ONNX Runtime; what is known stands below." :
+      var none = found.length ? "Nothing with a list price of this kind runs today's ONNX Runtime; see below for what is known." :
         "No machine has both a time and a price of this kind for this job.";
       return [element("p", none, { className: "ec-verdict" })];
     }
@@ -278,7 +278,7 @@
     var factor = second.mean[key] / first.mean[key];
     if (factor < 1.005) { return "Both are equally " + word[0] + ". "; }
     return first.timing.name + " is " + factor.toPrecision(2) + " times " + word[1] + ": " +
-      words(first.mean[key], first.plan.currency) + " against " + words(second.mean[key], second.plan.currency) + ". ";
+      words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) + ". ";
   }
 
   function overlap(one, other) {
@@ -293,7 +293,7 @@
     });
     var words = element("p", "", { className: "ec-verdict" });
     if (!sides[0] || !sides[1] || sides[0] === sides[1]) {
-      words.append("For two different machines with a time and a price of this kind, the comparison stands here.");
+      words.append("For two different machines with a time and a price of this kind, the comparison appears here.");
       return [words];
     }
     var same = sides[0].plan.currency === sides[1].plan.currency;

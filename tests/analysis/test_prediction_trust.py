@@ -101,5 +101,5 @@ def test_figures_of_another_form_are_a_fault_and_no_figures(tmp_path: Path) -> N
     path.write_text('{"digest": 1}', encoding="utf-8")
     fault = stale_fault(ROOT, tmp_path)
     assert fault is not None
-    assert "expected figures as `epochcost trust` writes them" in str(fault)
+    assert "expected the file as `epochcost trust` writes them" in str(fault)
     assert read_inputs(load_catalogue(ROOT), [], tmp_path).trust is None

@@ -50,12 +50,12 @@ def test_a_run_takes_them_once(
     assert not asked
     assert call(monkeypatch, *command) == 0
     said = capsys.readouterr().err
-    assert "ceilings of cpu: 1 small works timed, " in said
-    assert said.count("timing small works") == 1
+    assert "ceilings of cpu: 1 small models timed, " in said
+    assert said.count("timing small models") == 1
     assert call(monkeypatch, *command) == 0
     said = capsys.readouterr().err
     assert "ceilings" not in said
-    assert "small works" not in said
+    assert "small models" not in said
     assert len(asked) == 1
     (kept,) = load_ceilings(RESULTS).records.values()
     assert kept.anchors == (anchor(),)

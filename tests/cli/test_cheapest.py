@@ -308,7 +308,7 @@ def test_measured_and_assumed(shell: Shell) -> None:
     assert Decimal(got["low"]) < Decimal(got["cost"]) < Decimal(got["high"])
     _, out, _ = shell.run("--model", "tiny", "--mode", "epoch")
     assert "mostly because of its utilisation; " in out
-    assert "its price is assumed, on nobody's price list." in out
+    assert "its price is assumed, not a market price." in out
     assert "Nothing else can be compared with it." in out
 
 

@@ -74,7 +74,7 @@ def test_name_that_is_not_utf8(project: Path) -> None:
     (project / "specs/prices" / "a\nb\udcff.toml").write_text("", encoding="utf-8")
     done = check(project)
     assert done.returncode == 1
-    line = "specs/prices/a\\nb\\udcff.toml:1:1: should hold a spec, got an empty file\n"
+    line = "specs/prices/a\\nb\\udcff.toml:1:1: should contain a spec, got an empty file\n"
     assert done.stdout == line
 
 

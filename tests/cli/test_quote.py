@@ -220,7 +220,7 @@ def test_ten_minutes_at_least(shell: Shell) -> None:
 def test_assumptions_are_said(shell: Shell) -> None:
     """A bill under an assumed plan says that nobody asks these prices."""
     _, out, _ = shell.quote("--price", "box-bought", "--duration", "1h")
-    assert "Assumed figures, nobody's price list." in out
+    assert "Assumed, not a market price." in out
 
 
 @pytest.mark.parametrize(

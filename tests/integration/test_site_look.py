@@ -37,7 +37,7 @@ _SEEN = """() => {
     small,
     chart: plot && plot.getBoundingClientRect().top + scrollY,
     height: document.documentElement.scrollHeight,
-    fill: (document.body.innerText.match(/To fill it/g) || []).length,
+    fill: (document.body.innerText.match(/build the site again/g) || []).length,
   };
 }"""
 

@@ -76,7 +76,7 @@ DAMAGES: dict[str, tuple[Damage, int | None, str]] = {
     "extra array of tables": (_end("[[zzz]]\nx = 1"), None, "zzz: unknown key; known: "),
     "key with dots": (_first('id.x = "x"'), 1, f"{NOT_A_TEXT}a table"),
     "empty key": (_start('"" = 1'), 1, '"": unknown key; known: '),
-    "key twice": (_start('id = "x"'), 2, "a key stands twice in its table"),
+    "key twice": (_start('id = "x"'), 2, "a key appears twice in its table"),
     "table twice": (_end("[zzz]\n[zzz]"), None, "invalid TOML: cannot declare ("),
     "key without value": (_first("id ="), 1, "invalid TOML: invalid value, got the end of the"),
     "value without key": (_first('= "x"'), 1, "invalid TOML: invalid statement, got"),
@@ -97,7 +97,7 @@ DAMAGES: dict[str, tuple[Damage, int | None, str]] = {
     "capitals": (_id('"Box"'), 1, "id: should be an id: lower-case letters"),
     "a path": (_id('"../../etc/passwd"'), 1, "id: should be an id: lower-case letters"),
     "control character": (_id('"a\\u0007"'), 1, "id: should be an id: lower-case letters"),
-    "huge number": (_id("9" * 5000), 1, "should hold no number of thousands of digits"),
+    "huge number": (_id("9" * 5000), 1, "should contain no number of thousands of digits"),
     # other languages
     "YAML": (_first("id: box"), 1, "invalid TOML: "),
     "JSON": (_first('{"id": "box"}'), 1, "invalid TOML: "),
@@ -115,8 +115,8 @@ DAMAGES: dict[str, tuple[Damage, int | None, str]] = {
     "NUL": (_start("\0"), 1, "should be text, got a NUL byte"),
     "old line ends": (lambda text: text.replace("\n", "\r"), 1, "invalid TOML: "),
     # sizes
-    "empty file": (lambda _: "", 1, "should hold a spec, got an empty file"),
-    "blank file": (lambda _: " \n\t\n", 1, "should hold a spec, got an empty file"),
+    "empty file": (lambda _: "", 1, "should contain a spec, got an empty file"),
+    "blank file": (lambda _: " \n\t\n", 1, "should contain a spec, got an empty file"),
     "comments only": (lambda _: "# id\n", 1, "id: required key is missing"),
     "a text of a megabyte": (_id(f'"{"x" * 990_000}"'), 1, "id: should be an id: lower-case"),
     "over a megabyte": (_end("#" * 1_000_000), 1, "should be at most 1000000 bytes, got 1000"),

@@ -25,8 +25,8 @@ from epochcost.specs.wording import KeyPath
 
 NAME = "specs/prices/odd.toml"
 BYTES = [
-    (b"", "1:1: should hold a spec, got an empty file"),
-    (b" \n\n", "1:1: should hold a spec, got an empty file"),
+    (b"", "1:1: should contain a spec, got an empty file"),
+    (b" \n\n", "1:1: should contain a spec, got an empty file"),
     (b'\xef\xbb\xbfid = "odd"', "1:1: should be UTF-8 without a byte order mark, got one"),
     (b'id = "odd"\nname = "caf\xe9"', "2:12: should be UTF-8, got the byte 0xe9"),
     ('id = "odd"'.encode("utf-16"), "1:1: should be UTF-8, got the byte 0xff"),
@@ -36,7 +36,7 @@ BYTES = [
         b"a = 1\r\nb = $1\r\n",
         '2:5: invalid TOML: invalid value, got "$1"',
     ),
-    (b'id = "odd"\r\nid = "odd"', "2:11: invalid TOML: a key stands twice in its table"),
+    (b'id = "odd"\r\nid = "odd"', "2:11: invalid TOML: a key appears twice in its table"),
     (b"id = [1,\n2", "2:2: invalid TOML: unclosed array, got the end of the line"),
     (b'a = "b\n', "1:7: invalid TOML: a text in quotes should end on its line"),
     (
@@ -52,7 +52,7 @@ BYTES = [
     ),
     (b"a = " + b"[" * 5000 + b"]" * 5000, "1:1: should nest tables and arrays less deeply"),
     (b"a." * 5000 + b"a = 1", "1:1: should nest tables and arrays less deeply"),
-    (b"a = 1\nb = " + b"1" * 5000, "2:5: should hold no number of thousands of digits"),
+    (b"a = 1\nb = " + b"1" * 5000, "2:5: should contain no number of thousands of digits"),
     (b"#" * 1_000_001, f"1:1: should be at most {LARGEST_BYTES} bytes, got 1000001"),
 ]
 

@@ -66,7 +66,7 @@ BROKEN = [
     (PRICE, "0.90", "1e16", "5:1: amount: should be at most 1000000000000000, got 1e+16"),
     (PRICE, "0.90", "0x" + "f" * 5000, "5:1: amount: should be at most 1000000000000000, got a "
      "huge whole number"),
-    (PRICE, "0.90", "9" * 5000, "5:10: should hold no number of thousands of digits"),
+    (PRICE, "0.90", "9" * 5000, "5:10: should contain no number of thousands of digits"),
     (PRICE, "0.90", '0.90\nper = "day"', '6:1: per: should be "hour", got "day"'),
     (PRICE, "on-demand", "on-demnd", '3:1: plan: should be one of "on-demand", "spot", '
      '"reserved", "committed-use", "savings-plan", "managed", "marketplace", "owned", got '
@@ -80,7 +80,7 @@ BROKEN = [
     (PRICE, "0.90", '0.90\ncurrency = "usd"', "6:1: currency: should be a currency of three "
      'capitals, such as USD, got "usd"'),
     (HARDWARE, '"A box"', '" "', '2:1: name: should not be empty, got " "'),
-    (HARDWARE, '"A box"', '"A\\u0000box"', '2:1: name: should hold no control characters, got '
+    (HARDWARE, '"A box"', '"A\\u0000box"', '2:1: name: should contain no control characters, got '
      '"A\\u0000box"'),
     (HARDWARE, '"A box"', f'"{"x" * 2001}"', "2:1: name: should have at most 2000 characters, got "
      f'"{"x" * 59}…"'),
@@ -138,7 +138,7 @@ def test_many_faults_beside_other_specs_are_cut(project: Project) -> None:
     project.edit(STUDY, '["mlp"]', str([f"m{i}" for i in range(5000)]))
     found = project.faults()
     assert len(found) == 101
-    assert found[0].endswith(":1:1: more faults beside the other specs: correct these first")
+    assert found[0].endswith(":1:1: more faults between the specs: correct these first")
 
 
 def test_right_and_wrong_spelling_together(project: Project) -> None:
@@ -326,7 +326,7 @@ MISPLACED = [
     ),
     (
         "specs/x.toml",
-        f"specs/x.toml:1:1: should stand in the folder of its kind: {', '.join(KINDS)}",
+        f"specs/x.toml:1:1: should be in the folder of its kind: {', '.join(KINDS)}",
     ),
     ("specs/prices/x.tml", 'specs/prices/x.tml:1:1: should be a .toml file, got the file "x.tml"'),
     (

@@ -166,7 +166,7 @@ def _reason(
     if about:
         return f"no price in {limit.currency} is known for {about[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
-    return f"nobody measured it{there}: `epochcost run --model {limit.model}`"
+    return f"not measured{there}: `epochcost run --model {limit.model}`"
 
 
 def _current(catalogue: Catalogue, price: str) -> tuple[Price, ...]:

@@ -338,7 +338,7 @@ def _peak_memory_bytes(result: Result) -> int | None:
 
 
 def doubts_about(result: Result) -> tuple[str, ...]:
-    """In what the machine is not the declared one, and why the figure may not repeat."""
+    """In what the machine is not the declared one, and why the result may not repeat."""
     found = instabilities(result.measurement, result.environment)
     return (
         *(f"measured as is: {one}" for one in result.contradictions),

@@ -115,7 +115,7 @@ def read_trust(docs: Path) -> Trust | None:
         return _FILE.validate_json(path.read_bytes())
     except ValidationError as error:
         raise ResultError(
-            f"{path}: expected figures as `{COMMAND}` writes them, got {error}"
+            f"{path}: expected the file as `{COMMAND}` writes them, got {error}"
         ) from None
 
 
@@ -136,7 +136,7 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
         return Fault(path, 1, 1, str(error).removeprefix(f"{path}: "))
     if trust is None or trust.digest == digest(root):
         return None
-    demand = "expected figures of the observations, devices and code that there are, got older ones"
+    demand = "expected numbers of the current observations, devices and code, got older ones"
     return Fault(path, 1, 1, f"{demand}: run `{COMMAND}`")
 
 

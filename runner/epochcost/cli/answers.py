@@ -21,7 +21,7 @@ from epochcost.specs.schema import schema_of
 
 Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
 Name = Annotated[str | None, typer.Option(help="What people call it.")]
-Source = Annotated[str | None, typer.Option(help="Where the figures were read.")]
+Source = Annotated[str | None, typer.Option(help="Where the numbers were read.")]
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -49,7 +49,7 @@ def require(given: Mapping[str, object]) -> None:
     """Raise UsageError with every option that is missing, unless a person can be asked."""
     missing = [f"--{key.replace('_', '-')}" for key, value in given.items() if not value]
     if missing and not sys.stdin.isatty():
-        raise UsageError(f"missing: {', '.join(missing)} (not a terminal, so nobody can be asked)")
+        raise UsageError(f"missing: {', '.join(missing)} (not a terminal, so I cannot ask)")
 
 
 def asked(key: str, question: str, default: str | None = None) -> str:

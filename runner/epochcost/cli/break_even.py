@@ -184,7 +184,7 @@ def _one_as_json(one: _Compared, hours: Decimal) -> dict[str, Any]:
 
 def _show(question: _Question, *, wide: bool) -> None:
     own, hours = question.own, question.hours
-    assumed = ", assumed figures" if own.assumed else ""
+    assumed = ", assumed" if own.assumed else ""
     typer.echo(
         f"{own.id} ({own.provider}, {own.as_of}{assumed}): "
         f"{money(question.month.at(Decimal(0)), own.currency)} a month unused and "

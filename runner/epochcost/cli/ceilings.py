@@ -64,7 +64,7 @@ def measure_missing_ceilings(
         typer.echo(f"ceilings: {error}", err=True)
         return
     if new:
-        words = [f"{len(measured.anchors)} small works timed"]
+        words = [f"{len(measured.anchors)} small models timed"]
         if measured.ceilings:
             words += [f"{scientific(measured.highest_flops.median)} FLOP/s"]
             words += [f"{scientific(measured.highest_copy_bytes.median)} bytes/s copied"]
@@ -75,7 +75,7 @@ def _here(
     machine: Hardware, results: Path, provider: Provider, device: int, *, again: bool
 ) -> tuple[Ceilings, bool]:
     def anchors() -> tuple[Anchor, ...]:
-        typer.echo("timing small works, to predict times of others: up to a minute", err=True)
+        typer.echo("timing small models, to predict other times: up to a minute", err=True)
         return measure_anchors(results / machine.id, provider, device)
 
     return ceilings_here(machine, results, provider, anchors, again=again)

@@ -152,13 +152,13 @@ def _sureness(answer: CheapestAnswer) -> Iterator[str]:
     else:
         yield f"{choice.cost.between}, mostly because of its {_input(largest.name)}"
     if choice.key.row.observed.kind == "predicted":
-        yield "predicted, nobody has run it there with us"
+        yield "predicted, not measured there"
     if not (choice.cost.bounded or choice.key.job.work.time.bounded):
         yield f"too few samples for a low end: {_remedy(answer)}"
     if price.plan == "spot" and price.interruptions is None:
         yield "it may be taken back, no source says how often, and its cost leaves that out"
     if choice.cost.assumed:
-        yield "its price is assumed, on nobody's price list"
+        yield "its price is assumed, not a market price"
 
 
 def _remedy(answer: CheapestAnswer) -> str:

@@ -44,7 +44,8 @@ def check(
         typer.Option("--results", help="Check stored results; a named file as a submission."),
     ] = False,
     budgets: Annotated[
-        bool, typer.Option("--budgets", help="Hold the studies' budgets: exit 1 where one is not.")
+        bool,
+        typer.Option("--budgets", help="Check the studies' budgets: exit 1 where one is exceeded."),
     ] = False,
     output: Annotated[Format, typer.Option("--format", help="Lines for people, or JSON.")] = "text",
 ) -> None:

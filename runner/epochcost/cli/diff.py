@@ -54,7 +54,7 @@ def diff(
     base: Annotated[str, typer.Argument(metavar="BASE", help="A commit, branch or tag.")],
     head: Annotated[
         str | None,
-        typer.Argument(metavar="HEAD", help="Another. Default: the working tree as it stands."),
+        typer.Argument(metavar="HEAD", help="Another. Default: the working tree as it is."),
     ] = None,
     form: Annotated[
         Form,
@@ -108,7 +108,7 @@ def _show_text(found: Difference) -> None:
     sections: dict[str, Iterable[str]] = {
         "Cheapest now": map(winner_words, found.winners),
         "Predictions": prediction_words(found.predictions),
-        "Figures that are no cost": map(figure_words, found.figures),
+        "Changes other than costs": map(figure_words, found.figures),
     }
     for kind, files in found.results.by_kind().items():
         sections[f"Results {kind}"] = map(_file, files)
@@ -224,7 +224,7 @@ def as_markdown(difference: Difference) -> str:
         _listed("Cheapest now", difference.winners, lambda one: escaped(winner_words(one))),
         _listed("Predictions", prediction_words(difference.predictions), escaped),
         _listed(
-            "Figures that are no cost",
+            "Changes other than costs",
             difference.figures,
             lambda one: escaped(figure_words(one)),
         ),

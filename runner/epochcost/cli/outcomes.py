@@ -110,7 +110,7 @@ def show_epochs(results: Iterable[Result]) -> None:
                 "whole epochs",
                 "steps",
                 "epoch",
-                "foretold",
+                "predicted",
                 "error",
                 "this process",
                 "waits for data",

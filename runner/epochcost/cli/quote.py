@@ -169,7 +169,7 @@ def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _B
     price = catalogue.price(identifier)
     place = f", {price.region}" if price.region else ""
     plan = f"{price.id}: {price.provider}{place}, {price.plan}, prices of {price.as_of}"
-    note = "Assumed figures, nobody's price list." if price.assumed else ""
+    note = "Assumed, not a market price." if price.assumed else ""
     usage = _with_vcpus(usage, price, catalogue)
     if not planned.wanted:
         return _Bill(bill(price, usage), usage, plan, note, price)

@@ -221,7 +221,7 @@ def energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
         yield f"Energy: not known. {energy.reason}; say it with --watts."
         return
     grid, kwh = energy.grid, energy.building_kwh
-    yield "Beside the bill, and no part of its total:"
+    yield "Not part of the bill:"
     yield (
         f"Energy: {_figure(kwh)} kWh, {energy.power.words}; "
         f"PUE {plain(energy.pue)} ({energy.pue_source})."

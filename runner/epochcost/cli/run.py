@@ -64,7 +64,7 @@ def run(
         typer.Option(
             min=0,
             max=100,
-            help="After each training run so many whole epochs, and tell how well steps foretold "
+            help="After each training run so many whole epochs, and tell how well steps predicted "
             "them.",
         ),
     ] = 0,

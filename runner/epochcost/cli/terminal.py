@@ -44,7 +44,7 @@ def ids(kind: str) -> Callable[[str], list[str]]:
 
 
 Format = Literal["text", "json"]
-ExactFigures = Annotated[Format, typer.Option("--format", help="json has the exact figures.")]
+ExactFigures = Annotated[Format, typer.Option("--format", help="json has the exact numbers.")]
 ExactAmounts = Annotated[Format, typer.Option("--format", help="json has the exact amounts.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="For a person or for a machine.")]
 ResultsFolder = Annotated[

@@ -63,7 +63,7 @@ class _ExactArithmetic:
             setcontext(self._outside)
         if error is not None and isinstance(error, InvalidOperation | DivisionByZero | Overflow):
             raise InputError(
-                "cost: expected figures whose results fit 60 digits; "
+                "cost: expected numbers whose results fit 60 digits; "
                 "check price, billing step and time"
             ) from None
 
@@ -85,7 +85,7 @@ def quantized(value: Decimal) -> Decimal:
             return value.quantize(QUANTUM)
     except InvalidOperation:  # what a comparison says of NaN
         pass
-    raise InputError(f"cost: expected finite figures of at most {LARGEST}, got {value:.6g}")
+    raise InputError(f"cost: expected finite numbers of at most {LARGEST}, got {value:.6g}")
 
 
 def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:

@@ -132,7 +132,7 @@ def _parse(key: str, text: str) -> Any:
 def _unique(key: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ModelError(f"{key}: a name stands twice in {sorted(k for k, _ in pairs)}")
+        raise ModelError(f"{key}: a name appears twice in {sorted(k for k, _ in pairs)}")
     return entries
 
 

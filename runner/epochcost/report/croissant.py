@@ -93,7 +93,7 @@ def croissant(report: Report, files: Mapping[str, str | bytes]) -> str:
                 "@type": "cr:RecordSet",
                 "@id": "figures",
                 "name": "figures",
-                "description": "One line per piece of work and price plan.",
+                "description": "One row per model, machine and price.",
                 "field": list(_fields()),
             }
         ],

@@ -94,7 +94,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         if self._options is not None:
             self._digest = self._current_digest(config, self._options)
             if self._stamp(config).matches(self._digest):
-                log.info(f"{config.site_dir} stands as it was built: nothing has changed since")
+                log.info(f"{config.site_dir} is up to date: nothing has changed since it was built")
                 raise SystemExit(0)
         self._refuse_links(config)
         return config

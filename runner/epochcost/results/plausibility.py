@@ -32,7 +32,7 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
         raise InputError(
             f"--hardware {hardware.id}: expected {hardware.name}; this machine has "
             f"{'; '.join(found)}: run on that machine, leave --hardware out to measure this one as "
-            "`local`, or add --as-is to store its figures with these contradictions beside them"
+            "`local`, or add --as-is to store its results with these contradictions beside them"
         )
 
 

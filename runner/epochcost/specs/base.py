@@ -86,7 +86,7 @@ def _legible(text: str) -> str:
     if not text.strip():
         raise ValueError("should not be empty")
     if not text.replace("\n", "").replace("\t", "").isprintable():
-        raise ValueError("should hold no control characters")
+        raise ValueError("should contain no control characters")
     return text
 
 
@@ -121,7 +121,7 @@ Source = Annotated[
     Field(
         min_length=3,
         max_length=2000,
-        description="Where the figures were read: a repository with its commit and path, an "
+        description="Where the numbers were read: a repository with its commit and path, an "
         "address, an article with its date.",
     ),
     AfterValidator(_legible),
@@ -132,11 +132,11 @@ Positive = Annotated[Number, Field(gt=0, le=LARGEST)]
 NonNegative = Annotated[Number, Field(ge=0, le=LARGEST)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
-# Key paths of the spec whose values stand in no source that we could read, such as
+# Key paths of the spec whose values are in no source that we could read, such as
 # `training.optimizer.epsilon`; items of arrays are not counted.
 Unconfirmed = Annotated[
     tuple[Text, ...],
-    Field(description="The keys here whose values stand in no source that we could read."),
+    Field(description="The keys here whose values are in no source that we could read."),
     FROM_LIST,
     DISTINCT,
 ]

@@ -37,7 +37,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 _ID = re.compile(r"""^[ \t]*id[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
 _CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
 _REWORDED = {
-    "Cannot overwrite a value": "a key stands twice in its table",
+    "Cannot overwrite a value": "a key appears twice in its table",
     "Illegal character '\\n'": "a text in quotes should end on its line",
 }
 # Python converts no decimal number of more digits.
@@ -258,7 +258,7 @@ def _text(path: Path, contents: bytes) -> str:
         position = offset_position(text, text.index("\0"))
         raise file_error(path, "should be text, got a NUL byte", position)
     if not text.strip():
-        raise file_error(path, "should hold a spec, got an empty file")
+        raise file_error(path, "should contain a spec, got an empty file")
     if conflict := _CONFLICT.search(text):
         position = offset_position(text, conflict.start())
         raise file_error(path, f"should be merged, got a conflict marker {conflict[1]}", position)
@@ -276,7 +276,9 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
     except ValueError as error:
         huge = _HUGE_INTEGER.search(text)
         position = offset_position(text, huge.start()) if huge else START
-        raise file_error(path, "should hold no number of thousands of digits", position) from error
+        raise file_error(
+            path, "should contain no number of thousands of digits", position
+        ) from error
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:

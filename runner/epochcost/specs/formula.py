@@ -67,7 +67,7 @@ class Against(Spec):
     """
 
     name: Literal["relative-time", "relative-cost", "speed-up"] = Field(description="The formula.")
-    to: Identifier = Field(description="The row that this one stands beside, by its id.")
+    to: Identifier = Field(description="The row that this one is compared with, by its id.")
 
 
 class Energy(Spec):
@@ -75,7 +75,7 @@ class Energy(Spec):
 
     name: Literal["energy", "emissions"] = Field(description="The formula.")
     assumptions: Literal["strubell-2019"] = Field(
-        description="Whose assumptions on power and emissions hold."
+        description="Whose assumptions on power and emissions apply."
     )
 
 

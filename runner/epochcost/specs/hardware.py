@@ -65,9 +65,7 @@ class Hardware(NamedSpec):
     """One kind of machine: what it is made of, and what it draws."""
 
     name: Text = Field(description="What people call the machine.", examples=["AWS g6.xlarge (L4)"])
-    provider: Text = Field(
-        description="Who rents it out, or where it stands.", examples=["AWS EC2"]
-    )
+    provider: Text = Field(description="Who rents it out, or where it is.", examples=["AWS EC2"])
     vcpus: PositiveInt | None = Field(None, description="Logical CPUs.", examples=[8])
     memory_gib: Positive | None = Field(None, description="Main memory, in GiB.", examples=[61])
     cpu: Text | None = Field(

@@ -241,8 +241,8 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     text = draft_spec(kind, given)
     if not (root / FOLDER).is_dir():
         raise InputError(
-            f"{display_path(root.absolute() / FOLDER)}: expected a project's folder of specs, got "
-            "none: run this in a project, or make one with epochcost init"
+            f"{display_path(root.absolute() / FOLDER)}: expected a project's folder of specs, "
+            "found none: run this in a project, or make one with epochcost init"
         )
     path = root / FOLDER / kind / f"{given['id']}.toml"
     path.parent.mkdir(exist_ok=True)

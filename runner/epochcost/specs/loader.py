@@ -40,7 +40,7 @@ FOLDER = "specs"
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
 _WITH_TABLES = frozenset({"prices", "observations"})
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
-_REMEDY = f"run this in the folder that holds {FOLDER}/ and models/"
+_REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
 
 class SpecFile(NamedTuple):
@@ -137,7 +137,7 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
     if entry.name in KINDS:
         return f"{entry.name}: should be a folder, got a file or a link"
     if entry.name.endswith(".toml"):
-        return "should stand in the folder of its kind: " + ", ".join(KINDS)
+        return "should be in the folder of its kind: " + ", ".join(KINDS)
     return f"unknown folder or file {describe(entry.name)}{suggest_or_list(entry.name, KINDS)}"
 
 
@@ -251,7 +251,7 @@ def _judged(document: Document, others: Neighbours) -> tuple[NamedSpec | None, t
     beside = (finding for finding in cross_check(document, others) if finding.key not in wrong)
     found = (*alone, *islice(beside, MOST_FINDINGS))
     if next(beside, None) is not None:
-        found = (*found, Finding((), "more faults beside the other specs: correct these first"))
+        found = (*found, Finding((), "more faults between the specs: correct these first"))
     return None if isinstance(judged, tuple) else judged, found
 
 

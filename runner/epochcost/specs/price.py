@@ -69,10 +69,10 @@ class Range(Spec):
     """The ends between which a declared figure may lie."""
 
     low: Bounded = Field(
-        description="The lowest that the figure may be, in its own unit.", examples=[0.1]
+        description="The lowest that the value may be, in its own unit.", examples=[0.1]
     )
     high: Bounded = Field(
-        description="The highest that the figure may be, in its own unit.", examples=[0.5]
+        description="The highest that the value may be, in its own unit.", examples=[0.5]
     )
 
     @model_validator(mode="after")
@@ -100,7 +100,7 @@ class Price(NamedSpec):
     region: Text | None = Field(
         None,
         description=(
-            "The provider's region that the price holds in; left out where it holds in all."
+            "The provider's region that the price applies to; left out where it applies to all."
         ),
         examples=["us-east-1"],
     )
@@ -111,7 +111,7 @@ class Price(NamedSpec):
     commitment: Commitment | None = None
     components: Annotated[
         tuple[Component, ...], FROM_LIST, distinct(lambda component: component.label)
-    ] = Field((), description="Parts that add up with the amount, or stand in its place.")
+    ] = Field((), description="Parts that add up with the amount, or replace it.")
     currency: Currency = Field(
         "USD",
         description="The currency of every amount here, by its code in ISO 4217.",
@@ -138,7 +138,7 @@ class Price(NamedSpec):
     ranges: Mapping[str, Range] = Field(
         {},
         description=(
-            "By key, such as owned.utilisation, the ends between which an uncertain figure lies."
+            "By key, such as owned.utilisation, the ends between which an uncertain value lies."
         ),
     )
     history: PriceFile | None = Field(
@@ -147,7 +147,7 @@ class Price(NamedSpec):
         examples=["p2.xlarge-spot.csv"],
     )
     assumed: bool = Field(
-        False, description="Whether the figures are assumptions and not somebody's price list."
+        False, description="Whether the price is an assumption and not a market price."
     )
     source: Source
     as_of: dt.date = Field(

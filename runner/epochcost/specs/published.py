@@ -48,17 +48,17 @@ def half_unit(value: Decimal) -> Decimal:
 class Claim(Spec):
     """A figure of the source, and the formula that reproduces it from the row's inputs.
 
-    A drawn figure stands in a chart whose data are the source's. ``relation`` is ``at-least`` where
+    A drawn value is in a chart whose data are the source's. ``relation`` is ``at-least`` where
     the source only says that the figure is more.
     """
 
-    label: Text = Field(description="What the figure is of.", examples=["cost of 12 epochs"])
+    label: Text = Field(description="What the value is of.", examples=["cost of 12 epochs"])
     printed: Printed = Field(
         description="The digits that the source shows, in quotes.", examples=["4.3"]
     )
-    unit: Unit = Field(description="What the figure is in.")
+    unit: Unit = Field(description="The unit of the value.")
     formula: Formula = Field(
-        description="How the figure follows from the row, by the formula's name."
+        description="How the value follows from the row, by the formula's name."
     )
     relation: Literal["equal", "at-least"] = Field(
         "equal", description="Whether ours should be equal, or at least as much."
@@ -66,11 +66,11 @@ class Claim(Spec):
     shown: Literal["printed", "drawn", "derived"] = Field(
         "printed",
         description=(
-            "Whether the source prints the figure, draws it, or gives what it follows from."
+            "Whether the source prints the value, draws it, or gives what it follows from."
         ),
     )
     confirmed: bool = Field(
-        True, description="False where the figure stands in no source that we could read."
+        True, description="False where the value is in no source that we could read."
     )
     differs: Text | None = Field(
         None, description="Why ours is another at the printed precision; given then only."
@@ -157,10 +157,10 @@ class Timing(Spec):
         None, description="What the source trained with.", examples=["TensorFlow 1.4"]
     )
     claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
-        (), description="Figures of the source about this row."
+        (), description="Values of the source about this row."
     )
     confirmed: bool = Field(
-        True, description="False where the row stands in no source that we could read."
+        True, description="False where the row is in no source that we could read."
     )
     notes: Notes | None = None
 
@@ -216,9 +216,7 @@ class Remark(Spec):
     model: Identifier | None = Field(
         None, description="The model that it is about, by its id in models/."
     )
-    confirmed: bool = Field(
-        True, description="False where it stands in no source that we could read."
-    )
+    confirmed: bool = Field(True, description="False where it is in no source that we could read.")
 
 
 class Published(NamedSpec):
@@ -248,10 +246,10 @@ class Published(NamedSpec):
         (), description="The rows of the source's table."
     )
     claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
-        (), description="Figures of the source about no row."
+        (), description="Values of the source about no row."
     )
     remarks: Annotated[tuple[Remark, ...], FROM_LIST] = Field(
-        (), description="What the source says beside its table."
+        (), description="What else the source says, outside its table."
     )
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

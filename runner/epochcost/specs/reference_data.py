@@ -95,7 +95,7 @@ class Grid(NamedSpec):
         examples=[1.58],
     )
     year: Annotated[int, Field(ge=1950, le=2100)] = Field(
-        description="The year that the figure is of.", examples=[2023]
+        description="The year of the value.", examples=[2023]
     )
     source: Source
     notes: Notes | None = None

@@ -175,7 +175,7 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
         numbers = [Decimal(one) for one in (low, figure, high) if isinstance(one, int | Decimal)]
         finite = len(numbers) == 3 and all(number.is_finite() for number in numbers)
         if finite and numbers != sorted(numbers):
-            demand = f"should reach around the figure that is given, {figure}"
+            demand = f"should reach around the value that is given, {figure}"
             yield Finding(("ranges", key), f"{demand}, got {low} to {high}")
 
 

@@ -200,7 +200,7 @@ class Study(NamedSpec):
     ``epochcost runtimes install`` made.
     """
 
-    name: Text = Field(description="What the study is about.", examples=["First figures"])
+    name: Text = Field(description="What the study is about.", examples=["First results"])
     models: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
         description="The models, by their ids in models/.", examples=[["mnist-cnn"]]
     )

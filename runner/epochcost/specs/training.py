@@ -176,7 +176,7 @@ class Target(Spec):
     )
     ignored_share: Annotated[Share, Field(lt=1)] = Field(
         Decimal(0),
-        description="The share of positions that hold no class and do not count.",
+        description="The share of positions without a class and do not count.",
         examples=[0.85],
     )
     label_smoothing: Annotated[Share, Field(lt=1)] = Field(
@@ -256,7 +256,7 @@ class Steps(Spec):
 
     name: Literal["step"] = Field(description="The schedule.")
     epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = Field(
-        description="The epochs from which on each factor holds, in growing order.", examples=[[82]]
+        description="The epochs from which each factor applies, in growing order.", examples=[[82]]
     )
     factors: Annotated[tuple[NonNegative, ...], FROM_LIST, Field(min_length=1)] = Field(
         description="What the optimizer's rate is multiplied by from each of the epochs on.",

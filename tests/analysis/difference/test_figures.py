@@ -1,4 +1,4 @@
-"""Figures that are no cost: each kind that a page shows is compared, and the rest follows."""
+"""Changes other than costs: each kind that a page shows is compared, and the rest follows."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_files_together(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected each zone in one file, got a in two"):
         read_traces([paths[0], paths[0]])
     paths[1].write_text(HEADER + "2026-04-01T00:15:00Z,b,1\n2026-04-01T02:00:00Z,b,1\n")
-    with pytest.raises(InputError, match="expected traces of one time, got none that all"):
+    with pytest.raises(InputError, match="expected traces of one time, found none that all"):
         read_traces(paths)
     paths[1].write_text(
         "time,zone,price,currency\n2026-03-01T00:00Z,b,1,EUR\n2026-03-01T02:00Z,b,1,EUR\n"

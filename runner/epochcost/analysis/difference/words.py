@@ -96,8 +96,8 @@ def summary(difference: Difference) -> str:
     parts.append(
         _some(
             len(difference.figures),
-            "figure that is no cost changes",
-            "figures that are no cost change",
+            "result other than a cost changes",
+            "results other than costs change",
         )
     )
     parts.append(_anew(difference.predictions))

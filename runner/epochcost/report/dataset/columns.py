@@ -13,7 +13,7 @@ ColumnType = Literal["text", "integer", "number", "date"]
 _NEVER = "never"
 _UNPRICED = "where there is no price or cost; the reason is in unpriced_because"
 _NOT_SERVED = "for all but scenarios of LoadGen"
-_NOT_MEASURED = "where the figure is not a measurement of ours"
+_NOT_MEASURED = "where the result is not a measurement of ours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "variant",
         "what sets the trial apart from the plain one, such as its precision or its vCPUs",
-        "for plain trials, which are what other figures of the site are made of",
+        "for plain trials, which other results of the site are made of",
     ),
     Entry("scenario", "scenario of MLPerf's LoadGen with its bound", _NOT_SERVED),
     Entry("batching", "how requests are gathered into batches", _NOT_SERVED),
@@ -110,8 +110,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("provider", "who asks the price", "where no price is known"),
     Entry("plan", "on-demand, spot, reserved, owned or another plan", "where no price is known"),
-    Entry("region", "where the price holds", "where no price is known, or it holds everywhere"),
-    Entry("price_as_of", "day at which the price held", "where no price is known", "date"),
+    Entry("region", "where the price applies", "where no price is known, or it applies everywhere"),
+    Entry("price_as_of", "day of the price", "where no price is known", "date"),
     Entry(
         "price_current",
         "yes where no newer price of the plan is known, else no",
@@ -157,18 +157,18 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("stop_reason", "why the sampling ended", f"{_NOT_MEASURED} of steps"),
     Entry(
         "doubts",
-        "in what the machine is not the declared one, and why the figure may not repeat",
-        "where nothing is known against the figure",
+        "in what the machine is not the declared one, and why the result may not repeat",
+        "where nothing is known against the result",
     ),
-    Entry("evidence", "the file or page of the site that the figure comes from"),
+    Entry("evidence", "the file or page of the site that the result comes from"),
 )
 
 
 _INTRODUCTION = """\
 # Data dictionary
 
-The columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`, which hold every
-figure of the site, one line per piece of work and price plan. Written by `make schemas`; how to use
+The columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`, with every
+result of the site, one row per model, machine and price. Written by `make schemas`; how to use
 the files is told in [Using the data](using-the-data.md).
 
 A value that is not known or does not apply is empty in CSV and null elsewhere, never zero. Numbers

@@ -9,7 +9,7 @@ from epochcost.report.charts.withheld import predicted_against_true
 from epochcost.report.pages.page import Page, Report
 
 URI = "predictions.md"
-# Of generations with so many rows, so large a share of intervals should hold the truth.
+# Of generations with so many rows, so large a share of intervals should contain the truth.
 _ENOUGH, _AIM = 30, 0.82
 
 

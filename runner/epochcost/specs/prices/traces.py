@@ -108,7 +108,7 @@ def read_traces(
     if len(currencies) > 1:
         raise InputError(f"{source}: expected one currency, got {join_choices(sorted(currencies))}")
     if start >= end:
-        raise InputError(f"{source}: expected traces of one time, got none that all files have")
+        raise InputError(f"{source}: expected traces of one time, found none that all files have")
     chosen = {zone: found[zone] for zone in (zones or found)}
     return Trace(MappingProxyType(chosen), currencies.pop(), start, end, source)
 
@@ -238,7 +238,7 @@ def _from_json(path: Path) -> Trace:
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f'{source}: expected "SpotPriceHistory" as AWS prints it, or "metadata" and "data" as '
-            f"spot-traces have them, got none or another form of it ({error})"
+            f"spot-traces have them, found none or another form of it ({error})"
         ) from None
     except ValueError as error:
         raise InputError(f"{source}: {error}") from None
