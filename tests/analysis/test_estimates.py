@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_estimates_are_no_observations(report: Report) -> None:
 def test_the_page_says_that_it_was_priced_from_flops(site: Site) -> None:
     """In words, with a shape beside the word, and with no command that could not run."""
     text = html.unescape(site.pages["models/big.md"])
-    assert "This is priced from FLOPs and not measured" in text
+    assert "Estimated from operations" in text
     assert '<span class="ec-badge ec-estimated"><span aria-hidden="true">✚</span>' in text
     assert "$12.00 to $30.00" in text
     assert "0.2 to 0.5 of the peak" in text
@@ -85,16 +86,16 @@ def test_the_page_says_that_it_was_priced_from_flops(site: Site) -> None:
 
 def test_the_figure_has_its_own_shape_and_table(site: Site) -> None:
     """The range of each machine is in the data."""
-    figure = site.figures["models-big-estimated"]
+    figure = site.figures["models-big-train"]
     assert {row.figure for row in figure.chart.data.rows} == {"estimated"}
     assert [row[0] for row in figure.table.rows] == ["Node", "Other"]
 
 
 def test_lists_tell_estimates_apart(site: Site) -> None:
-    """On the first page never among the answers, there and in the list of models by a badge."""
-    answers, _, rest = html.unescape(site.pages["index.md"]).partition("## Where to go from here")
-    assert ">Big</a>" not in answers
-    said = next(line for line in rest.splitlines() if ">Big</a>" in line)
-    assert "ec-estimated" in said
+    """On the first page, where it can be picked, and in the list of models, by its mark."""
+    shown = site.files["data/home.js"]
+    assert isinstance(shown, str)
+    known = json.loads(shown.removeprefix("window.epochcostHome=").removesuffix(";\n"))
+    assert known["big/train"]["cards"]["cheapest"]["mark"] == "✚\N{NO-BREAK SPACE}estimated"
     row = next(line for line in site.pages["models/index.md"].splitlines() if ">Big</a>" in line)
-    assert "ec-estimated" in row
+    assert "✚" in html.unescape(row)

@@ -45,12 +45,12 @@ def test_scenarios_stand_apart_from_full_batches(tmp_path: Path) -> None:
     results = [make_result(), under_load(make_result())]
     inputs = inputs_of(write_project(tmp_path, results))
     assert [one.mode for one in observe(inputs) if one.kind == "measured"] == ["training"]
-    page = build(inputs, REPOSITORY / "site_templates").pages["models/net.md"]
-    assert "### Under load" in page
+    page = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/net.md"])
+    assert "Under load: requests that arrive at random" in page
     (line,) = (line for line in page.splitlines() if "server, 99 % within" in line)
     assert cells(line)[3:7] == ["51 ms", "91 ms", "100 ms", "500"]
-    silent = build(inputs, REPOSITORY / "site_templates").pages["models/silent.md"]
-    assert "### Under load" not in silent
+    silent = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/silent.md"])
+    assert "Under load: requests that arrive at random" not in silent
 
 
 def test_doubts_stand_at_a_scenario_too(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
     # The others stand in folds, which only scripts open.
     assert page.count('class="ec-static"') == 1
-    assert page.count("<template>") > 3
+    assert page.count("<template>") >= 3
     assert "role-axis" in page
     index = json.loads((built / "site/search/search_index.json").read_text(encoding="utf-8"))
     text = json.dumps(index)
@@ -190,7 +190,7 @@ def test_the_pages_build_without_the_plugin(written: Path) -> None:
     assert plain.returncode == 0, plain.stderr
     page = (written / "site/models/net.html").read_text(encoding="utf-8")
     assert page.count("<svg aria-hidden") == 1
-    assert page.count("<template>") > 3
+    assert page.count("<template>") >= 3
     assert "&lt;svg" not in page
 
 
@@ -207,7 +207,7 @@ def test_the_pages_build_with_zensical(written: Path) -> None:
     assert {page.with_suffix(".html") for page in pages} <= made
     page = (written / "zensical/models/net.html").read_text(encoding="utf-8")
     assert page.count("<svg aria-hidden") == 1
-    assert page.count("<template>") > 3
+    assert page.count("<template>") >= 3
 
 
 _ZENSICAL_CONFIG = """
