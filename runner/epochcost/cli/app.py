@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "init": "Make a project for your own models and prices.",
         "plan": "Show the trials that a run would do here.",
         "quote": "Show the bill for a time of use, line by line.",
+        "replay": "Replay a job over spot prices of the past, staying or moving.",
         "run": "Measure the models of the studies on this machine.",
         "schema": "Write JSON Schemas of the specs, for hints in an editor.",
         "serve": "Preview the site, built anew when something changes.",
@@ -82,6 +83,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "prices import": "epochcost prices import vms.csv --provider aws --as-of 2026-07-20 "
         '--source "REPOSITORY@COMMIT, vms.csv" --dry-run',
         "quote": "epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s",
+        "replay": "epochcost replay --hours 24 --trace prices.csv --on-demand 3.06 --deadline 36h",
         "run": "epochcost run --study starter --resume",
         "runtimes install": "epochcost runtimes install onnxruntime==1.20.1",
         "runtimes list": "epochcost runtimes list",

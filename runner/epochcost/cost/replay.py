@@ -89,7 +89,7 @@ def replay(
     ``deadline`` goes on on demand, for good, when a stretch that is lost would make it late.
     """
     if policy == "deadline" and (job.on_demand is None or job.deadline is None):
-        raise InputError("deadline: expected a deadline and a price on demand, got not both")
+        raise InputError("deadline: expected a deadline and a price on demand, found not both")
     runs = _Runs(market, job, policy, starts, home)
     while runs.active.size:
         runs.step()

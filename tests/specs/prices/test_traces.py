@@ -65,7 +65,7 @@ def test_a_csv_file(tmp_path: Path) -> None:
         "EUR,a,,2026-03-01T03:30:00+01:00,0,\n"
     )
     got = read(tmp_path, text, "made.csv")
-    assert (got.currency, got.hours) == ("EUR", 2.5)
+    assert (got.currency, got.hours, got.tells_availability) == ("EUR", 2.5, True)
     assert got.window == "2026-03-01T00:00Z to 2026-03-01T02:30Z"
     assert (got.zones["a"].times - got.start).tolist() == [0, 9000]
     assert got.zones["a"].prices[0] == 0.27
@@ -87,7 +87,7 @@ def test_aws_prices(tmp_path: Path) -> None:
     got = read(tmp_path, {"SpotPriceHistory": [AWS, other, before]}, "aws.json")
     assert got.zones["us-east-1a"].prices.tolist() == [0.25, 0.3]
     assert got.zones["us-east-1a"].available.all()
-    assert (got.hours, got.currency) == (1.0, "USD")
+    assert (got.hours, got.currency, got.tells_availability) == (1.0, "USD", False)
 
 
 def test_spot_traces(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_files_together(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text(HEADER + "2026-03-01T00:15:00Z,b,1\n2026-03-01T02:00:00Z,b,1\n")
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     got = read_traces(paths)
-    assert (list(got.zones), got.hours) == (["a", "b"], 0.75)
+    assert (list(got.zones), got.hours, got.tells_availability) == (["a", "b"], 0.75, False)
     assert list(read_traces(paths, ["b"]).zones) == ["b"]
     with pytest.raises(InputError, match="expected each zone in one file, got a in two"):
         read_traces([paths[0], paths[0]])

@@ -47,13 +47,17 @@ class ZoneTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Rows of some zones in one currency; nothing is known before ``start`` or after ``end``."""
+    """Rows of some zones in one currency; nothing is known before ``start`` or after ``end``.
+
+    ``tells_availability`` says whether it knows when a zone had no machine.
+    """
 
     zones: Mapping[str, ZoneTrace]
     currency: str
     start: float
     end: float
     source: str
+    tells_availability: bool = True
 
     @property
     def hours(self) -> float:
@@ -72,7 +76,7 @@ class _Row:
     zone: str
     time: dt.datetime
     price: float
-    available: bool
+    available: bool | None
     currency: str
 
 
@@ -110,7 +114,8 @@ def read_traces(
     if start >= end:
         raise InputError(f"{source}: expected traces of one time, found none that all files have")
     chosen = {zone: found[zone] for zone in (zones or found)}
-    return Trace(MappingProxyType(chosen), currencies.pop(), start, end, source)
+    tells = all(one.tells_availability for one in traces)
+    return Trace(MappingProxyType(chosen), currencies.pop(), start, end, source, tells)
 
 
 def _read(path: Path) -> Trace:
@@ -133,12 +138,13 @@ def _from_rows(rows: Iterable[tuple[int | None, _Row]], source: str) -> Trace:
         zone: ZoneTrace(
             np.array([row.time.timestamp() for row in of_zone]),
             np.array([row.price for row in of_zone]),
-            np.array([row.available for row in of_zone]),
+            np.array([row.available is not False for row in of_zone]),
         )
         for zone, of_zone in points.items()
     }
     ends = first.time.timestamp(), latest.time.timestamp()
-    return Trace(MappingProxyType(zones), first.currency, *ends, source)
+    tells = any(row.available is not None for of_zone in points.values() for row in of_zone)
+    return Trace(MappingProxyType(zones), first.currency, *ends, source, tells)
 
 
 def _checked(row: _Row, latest: _Row | None, of_zone: Sequence[_Row], place: str) -> _Row:
@@ -190,15 +196,16 @@ def _csv(path: Path) -> Iterator[tuple[int, _Row]]:
 
 def _row(cells: Mapping[str, str]) -> _Row:
     """A row of a CSV file; raises ValueError with the demand, as all below."""
-    said = cells.get("available") or "1"
-    if said.lower() not in _AVAILABLE:
+    said = cells.get("available") or None
+    if said is not None and said.lower() not in _AVAILABLE:
         raise ValueError(f"expected available to be 0 or 1, got {describe(said)}")
+    available = None if said is None else _AVAILABLE[said.lower()]
     if not cells["zone"]:
         raise ValueError("expected a zone, got an empty cell")
     unsaid = not cells["price"] and "available" in cells
     price = math.nan if unsaid else _price(cells["price"])
     currency = cells.get("currency") or "USD"
-    return _Row(cells["zone"], _time(cells["time"]), price, _AVAILABLE[said.lower()], currency)
+    return _Row(cells["zone"], _time(cells["time"]), price, available, currency)
 
 
 def _time(text: str) -> dt.datetime:
@@ -258,7 +265,7 @@ def _from_aws(entries: Sequence[Mapping[str, str]], source: str) -> Trace:
             entry["AvailabilityZone"],
             _time(entry["Timestamp"]).astimezone(dt.UTC),
             _price(entry["SpotPrice"]),
-            available=True,
+            available=None,
             currency="USD",
         )
         for entry in entries

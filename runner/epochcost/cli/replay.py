@@ -1,0 +1,384 @@
+"""`epochcost replay`: what a job on spot machines would have cost, staying or moving.
+
+What a policy does is `cost.replay`; here is what is asked and how it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model, optimizer_states
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.observations import Observation, observe
+from epochcost.analysis.predicted import predict_times
+from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.cli.terminal import (
+    ExactFigures,
+    Format,
+    ResultsFolder,
+    ids,
+    print_json,
+    print_table,
+    with_option_groups,
+)
+from epochcost.cost import Time, Usage
+from epochcost.cost.bill import share_total
+from epochcost.cost.market import InterruptionRate, Market
+from epochcost.cost.policies import Comparison, PolicyResult, compare_policies, saving_interval
+from epochcost.cost.replay import POLICIES, MovingJob, Policy
+from epochcost.errors import InputError, UsageError
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.model import Model
+from epochcost.specs.prices.traces import LONGEST_GAP_SECONDS, Trace, read_traces
+from epochcost.specs.wording import suggestion
+from epochcost.units import (
+    SECONDS_PER_HOUR,
+    money,
+    parse_decimal,
+    parse_duration_seconds,
+    seconds,
+    share,
+)
+
+_WORDS: dict[Policy, str] = {
+    "stay": "stay in {zone}",
+    "cheapest": "move when interrupted",
+    "gap": "move when it pays, too",
+    "deadline": "on demand for the deadline",
+}
+_HEADER = ("policy", "cost", "10 to 90 %", "worst", "time", "worst time", "interrupted", "moved")
+_DROP = ("worst time", "moved", "interrupted", "worst")
+_KINDS = ("measured", "published", "predicted")
+_GIGABYTE = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """The options that say which machines there were."""
+
+    trace: Annotated[
+        list[Path],
+        typer.Option(help="CSV, AWS's spot price history or spot-traces' JSON; repeatable."),
+    ]
+    zones: Annotated[str | None, typer.Option(help="Only these zones: a,b.")] = None
+    spot_price: Annotated[
+        str | None, typer.Option(help="Price per hour where the trace has none.")
+    ] = None
+    bid: Annotated[
+        str | None, typer.Option(help="A price per hour above it takes machines back.")
+    ] = None
+    longest_gap: Annotated[
+        str | None, typer.Option(help="Time between a zone's rows at most.  [default: 7 days]")
+    ] = None
+
+    def read(self) -> tuple[Trace, Market]:
+        """The trace and its market; raises InputError as `read_traces` does."""
+        gap = self.longest_gap
+        trace = read_traces(
+            self.trace,
+            _listed(self.zones),
+            price=_amount(self.spot_price, "spot-price"),
+            longest_gap_seconds=float(parse_duration_seconds(gap)) if gap else LONGEST_GAP_SECONDS,
+        )
+        return trace, Market(trace, bid=_amount(self.bid, "bid"))
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """The options that say what is done, and how it is saved, moved and priced elsewhere."""
+
+    model: Annotated[
+        str | None, typer.Option(help="A model that is trained.", autocompletion=ids("models"))
+    ] = None
+    hardware: Annotated[
+        str | None, typer.Option(help="The machine.", autocompletion=ids("hardware"))
+    ] = None
+    hours: Annotated[str | None, typer.Option(help="Hours of work, without --model.")] = None
+    on_demand: Annotated[
+        str | None, typer.Option(help="Price per hour.  [default: of --hardware]")
+    ] = None
+    deadline: Annotated[str | None, typer.Option(help="Time on the wall at most: 36h.")] = None
+    state_gb: Annotated[
+        str | None, typer.Option(help="What is saved.  [default: of --model; else 1]")
+    ] = None
+    disk: Annotated[str, typer.Option(help="GB saved in a second.")] = "0.5"
+    network: Annotated[str, typer.Option(help="GB moved to another zone in a second.")] = "0.1"
+    transfer_price: Annotated[str, typer.Option(help="Price of a GB moved.")] = "0"
+    restart: Annotated[str, typer.Option(help="Time from a start to work.")] = "5m"
+    interval: Annotated[
+        str | None, typer.Option(help="Work between saves.  [default: Daly's optimum]")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """How long a job works, by which kind of knowledge, and what is saved of it."""
+
+    name: str
+    time: Time
+    known: str
+    state_gb: float
+
+
+@with_option_groups
+def replay(
+    traced: TraceOptions,
+    asked: JobOptions,
+    policy: Annotated[
+        str | None, typer.Option(help=f"Of {', '.join(POLICIES)}: a,b.  [default: all]")
+    ] = None,
+    rate: Annotated[
+        bool, typer.Option("--rate", help="Only how often each zone interrupts, for a price.")
+    ] = False,
+    starts: Annotated[int, typer.Option(help="Starts, evenly over the trace.", min=1)] = 1000,
+    results: ResultsFolder = Path("docs/data/results"),
+    form: ExactFigures = "text",
+) -> None:
+    """Replay a job over spot prices of the past, staying or moving."""
+    trace, market = traced.read()
+    if rate:
+        _show_rates(trace, market, form, told=trace.tells_availability or traced.bid is not None)
+        return
+    if (asked.model is None) == (asked.hours is None):
+        got = "neither" if asked.model is None else "both"
+        raise UsageError(f"replay: expected either --model or --hours, got {got}")
+    if asked.model is not None and asked.hardware is None:
+        raise UsageError("replay: expected --hardware with --model, the machine of its time")
+    catalogue = catalogue_to_read() if asked.model or asked.hardware else None
+    work = _work(asked, catalogue, results)
+    job = _job(asked, work, market, _on_demand(asked, catalogue, trace.currency))
+    found = compare_policies(market, job, work.time, _policies(policy, job), starts)
+    if form == "json":
+        print_json(_as_json(trace, work, job, found))
+    else:
+        _show(trace, work, job, found)
+
+
+def _listed(text: str | None) -> list[str]:
+    return [one.strip() for one in (text or "").split(",") if one.strip()]
+
+
+def _policies(text: str | None, job: MovingJob) -> list[Policy]:
+    """Those asked for, else all that the job can have; raises InputError at an unknown one."""
+    asked, known = _listed(text), {str(one): one for one in POLICIES}
+    for one in asked:
+        if one not in known:
+            raise InputError(
+                f"policy: expected {', '.join(POLICIES)}, got {one!r:.80}{suggestion(one, known)}"
+            )
+    if asked:
+        return [known[one] for one in asked]
+    ready = job.on_demand is not None and job.deadline is not None
+    return [one for one in POLICIES if one != "deadline" or ready]
+
+
+def _amount(text: str | None, name: str) -> float | None:
+    if text is None:
+        return None
+    value = parse_decimal(text, name)
+    if value <= 0:
+        raise InputError(f"{name}: expected an amount above 0, got {value}")
+    return float(value)
+
+
+def _work(asked: JobOptions, catalogue: Catalogue | None, results: Path) -> _Work:
+    state = _amount(asked.state_gb, "state-gb")
+    if asked.hours is not None:
+        hours = _amount(asked.hours, "hours")
+        work = Time.exact(Decimal(repr(hours)) * SECONDS_PER_HOUR)
+        return _Work("a job", work, "as given", 1.0 if state is None else state)
+    assert catalogue is not None, "a model is read from the catalogue"
+    model = catalogue.model(str(asked.model))
+    timed = _timed(catalogue, model, catalogue.machine(str(asked.hardware)).id, results)
+    assert timed.full is not None, "chosen as it has one"
+    name = f"{model.id} on {asked.hardware}"
+    return _Work(name, timed.full, timed.kind, state or _state_gb(catalogue, model))
+
+
+def _timed(catalogue: Catalogue, model: Model, hardware: str, results: Path) -> Observation:
+    """The best known time of all epochs there: measured before published before predicted."""
+    folder = results_to_read(results)
+    inputs = read_inputs(catalogue, [folder], folder.parent.parent)
+    found = [
+        one
+        for one in (*observe(inputs), *predict_times(inputs, [model]).observations)
+        if (one.workload.id, one.machine.hardware) == (model.id, hardware)
+        and one.full is not None
+        and one.epochs_known
+    ]
+    if not found:
+        raise InputError(
+            f"{model.id}: expected a time of its training on {hardware}, found none: give --hours"
+        )
+    return min(found, key=lambda one: (_KINDS.index(one.kind), one.full and one.full.mean))
+
+
+def _state_gb(catalogue: Catalogue, model: Model) -> float:
+    """Its parameters and what the optimizer keeps of each, in fp32."""
+    counted = arithmetic_of_model(catalogue, model)
+    if counted is None or model.training is None:
+        raise InputError(f"{model.id}: expected a model with a graph, found none: give --state-gb")
+    numbers = counted.parameters * (1 + optimizer_states(model.training.optimizer))
+    return numbers * BYTES_PER_NUMBER / _GIGABYTE
+
+
+def _on_demand(asked: JobOptions, catalogue: Catalogue | None, currency: str) -> float | None:
+    """The price of an hour on demand, as given or the least of the machine's; None: unknown."""
+    if asked.on_demand is not None or asked.hardware is None or catalogue is None:
+        return _amount(asked.on_demand, "on-demand")
+    machine = catalogue.machine(asked.hardware)
+    hour = Usage(Decimal(SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators))
+    known = [
+        share_total(price, hour)
+        for price in current_prices(catalogue.prices_of(machine.id))
+        if price.plan == "on-demand" and price.currency == currency
+    ]
+    return float(min(known)) if known else None
+
+
+def _job(asked: JobOptions, work: _Work, market: Market, on_demand: float | None) -> MovingJob:
+    save = work.state_gb / (_amount(asked.disk, "disk") or 1)
+    interval, limit = asked.interval, asked.deadline
+    return MovingJob(
+        work=float(work.time.mean),
+        interval=float(parse_duration_seconds(interval))
+        if interval
+        else saving_interval(market, save),
+        save=save,
+        restart=float(parse_duration_seconds(asked.restart)),
+        move=work.state_gb / (_amount(asked.network, "network") or 1),
+        move_charge=work.state_gb * float(parse_decimal(asked.transfer_price, "transfer-price")),
+        on_demand=on_demand,
+        deadline=float(parse_duration_seconds(limit)) if limit else None,
+    )
+
+
+def _show(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> None:
+    typer.echo("\n".join(_introduction(trace, work, job, found)) + "\n")
+    left_out = print_table(
+        _HEADER, [_cells(one, trace.currency) for one in found.results], drop=_DROP
+    )
+    typer.echo("\n".join(_conclusions(trace, found, job)))
+    if left_out:
+        typer.echo(f"Left out of the table: {', '.join(left_out)}; --format json has all")
+
+
+def _introduction(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> Iterator[str]:
+    low, high = (seconds(float(end)) for end in (work.time.low, work.time.high))
+    between = f", {low} to {high}" if low != high else ""
+    yield f"{work.name}: {seconds(job.work)} of work ({work.known}{between})"
+    zones = "1 zone" if len(trace.zones) == 1 else f"{len(trace.zones)} zones"
+    yield f"{trace.source}: {trace.window}, {zones}"
+    yield (
+        f"{work.state_gb:.3g} GB saved in {seconds(job.save)} after every "
+        f"{seconds(job.interval)} of work; a restart takes {seconds(job.restart)}, "
+        f"a move {seconds(job.move)} more and {_money(job.move_charge, trace.currency)}"
+    )
+    if not trace.tells_availability:
+        yield "The trace says no word of availability: only a --bid below a price interrupts"
+    left = found.starts - found.compared
+    without = f"; {left:,} more would end after the trace" if left else ""
+    yield f"{found.compared:,} starts, evenly over the trace{without}"
+
+
+def _cells(one: PolicyResult, currency: str) -> tuple[str, ...]:
+    cost, time = one.cost, one.seconds
+    return (
+        _WORDS[one.policy].format(zone=one.zone),
+        _money(cost.mean, currency),
+        f"{_money(cost.p10, currency)} to {_money(cost.p90, currency)}",
+        _money(cost.worst, currency),
+        seconds(time.mean),
+        seconds(time.worst),
+        f"{one.interruptions:.2f}",
+        f"{one.moves:.2f}",
+    )
+
+
+def _conclusions(trace: Trace, found: Comparison, job: MovingJob) -> Iterator[str]:
+    stay, currency = found.results[0], trace.currency
+    yield f"Staying as the closed form expects it: {_money(found.closed_form, currency)}"
+    for one in found.results:
+        if one.low < one.high:
+            ends = f"{_money(one.low, currency)} to {_money(one.high, currency)}"
+            yield f"By the interval of the work's time, {_name(one)}: {ends}"
+    for one in found.results[1:]:
+        saved, less = one.saved, 1 - one.cost.mean / stay.cost.mean
+        than = "less" if less >= 0 else "more"
+        yield (
+            f"{_name(one).capitalize()} costs {share(abs(less))} {than} than the best single zone; "
+            f"start by start it saves {share(saved.p10)} to {share(saved.p90)}"
+        )
+    if found.on_demand is None:
+        yield "On demand: price unknown; give --on-demand"
+        return
+    best = min(found.results, key=lambda one: one.cost.mean)
+    less = 1 - best.cost.mean / found.on_demand
+    verb = f"saves {share(less)}" if less >= 0 else f"costs {share(-less)} more"
+    yield f"On demand it costs {_money(found.on_demand, currency)}: spot {verb} at best"
+    if job.deadline is None:
+        yield "With --deadline, what falling back to on demand costs is shown too"
+
+
+def _name(one: PolicyResult) -> str:
+    return {
+        "stay": "staying",
+        "cheapest": "moving when interrupted",
+        "gap": "moving when it pays, too",
+        "deadline": "falling back to on demand",
+    }[one.policy]
+
+
+def _show_rates(trace: Trace, market: Market, form: Format, *, told: bool) -> None:
+    """What is proposed for price specs; raises InputError where nothing was ever interrupted."""
+    if not told:
+        raise InputError(
+            f"{trace.source}: expected a trace that says when there was no machine, got prices "
+            "only: add the column available, or give --bid"
+        )
+    rates = [market.interruption_rate(zone) for zone in range(len(market.zones))]
+    if form == "json":
+        print_json([asdict(one) | _interval(one) for one in rates])
+    else:
+        typer.echo("\n\n".join(_proposal(one, trace) for one in rates))
+
+
+def _interval(one: InterruptionRate) -> dict[str, float | None]:
+    return {"mean": one.mean, "low": one.low, "high": one.high} if one.hours else {"mean": None}
+
+
+def _proposal(one: InterruptionRate, trace: Trace) -> str:
+    """Lines of a price spec, with what they rest on."""
+    seen = f"{one.interruptions} interruptions in {one.hours:,.0f} h of running"
+    head = f"# {one.zone}: {seen},\n# {trace.window}, {trace.source}"
+    if not one.hours:
+        return f"# {one.zone}: never a machine, {trace.window}, {trace.source}"
+    return (
+        f'{head}\nranges = {{ "interruptions.rate_per_hour" = {{ low = {one.low:.2g}, '
+        f"high = {one.high:.2g} }} }} # 95 %\n\n[interruptions]\nrate_per_hour = {one.mean:.3g}"
+    )
+
+
+def _money(amount: float, currency: str) -> str:
+    return money(Decimal(f"{amount:.12g}"), currency)
+
+
+def _as_json(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> dict[str, Any]:
+    return {
+        "work": work,
+        "trace": {
+            "source": trace.source,
+            "window": trace.window,
+            "zones": list(trace.zones),
+            "currency": trace.currency,
+            "tells_availability": trace.tells_availability,
+        },
+        "job": job,
+        "comparison": found,
+    }
