@@ -19,6 +19,7 @@ from epochcost.analysis.observations import Observation, observe
 from epochcost.analysis.predicted import predict_times
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.terminal import (
+    RESULTS,
     ExactFigures,
     Format,
     ResultsFolder,
@@ -137,7 +138,7 @@ def replay(
         bool, typer.Option("--rate", help="Only how often each zone interrupts, for a price.")
     ] = False,
     starts: Annotated[int, typer.Option(help="Starts, evenly over the trace.", min=1)] = 1000,
-    results: ResultsFolder = Path("docs/data/results"),
+    results: ResultsFolder = RESULTS,
     form: ExactFigures = "text",
 ) -> None:
     """Replay a job over spot prices of the past, staying or moving."""
