@@ -138,9 +138,14 @@ def _in_search(text: str) -> Iterator[str]:
             yield from live_in_html(document[key])
 
 
+_NAME = r'\["[\w./-]+"\]'
+# Of the window itself, or of an object in it that several scripts fill.
+_VARIABLE = rf"window\.\w+|window{_NAME}|\(window\.\w+ = window\.\w+ \|\| \{{\}}\){_NAME}"
+
+
 def _in_script(text: str) -> Iterator[str]:
     """A script of data is one value for one variable."""
-    found = re.fullmatch(r"window\.\w+ ?= ?(.*?);?\s*", text, re.DOTALL)
+    found = re.fullmatch(rf"(?:{_VARIABLE}) ?= ?(.*?);?\s*", text, re.DOTALL)
     try:
         yield from _in_json(found[1] if found else "")
     except json.JSONDecodeError:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.difference.results import ResultChanges
+from epochcost.report.escape import page_title
 from epochcost.report.feed import feed
 from epochcost.report.pages.page import Report
 from report_project import HOSTILE
@@ -52,7 +53,7 @@ def test_it_is_atom(report: Report) -> None:
         assert _child(one, "title")
         assert dt.datetime.fromisoformat(_child(one, "updated")).tzinfo
     newest = entries[0]
-    assert HOSTILE in _child(newest, "title")
+    assert page_title(HOSTILE) in _child(newest, "title")
     assert newest.find(f"{_ATOM}link").get("href") == f"machines/{machine}.html"
     assert _child(newest, "content").startswith("+100.0%")
     assert _child(root, "updated") == _child(newest, "updated") == "2099-01-02T00:00:00Z"

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from epochcost.analysis.difference.words import summary, winner_words
-from epochcost.report.escape import one_line
+from epochcost.report.escape import one_line, page_title
 from epochcost.report.pages.home import Moved, moved_prices
 from epochcost.report.pages.page import Report, machine_uri
 from epochcost.units import money
@@ -47,10 +47,12 @@ def feed(report: Report) -> str:
     for one in entries:
         entry = SubElement(root, "entry")
         SubElement(entry, "id").text = _id(one.key)
-        SubElement(entry, "title").text = one_line(one.title)
+        SubElement(entry, "title").text = page_title(one.title)
         SubElement(entry, "updated").text = _moment(one.day)
         SubElement(entry, "link", href=one.link)
-        SubElement(entry, "content", type="text").text = one.text
+        SubElement(entry, "content", type="text").text = "\n".join(
+            map(page_title, one.text.splitlines())
+        )
     indent(root, " ")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(root, encoding="unicode")}\n'
 
