@@ -53,7 +53,7 @@ def _write(path: Path, text: str) -> None:
 def test_an_answer_in_words(run: Callable[..., str]) -> None:
     """100 dollars a month unused, 20 cents an hour of energy, 70 rented: 200 hours."""
     text = run("--own", "mine")
-    assert "mine (me, 2026-01-01, assumed figures): $100.00 a month unused" in text
+    assert "mine (me, 2026-01-01, assumed): $100.00 a month unused" in text
     assert (
         "Against theirs (2026-01-01; the same kind of machine), "
         "buying is cheaper above 200 hours a month." in text
