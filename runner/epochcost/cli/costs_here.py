@@ -28,12 +28,13 @@ def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) 
     if not measured:
         return
     models = dict.fromkeys(one.trial.model for one in measured)
-    hosts = {(one.hardware, one.environment.fingerprint) for one in measured}
+    # What was measured as the machine at hand may be declared under another name.
+    hosts = {one.environment.fingerprint for one in measured}
     rows = _rows(catalogue, results, [*models])
     typer.echo("\nWhat it costs:")
     for model in models:
         of_model = [row for row in rows if row.observed.workload.id == model]
-        here = [row for row in of_model if _place(row) in hosts and row.current]
+        here = [row for row in of_model if row.observed.machine.host in hosts and row.current]
         for goal in _goals(here):
             typer.echo("\n".join(_lines(here, of_model, goal)))
     noisy = sum(bool(instabilities(one.measurement, one.environment)) for one in measured)
@@ -51,10 +52,6 @@ def _rows(catalogue: Catalogue, results: Path, models: Sequence[str]) -> tuple[R
     timed = [one for one in observe(inputs) if one.workload.id in models]
     predicted = predict_times(inputs, [catalogue.model(model) for model in models])
     return price_rows(catalogue, [*timed, *predicted.beyond(timed)])
-
-
-def _place(row: Row) -> tuple[str, str | None]:
-    return row.observed.machine.hardware, row.observed.machine.host
 
 
 def _goals(here: Sequence[Row]) -> Iterator[Goal]:
