@@ -5,8 +5,11 @@
 SITE is a folder that `epochcost build` made; it is served on this machine. For each page, opened
 in a fresh browser context and scrolled to its end, a line tells the median of the first contentful
 paint in milliseconds, the sum of all layout shifts that no input caused (an upper bound of
-Lighthouse's cumulative layout shift), and what was loaded before the chart library, in kilobytes as
-a server that compresses with gzip sends it; then how often and how large the library came.
+Lighthouse's cumulative layout shift), and what was loaded besides the chart library, in kilobytes
+as a server that compresses with gzip sends it; then how often and how large that library came.
+
+What comes as a list or a chart is seen counts; what waits for a click does not: the index of the
+search, and charts in folds.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def test_its_site_builds_without_a_warning(project: Path) -> None:
     _in(project, "make", "check")
     home = (project / ".cache/check-site/index.html").read_text("utf-8")
     assert "What our models cost" in home
-    assert "assets/from-disk.js" in home
+    assert "assets/before-theme.js" in home
     assert not (project / "site_templates").exists()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -84,6 +86,16 @@ def test_nothing_moves_while_a_page_wakes(site: Site) -> None:
 
 
 def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
-    """What comes with the page itself; the library of charts follows when one is seen."""
-    for uri in ("index.html", "models/net.html"):
-        assert (site.folder / uri).stat().st_size <= _MOST_BYTES, uri
+    """All that comes with it and with its lists, compressed; the search waits for its reader."""
+    for uri in ("index.html", "models/net.html", "calculator.html"):
+        page, files = site.tab(), set[str]()
+        page.on("request", lambda asked, files=files: files.add(urlsplit(asked.url).path[1:]))
+        page.goto(site.address + uri)
+        for at, table in enumerate(page.locator(".ec-sortable:visible").all()):
+            table.scroll_into_view_if_needed()
+            wait_until(page, f"{_LIVE} > {at}")
+        page.context.close()
+        paths = (site.folder / name for name in files - {"assets/vega.js"})
+        loaded = sum(len(gzip.compress(path.read_bytes())) for path in paths if path.is_file())
+        assert loaded <= _MOST_BYTES, uri
+        assert "search/search_index.json" not in files, uri

@@ -164,15 +164,23 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
     yield f"{ASSETS}/datatables.js", _table_library().encode()
 
 
+# jQuery and DataTables in the file of itables, from the one's first statement to the other's last.
+_TABLES = re.compile(
+    r"function \w+\(\w+,\w+\)\{if\([^{]*jQuery requires.*?"
+    r"\.fn\.dataTable=(\w+);.*?\.fn\.DataTable\[\w+\]=\w+\}\);",
+    re.DOTALL,
+)
+_NOTICES = "/*! Bundled license information:"
+
+
 def _table_library() -> str:
-    """DataTables with its notices as one script, for from the disk browsers load no modules."""
+    """DataTables without its extensions, as a script: from the disk browsers load no modules."""
     package = distribution("itables")
     module = Path(str(package.locate_file("itables/html/dt_bundle.js"))).read_text("utf-8")
-    parts = re.split(r"export\{[^}]*?\b(\w+) as default\b[^}]*\};", module)
-    if len(parts) != 3:
+    found, (*_, notices) = _TABLES.search(module), module.partition(_NOTICES)
+    if not (found and notices):
         raise CapabilityError(f"itables {package.version}: not the version that is locked")
-    code, table, notices = parts
-    return f'(()=>{{"use strict";{code}window.DataTable={table};}})();{notices}'
+    return f'(()=>{{"use strict";{found[0]}window.DataTable={found[1]};}})();{_NOTICES}{notices}'
 
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,34 @@
+/* Before the theme starts. Opened from the disk, a browser fetches nothing: the theme's instant
+   navigation then ends before the page has begun, and its search gets no index; both are taken away.
+   Elsewhere the index, larger than any page, waits for a reader who is about to search. */
+(function () {
+  "use strict";
+
+  function fromDisk() {
+    var element = document.getElementById("__config");
+    var config = JSON.parse(element.textContent);
+    config.features = config.features.filter(function (feature) {
+      return !feature.startsWith("navigation.instant");
+    });
+    element.textContent = JSON.stringify(config);
+    document.querySelectorAll("[data-md-component=search], label[for=__search]").forEach(
+      function (part) { part.remove(); }
+    );
+  }
+
+  function searchLater() {
+    var request = XMLHttpRequest.prototype, open = request.open, send = request.send;
+    request.open = function (method, address) {
+      this.searched = /\/search_index\.json$/.test(address);
+      return open.apply(this, arguments);
+    };
+    request.send = function () {
+      var field = this.searched && document.querySelector("[data-md-component=search-query]");
+      var searches = field === document.activeElement || new URLSearchParams(location.search).has("q");
+      if (!field || searches) { return send.apply(this, arguments); }
+      field.addEventListener("focus", function () { send.call(this); }.bind(this), { once: true });
+    };
+  }
+
+  if (location.protocol === "file:") { fromDisk(); } else { searchLater(); }
+})();
