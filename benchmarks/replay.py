@@ -40,7 +40,7 @@ def main() -> None:
         work, saving_interval(market, 10.0), 10.0, 300.0, 60.0, 0.2, 3.0, deadline=1.5 * work
     )
     starts = evenly_spaced_starts(market, job, asked.starts)
-    print(f"market: {time.process_time() - begin:.2f} s; a save every {job.interval:.0f} s")
+    print(f"market: {time.process_time() - begin:.2f} s; a save every {job.interval_seconds:.0f} s")
     for policy in POLICIES:
         since = time.process_time()
         got = replay(market, job, policy, starts)

@@ -71,7 +71,7 @@ def test_exact_figures(run: Callable[..., str]) -> None:
     best, *others = found["comparison"]["results"]
     assert best["cost"]["worst"] == pytest.approx(2 * (10 + 80 / 3600))
     assert [one["policy"] for one in others] == ["cheapest", "gap"]
-    assert found["job"]["save"] == 20
+    assert found["job"]["save_seconds"] == 20
     assert found["comparison"]["on_demand"] is None
 
 

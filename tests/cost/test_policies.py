@@ -18,7 +18,7 @@ from epochcost.specs.prices.traces import Trace, ZoneTrace
 HOUR = 3600.0
 # A costs 1 and then 4 dollars, b 3 and then 2: a is best at first, b on the whole.
 PRICES = {"a": [1.0] * 4 + [4.0] * 16, "b": [3.0] * 4 + [2.0] * 16}
-JOB = MovingJob(work=4 * HOUR, interval=HOUR, on_demand=5.0)
+JOB = MovingJob(work_seconds=4 * HOUR, interval_seconds=HOUR, on_demand_per_hour=5.0)
 TIME = Time(Decimal(3 * 3600), Decimal(4 * 3600), Decimal(6 * 3600))
 
 

@@ -38,14 +38,14 @@ ZONES: dict[str, Prices] = {
     "c": (3, 3, 3, 3, *[0.2] * 8),
 }
 JOB = MovingJob(
-    work=4 * HOUR,
-    interval=HOUR,
-    save=0.1 * HOUR,
-    restart=0.2 * HOUR,
-    move=0.1 * HOUR,
+    work_seconds=4 * HOUR,
+    interval_seconds=HOUR,
+    save_seconds=0.1 * HOUR,
+    restart_seconds=0.2 * HOUR,
+    move_seconds=0.1 * HOUR,
     move_charge=0.25,
-    on_demand=4.0,
-    deadline=7 * HOUR,
+    on_demand_per_hour=4.0,
+    deadline_seconds=7 * HOUR,
 )
 
 
@@ -108,14 +108,14 @@ def test_a_move_that_costs_a_little_less_is_made_by_hand() -> None:
 def test_a_deadline_by_hand() -> None:
     """At 2 h, losing the next stretch would end it after 6.6 h: 3.2 h on demand at $4 instead."""
     check(play("deadline"), 9.25, 5.5, 1, 1)
-    got = play("deadline", replace(JOB, deadline=6.5 * HOUR))
+    got = play("deadline", replace(JOB, deadline_seconds=6.5 * HOUR))
     check(got, 2 + 3.2 * 4, 5.2, 1, 0)
     assert got.rescued.all()
 
 
 def test_waiting_for_the_last_moment_by_hand() -> None:
     """With a alone the job waits from 2 h to 2.3 h, and is done at its deadline."""
-    got = play("deadline", replace(JOB, deadline=5.5 * HOUR), a=ZONES["a"])
+    got = play("deadline", replace(JOB, deadline_seconds=5.5 * HOUR), a=ZONES["a"])
     check(got, 2 + 3.2 * 4, 5.5, 1, 0)
 
 
@@ -128,7 +128,7 @@ def test_a_trace_that_ends_too_early() -> None:
     """What happens after it is not known, so there is no cost; on demand the price is."""
     assert not play("stay", hour=8).finished.any()
     assert not play("stay", a=(None, 1, None, None), b=(None,) * 4).finished.any()
-    rescued = play("deadline", replace(JOB, deadline=5 * HOUR), a=(1, None), b=(None, None))
+    rescued = play("deadline", replace(JOB, deadline_seconds=5 * HOUR), a=(1, None), b=(None, None))
     check(rescued, 4 * 4, 4, 0, 0)
 
 
@@ -143,10 +143,16 @@ def test_starts_are_within_the_trace() -> None:
 @pytest.mark.parametrize(
     ("given_fields", "message"),
     [
-        ({"work": 0}, "work: expected a finite number above 0, got 0"),
-        ({"interval": math.nan}, "interval: expected a finite number above 0, got nan"),
-        ({"save": -1}, "save: expected a finite number of at least 0, got -1"),
-        ({"deadline": 3 * HOUR}, "deadline: expected at least the work, 14400 s, got 10800 s"),
+        ({"work_seconds": 0}, "work_seconds: expected a finite number above 0, got 0"),
+        (
+            {"interval_seconds": math.nan},
+            "interval_seconds: expected a finite number above 0, got nan",
+        ),
+        ({"save_seconds": -1}, "save_seconds: expected a finite number of at least 0, got -1"),
+        (
+            {"deadline_seconds": 3 * HOUR},
+            "deadline: expected at least the work, 14400 s, got 10800 s",
+        ),
     ],
 )
 def test_figures_out_of_range(given_fields: dict[str, Any], message: str) -> None:
@@ -158,7 +164,7 @@ def test_figures_out_of_range(given_fields: dict[str, Any], message: str) -> Non
 def test_a_deadline_needs_a_price_on_demand() -> None:
     """Without one there is nothing to fall back to."""
     with pytest.raises(InputError, match="deadline: expected a deadline and a price on demand"):
-        play("deadline", replace(JOB, on_demand=None))
+        play("deadline", replace(JOB, on_demand_per_hour=None))
 
 
 @pytest.mark.parametrize("per_hour", [0.05, 0.3])
@@ -174,7 +180,14 @@ def test_replays_agree_with_the_simulation(per_hour: float) -> None:
     alone = Market(Trace({"a": rows}, "USD", 0.0, times[-1], "made"))
     got = replay(alone, JOB, "stay", np.linspace(0.0, times[-1] - 60 * HOUR, count))
     with exact_arithmetic():
-        numbers = (JOB.work, per_hour / HOUR, 0, JOB.restart, JOB.save, JOB.interval)
+        numbers = (
+            JOB.work_seconds,
+            per_hour / HOUR,
+            0,
+            JOB.restart_seconds,
+            JOB.save_seconds,
+            JOB.interval_seconds,
+        )
         spot = SpotJob(*(Decimal(repr(float(one))) for one in numbers))
         expected = float(expected_time(spot).running)
     runs = [one.running for one in simulate_runs(spot, BILLING_RULES["per-second"], count, 11)]
@@ -201,12 +214,12 @@ class LeastCost:
 
     def __init__(self, zones: dict[str, Prices], job: MovingJob, *, on_demand: bool) -> None:
         self._zones, self._end, self._job = zones, len(zones["a"]), job
-        self._on_demand = job.on_demand if on_demand else None
+        self._on_demand = job.on_demand_per_hour if on_demand else None
         self._known: dict[tuple[float, float, str, bool], float] = {}
 
     def of_job(self) -> float:
         """From the trace's begin."""
-        return self._least(0.0, self._job.work / HOUR, "", held=False)
+        return self._least(0.0, self._job.work_seconds / HOUR, "", held=False)
 
     def _least(self, hour: float, left: float, zone: str, *, held: bool) -> float:
         if left < 1e-9:
@@ -218,17 +231,17 @@ class LeastCost:
 
     def _choices(self, hour: float, left: float, zone: str, *, held: bool) -> Iterator[float]:
         """On demand to the end, nothing until the next hour, or a stretch somewhere."""
-        restart = self._job.restart / HOUR if zone else 0.0
+        restart = self._job.restart_seconds / HOUR if zone else 0.0
         if self._on_demand is not None:
             yield (restart + left) * self._on_demand
         if _next(hour) < self._end:
             yield self._least(_next(hour), left, zone, held=False)
-        done = min(left, self._job.interval / HOUR)
-        stretch = done + (self._job.save / HOUR if left > done else 0.0)
+        done = min(left, self._job.interval_seconds / HOUR)
+        stretch = done + (self._job.save_seconds / HOUR if left > done else 0.0)
         for other in self._zones:
             moved = bool(zone) and other != zone
             begun = 0.0 if held and not moved else restart
-            length = begun + moved * self._job.move / HOUR + stretch
+            length = begun + moved * self._job.move_seconds / HOUR + stretch
             if hour + length <= self._end and self._price(other, hour) is not None:
                 paid, then, lasted = self._use(other, hour, length)
                 after = self._least(then, left - done * lasted, other, held=lasted)
@@ -264,7 +277,7 @@ def test_what_every_replay_holds(east: Prices, west: Prices, deadline: float) ->
     Whoever may do more pays no more: of two zones than of one, with on demand than without.
     """
     zones = {"a": east, "b": west}
-    job = replace(JOB, work=3 * HOUR, deadline=deadline * HOUR)
+    job = replace(JOB, work_seconds=3 * HOUR, deadline_seconds=deadline * HOUR)
     alone = LeastCost({"a": east}, job, on_demand=False).of_job()
     spot = LeastCost(zones, job, on_demand=False).of_job()
     everything = LeastCost(zones, job, on_demand=True).of_job()

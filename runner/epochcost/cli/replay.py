@@ -175,7 +175,7 @@ def _policies(text: str | None, job: MovingJob) -> list[Policy]:
             )
     if asked:
         return [known[one] for one in asked]
-    ready = job.on_demand is not None and job.deadline is not None
+    ready = job.on_demand_per_hour is not None and job.deadline_seconds is not None
     return [one for one in POLICIES if one != "deadline" or ready]
 
 
@@ -247,16 +247,16 @@ def _job(asked: JobOptions, work: _Work, market: Market, on_demand: float | None
     save = work.state_gb / (_amount(asked.disk, "disk") or 1)
     interval, limit = asked.interval, asked.deadline
     return MovingJob(
-        work=float(work.time.mean),
-        interval=float(parse_duration_seconds(interval))
+        work_seconds=float(work.time.mean),
+        interval_seconds=float(parse_duration_seconds(interval))
         if interval
         else saving_interval(market, save),
-        save=save,
-        restart=float(parse_duration_seconds(asked.restart)),
-        move=work.state_gb / (_amount(asked.network, "network") or 1),
+        save_seconds=save,
+        restart_seconds=float(parse_duration_seconds(asked.restart)),
+        move_seconds=work.state_gb / (_amount(asked.network, "network") or 1),
         move_charge=work.state_gb * float(parse_decimal(asked.transfer_price, "transfer-price")),
-        on_demand=on_demand,
-        deadline=float(parse_duration_seconds(limit)) if limit else None,
+        on_demand_per_hour=on_demand,
+        deadline_seconds=float(parse_duration_seconds(limit)) if limit else None,
     )
 
 
@@ -273,13 +273,13 @@ def _show(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> None:
 def _introduction(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> Iterator[str]:
     low, high = (seconds(float(end)) for end in (work.time.low, work.time.high))
     between = f", {low} to {high}" if low != high else ""
-    yield f"{work.name}: {seconds(job.work)} of work ({work.known}{between})"
+    yield f"{work.name}: {seconds(job.work_seconds)} of work ({work.known}{between})"
     zones = "1 zone" if len(trace.zones) == 1 else f"{len(trace.zones)} zones"
     yield f"{trace.source}: {trace.window}, {zones}"
     yield (
-        f"{work.state_gb:.3g} GB saved in {seconds(job.save)} after every "
-        f"{seconds(job.interval)} of work; a restart takes {seconds(job.restart)}, "
-        f"a move {seconds(job.move)} more and {_money(job.move_charge, trace.currency)}"
+        f"{work.state_gb:.3g} GB saved in {seconds(job.save_seconds)} after every "
+        f"{seconds(job.interval_seconds)} of work; a restart takes {seconds(job.restart_seconds)}, "
+        f"a move {seconds(job.move_seconds)} more and {_money(job.move_charge, trace.currency)}"
     )
     if not trace.tells_availability:
         yield "The trace says no word of availability: only a --bid below a price interrupts"
@@ -323,7 +323,7 @@ def _conclusions(trace: Trace, found: Comparison, job: MovingJob) -> Iterator[st
     less = 1 - best.cost.mean / found.on_demand
     verb = f"saves {share(less)}" if less >= 0 else f"costs {share(-less)} more"
     yield f"On demand it costs {_money(found.on_demand, currency)}: spot {verb} at best"
-    if job.deadline is None:
+    if job.deadline_seconds is None:
         yield "With --deadline, what falling back to on demand costs is shown too"
 
 

@@ -101,11 +101,11 @@ def compare_policies(
     ``stay`` is in the zone that turns out best. Raises InputError as `replay` does, and where no
     start has an end under all policies.
     """
-    starts = evenly_spaced_starts(market, replace(job, work=float(time.high)), count)
+    starts = evenly_spaced_starts(market, replace(job, work_seconds=float(time.high)), count)
     homes = [np.full(count, zone) for zone in range(len(market.zones))]
     stays = [replay(market, job, "stay", starts, home) for home in homes]
     best = min(range(len(homes)), key=lambda zone: _order(stays[zone]))
-    jobs = [replace(job, work=float(work)) for work in (time.low, time.mean, time.high)]
+    jobs = [replace(job, work_seconds=float(work)) for work in (time.low, time.mean, time.high)]
     played = {
         policy: [
             replay(market, one, policy, starts, homes[best] if policy == "stay" else None)
@@ -128,7 +128,9 @@ def compare_policies(
         count,
         int(compared.sum()),
         closed,
-        None if job.on_demand is None else job.on_demand * job.work / SECONDS_PER_HOUR,
+        None
+        if job.on_demand_per_hour is None
+        else job.on_demand_per_hour * job.work_seconds / SECONDS_PER_HOUR,
     )
 
 

@@ -27,38 +27,45 @@ from epochcost.units import SECONDS_PER_HOUR
 
 Policy = Literal["stay", "cheapest", "gap", "deadline"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+_ABOVE_ZERO = {"work_seconds", "interval_seconds", "on_demand_per_hour"}
 
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job and what starts, saves and moves take; times in seconds, prices per hour.
+    """A job and what starts, saves and moves take.
 
-    Every ``interval`` of work is saved for ``save``; a start after the first takes ``restart``, and
-    ``move`` more in another zone, which is charged ``move_charge`` once. ``on_demand`` is the
-    price of a machine that nobody takes back, ``deadline`` the longest time on the wall: the policy
-    of that name needs both. Raises InputError where a figure is out of its range.
+    Every interval of work is saved; a start after the first takes a restart, and a move more in
+    another zone, which is charged ``move_charge`` once. ``on_demand_per_hour`` is the price of a
+    machine that nobody takes back, the deadline the longest time on the wall: the policy of that
+    name needs both. Raises InputError where a number is out of its range.
     """
 
-    work: float
-    interval: float
-    save: float = 0.0
-    restart: float = 0.0
-    move: float = 0.0
+    work_seconds: float
+    interval_seconds: float
+    save_seconds: float = 0.0
+    restart_seconds: float = 0.0
+    move_seconds: float = 0.0
     move_charge: float = 0.0
-    on_demand: float | None = None
-    deadline: float | None = None
+    on_demand_per_hour: float | None = None
+    deadline_seconds: float | None = None
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value, above = getattr(self, one.name), one.name in {"work", "interval", "on_demand"}
+            value, above = getattr(self, one.name), one.name in _ABOVE_ZERO
             if value is None or (0 < value < math.inf) or (value == 0 and not above):
                 continue
             least = "above 0" if above else "of at least 0"
             raise InputError(f"{one.name}: expected a finite number {least}, got {value}")
-        if self.deadline is not None and self.deadline < self.work:
+        work, deadline = self.work_seconds, self.deadline_seconds
+        if deadline is not None and deadline < work:
             raise InputError(
-                f"deadline: expected at least the work, {self.work:g} s, got {self.deadline:g} s"
+                f"deadline: expected at least the work, {work:g} s, got {deadline:g} s"
             )
+
+    @property
+    def stretches(self) -> int:
+        """Between which the work is saved."""
+        return math.ceil(self.work_seconds / self.interval_seconds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +95,7 @@ def replay(
     the rest of the work, at the prices of that moment, is cheaper there by more than the move.
     ``deadline`` goes on on demand, for good, when a stretch that is lost would make it late.
     """
-    if policy == "deadline" and (job.on_demand is None or job.deadline is None):
+    if policy == "deadline" and (job.on_demand_per_hour is None or job.deadline_seconds is None):
         raise InputError("deadline: expected a deadline and a price on demand, found not both")
     runs = _Runs(market, job, policy, starts, home)
     while runs.active.size:
@@ -98,10 +105,11 @@ def replay(
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
     """So many starts from which undisturbed work ends within the trace; InputError if none does."""
-    last = market.end - job.work - job.save * math.ceil(job.work / job.interval)
+    last = market.end - job.work_seconds - job.save_seconds * job.stretches
     if last < 0:
         raise InputError(
-            f"trace: expected one longer than the work, {job.work / SECONDS_PER_HOUR:.4g} h, "
+            "trace: expected one longer than the work, "
+            f"{job.work_seconds / SECONDS_PER_HOUR:.4g} h, "
             f"got {market.end / SECONDS_PER_HOUR:.4g} h"
         )
     return np.linspace(0.0, last, count)
@@ -110,11 +118,17 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
 def expected_cost(job: MovingJob, rate: InterruptionRate, mean_price: float) -> float:
     """The closed form of `cost.spot` for staying: interruptions at random, one price."""
     if not rate.interruptions:
-        return (job.work + job.save * (math.ceil(job.work / job.interval) - 1)) * (
-            mean_price / SECONDS_PER_HOUR
-        )
+        undisturbed = job.work_seconds + job.save_seconds * (job.stretches - 1)
+        return undisturbed * mean_price / SECONDS_PER_HOUR
     per_second = rate.mean / SECONDS_PER_HOUR
-    given = (job.work, per_second, 0.0, job.restart, job.save, job.interval)
+    given = (
+        job.work_seconds,
+        per_second,
+        0.0,
+        job.restart_seconds,
+        job.save_seconds,
+        job.interval_seconds,
+    )
     with exact_arithmetic():
         running = expected_time(SpotJob(*(Decimal(repr(float(one))) for one in given))).running
     return float(running) * mean_price / SECONDS_PER_HOUR
@@ -135,7 +149,7 @@ class _Runs:
         count = len(starts)
         self.active: Indices = np.arange(count)
         self._starts, self._now = starts, starts.astype(np.float64)
-        self._left = np.full(count, job.work)
+        self._left = np.full(count, job.work_seconds)
         self._zone = np.full(count, -1) if home is None else home.copy()
         # Whether a machine runs, and whether there was one before.
         self._held, self._begun = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
@@ -165,8 +179,10 @@ class _Runs:
         begun = self._begun[who]
         restarted, moved = begun & ~self._held[who], begun & (zone != self._zone[who])
         left = self._left[who]
-        length = np.where(left > job.interval, job.interval + job.save, left)
-        ready = self._now[who] + restarted * job.restart + moved * job.move
+        length = np.where(
+            left > job.interval_seconds, job.interval_seconds + job.save_seconds, left
+        )
+        ready = self._now[who] + restarted * job.restart_seconds + moved * job.move_seconds
         bound = (self._zone[who] >= 0) & (self._policy == "stay")
         opens = np.where(bound, market.next_of_zone[zone, column], market.next_of_any[column])
         if self._policy == "deadline":
@@ -201,7 +217,9 @@ class _Runs:
         self._cost[who] += moved * job.move_charge
         self._running[who] += stop - now
         self._moves[who] += moved
-        left = np.where(saved, np.maximum(self._left[who] - job.interval, 0.0), self._left[who])
+        left = np.where(
+            saved, np.maximum(self._left[who] - job.interval_seconds, 0.0), self._left[who]
+        )
         done = left == 0
         self._interruptions[who] += ~done & (stop == until)
         self._now[who], self._zone[who], self._left[who] = stop, zone, left
@@ -216,23 +234,23 @@ class _Runs:
         here, there = market.rate[zone, column], market.rate[market.cheapest[column], column]
         with np.errstate(invalid="ignore"):
             gained = (here - there) * left
-        lost = job.move_charge * SECONDS_PER_HOUR + (job.restart + job.move) * there
+        lost = job.move_charge * SECONDS_PER_HOUR + (job.restart_seconds + job.move_seconds) * there
         worth: Flags = gained > lost
         return worth
 
     def _go_on_demand(self, who: Indices, ends: Floats, there: Flags) -> Flags:
         """End those on demand that could not be rescued after ``ends``; says which."""
         job = self._job
-        assert job.on_demand is not None, "asked for with the policy"
-        assert job.deadline is not None, "asked for with the policy"
+        assert job.on_demand_per_hour is not None, "asked for with the policy"
+        assert job.deadline_seconds is not None, "asked for with the policy"
         left = self._left[who]
         # Of the last moment: what is lost by then is worked after it.
-        latest = self._starts[who] + job.deadline - job.restart - left
+        latest = self._starts[who] + job.deadline_seconds - job.restart_seconds - left
         late: Flags = ends > latest
         chosen = who[late]
         begin = np.where(there, self._now[who], np.maximum(self._now[who], latest))[late]
-        hired = left[late] + self._begun[chosen] * job.restart
-        self._cost[chosen] += hired * job.on_demand / SECONDS_PER_HOUR
+        hired = left[late] + self._begun[chosen] * job.restart_seconds
+        self._cost[chosen] += hired * job.on_demand_per_hour / SECONDS_PER_HOUR
         self._now[chosen] = begin + hired
         self._rescued[chosen] = self._finished[chosen] = True
         return late
