@@ -6,7 +6,9 @@ depends on the caller's decimal context.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import os
 import re
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 
@@ -51,6 +53,8 @@ _TIME_UNITS = (
 )
 # A century: longer is a slip of the keyboard, and keeps later products far from overflow.
 MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
+# Lists of the large clouds change a few times a year: an older price may be another by now.
+_FRESH_DAYS, _YEAR_DAYS = 60, 365
 
 
 def parse_duration_seconds(text: str) -> Decimal:
@@ -174,6 +178,21 @@ def memory(size_bytes: float) -> str:
         if size_bytes >= limit:
             return f"{size_bytes / limit:,.1f} {unit}"
     return f"{size_bytes / 2**10:,.0f} KiB"
+
+
+def today() -> dt.date:
+    """The day in UTC, or of SOURCE_DATE_EPOCH, which makes builds reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    now = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch else dt.datetime.now(dt.UTC)
+    return now.date()
+
+
+def price_age(day: dt.date) -> str:
+    """How old a price of a day is, such as ``61 days old``; empty up to 60 days."""
+    days = (today() - day).days
+    if days <= _FRESH_DAYS:
+        return ""
+    return f"{days} days old" if days < 2 * _YEAR_DAYS else f"{days // _YEAR_DAYS} years old"
 
 
 def _three_digits(value: float) -> str:

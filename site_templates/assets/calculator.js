@@ -121,6 +121,7 @@
   /* Why a figure stands apart from those that may win; nothing where it may. */
   function reserve(question, timing, plan) {
     if (timing.unserved) { return timing.unserved; }
+    if (COMMITTED.includes(plan.kind) && !question.prices) { return "paid for its whole term"; }
     return plan.assumed && !(plan.kind === "owned" && question.prices === "owned") ? "assumed price" : "";
   }
 

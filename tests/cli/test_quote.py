@@ -165,7 +165,7 @@ def test_the_bill_for_people(shell: Shell) -> None:
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
     heading, _, header, used, unused, total = lines
-    assert {"box-hourly:", "Somebody,", "nowhere,", "2016-11-01"} <= set(heading)
+    assert {"box-hourly:", "Somebody,", "nowhere,", "2016-11-01,", "old"} <= set(heading)
     assert header == ["part", "quantity", "rate", "amount"]
     assert used[-1] == "$0.107"
     assert unused[-1] == "$0.793"

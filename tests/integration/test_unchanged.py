@@ -38,6 +38,7 @@ _MODELS = {id_: m for id_, m in load_catalogue(ROOT).models.items() if m.graph i
 # Those whose answer does not depend on the machine, from README and docs.
 _COMMANDS = {
     "quote": "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",
+    "quote-committed": "quote --price a2-highgpu-1g-committed-use-3y-2024-06 --duration 1h",
     "quote-whole-hour": "quote --rate 0.90 --billing whole-hour --duration 428s --format json",
     "cheapest": "cheapest --model mnist-cnn --deadline 2h --budget 5USD",
     "break-even": "break-even --own assumed-server-8x-a100-80gb",
@@ -111,7 +112,7 @@ def test_ids_of_results() -> None:
 
 
 def _run(arguments: list[str]) -> str:
-    environment = {**os.environ, "COLUMNS": "200", "TZ": "UTC"}
+    environment = {**os.environ, "COLUMNS": "200", "SOURCE_DATE_EPOCH": "1795392000"}
     done = subprocess.run(
         [sys.executable, "-m", "epochcost", *arguments],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,

@@ -52,7 +52,7 @@ class EstimatedRow:
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """By id of each model that is priced so, its rows, cheapest first.
+    """By id of each model that is priced so, its rows, what may win first and cheapest first.
 
     A model whose training was timed has none, nor has one whose operations cannot be counted.
     """
@@ -64,8 +64,12 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
         flops = None if model.id in timed else _flops(inputs, model)
         if flops is not None:
             priced = [row for one in machines for row in _on(catalogue, one, flops)]
-            found[model.id] = tuple(sorted(priced, key=lambda row: row.cost.mean))
+            found[model.id] = tuple(sorted(priced, key=_order))
     return found
+
+
+def _order(row: EstimatedRow) -> tuple[bool, Decimal]:
+    return bool(row.price.reservation), row.cost.mean
 
 
 def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:

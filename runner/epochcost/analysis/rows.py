@@ -76,14 +76,7 @@ class Row:
     @property
     def reservation(self) -> str:
         """Why its cost is no answer while others are; empty where it may be one."""
-        if self.observed.unserved:
-            return self.observed.unserved
-        if self.assumed:
-            return "not a market price"
-        price = self.price
-        if price is not None and price.plan == "spot" and price.interruptions is None:
-            return "not known how often it is interrupted"
-        return ""
+        return self.observed.unserved or (self.price.reservation if self.price else "")
 
     @property
     def mark(self) -> Mark:
@@ -102,7 +95,7 @@ class Row:
         if self.price is None:
             return "no price"
         region = f", {self.price.region}" if self.price.region else ""
-        return f"{self.price.provider} {self.price.plan}{region}, {self.price.as_of}"
+        return f"{self.price.provider} {self.price.plan_words}{region}, {self.price.as_of}"
 
     def cost(self, goal: Goal) -> Cost | None:
         """What the goal costs; None where this row is not about it."""

@@ -221,7 +221,7 @@ def _row(one: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
     price = one.key.job.price
     return (
         f"{'> ' if one is answer.choice else '  '}{row.observed.machine.name}",
-        price.plan,
+        price.plan_words,
         seconds(float(one.seconds)),
         money(cost.mean, cost.currency),
         cost.between or "—",

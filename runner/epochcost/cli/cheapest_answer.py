@@ -17,7 +17,7 @@ from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate, rivals
 from epochcost.cost.compare import BatchChoice
 from epochcost.cost.sensitivity import SPEED, Effect, Switch, effects, switching_value
-from epochcost.units import money, plain, seconds
+from epochcost.units import money, plain, price_age, seconds
 
 Mode = Literal["training", "inference", "epoch"]
 MODES: Mapping[Mode, str] = MappingProxyType(
@@ -159,6 +159,8 @@ def _sureness(answer: CheapestAnswer) -> Iterator[str]:
         yield "it may be taken back, no source says how often, and its cost leaves that out"
     if choice.cost.assumed:
         yield "its price is assumed, not a market price"
+    if age := price_age(price.as_of):
+        yield f"its price is {age}"
 
 
 def _remedy(answer: CheapestAnswer) -> str:

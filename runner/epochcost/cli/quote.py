@@ -40,6 +40,7 @@ from epochcost.units import (
     parse_decimal,
     parse_duration_seconds,
     plain,
+    price_age,
     seconds,
     significant_places,
 )
@@ -168,7 +169,8 @@ def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _B
     _refuse_machine(identifier, catalogue)
     price = catalogue.price(identifier)
     place = f", {price.region}" if price.region else ""
-    plan = f"{price.id}: {price.provider}{place}, {price.plan}, prices of {price.as_of}"
+    said = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
+    plan = ", ".join(filter(None, (said, price_age(price.as_of))))
     note = "Assumed, not a market price." if price.assumed else ""
     usage = _with_vcpus(usage, price, catalogue)
     if not planned.wanted:

@@ -31,7 +31,7 @@ from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
-from epochcost.units import money, parse_decimal, parse_share, plain, seconds
+from epochcost.units import money, parse_decimal, parse_share, plain, seconds, today
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def converted_words(quote: Quote, found: Conversion) -> str:
 def parse_day(text: str | None) -> dt.date:
     """A day of the calendar, today where none is given; raises InputError on anything else."""
     if text is None:
-        return dt.datetime.now(dt.UTC).date()
+        return today()
     try:
         return dt.date.fromisoformat(text)
     except ValueError:

@@ -171,7 +171,8 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
             cost=row.cost,
             mark=row.mark,
             evidence=_ESTIMATE,
-            answers=not row.price.assumed,
+            answers=not row.price.reservation,
+            remarks=(row.price.reservation,) if row.price.reservation else (),
         )
         for row in best.values()
     )

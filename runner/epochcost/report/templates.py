@@ -16,7 +16,6 @@ from jinja2 import (
     TemplateError,
 )
 from markupsafe import Markup
-from mkdocs.utils import get_build_date
 
 from epochcost.analysis import claim_words
 from epochcost.analysis.observations import Workload
@@ -34,6 +33,7 @@ from epochcost.units import (
     kilowatt_hours,
     memory,
     plain,
+    price_age,
     scientific,
     seconds,
     share,
@@ -42,8 +42,6 @@ from epochcost.units import (
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
 _GIB = 2**30
-# Lists of the large clouds change a few times a year: an older price may be another by now.
-_FRESH_DAYS, _YEAR_DAYS = 60, 365
 
 
 def environment(folder: Path) -> Environment:
@@ -98,15 +96,8 @@ def _date(day: dt.date) -> Markup:
 
 
 def price_date(day: dt.date) -> Markup:
-    """The day of a price, and how old it is where that is more than 60 days before the build.
-
-    SOURCE_DATE_EPOCH names another day of the build than today, as it does for MkDocs.
-    """
-    days = (dt.date.fromisoformat(get_build_date()) - day).days
-    if days <= _FRESH_DAYS:
-        return _date(day)
-    age = f"{days} days" if days < 2 * _YEAR_DAYS else f"{days // _YEAR_DAYS} years"
-    return Markup(f"{_date(day)}, {age} old")  # noqa: S704  digits only
+    """The day of a price, and how old it is where that is more than 60 days."""
+    return Markup(", ".join(filter(None, (_date(day), price_age(day)))))  # noqa: S704  digits only
 
 
 def _scientific(value: Decimal | int) -> str:

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.utils import get_build_date
 
 import epochcost
 from epochcost.analysis.inputs import Sources
 from epochcost.analysis.repository import git, replaced_blobs
 from epochcost.errors import EpochcostError
+from epochcost.units import today
 
 # Plugins and extensions that read nothing but what is digested here; with others none is skipped.
 _PLUGINS = frozenset({"search", "material/search", "epochcost"})
@@ -98,7 +98,7 @@ def inputs_digest(sources: Sources, themes: Iterable[str], options: str) -> str:
         read.append(project / "docs/data/results")
     return _digest(
         _program(),
-        get_build_date(),  # pages say how old prices are
+        today().isoformat(),  # pages say how old prices are
         options,
         logging.getLogger("mkdocs").getEffectiveLevel(),
         [str(Path.cwd()), str(project), str(sources.docs), sources.published],

@@ -128,7 +128,7 @@ def hour_words(price: Price) -> str:
 def price_paid(price: Price) -> str:
     """A plan with its exact hourly price and its date."""
     hour = "owned" if price.owned else hour_words(price)
-    return f"{hour}, {price.provider} {price.plan}, {price.as_of}"
+    return f"{hour}, {price.provider} {price.plan_words}, {price.as_of}"
 
 
 def billing_words(rule: Billing) -> str:

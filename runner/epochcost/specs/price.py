@@ -224,6 +224,22 @@ class Price(NamedSpec):
         return self
 
     @property
+    def plan_words(self) -> str:
+        """The plan, and the term of a commitment."""
+        return (
+            f"{self.plan}, {self.commitment.term_months} months" if self.commitment else self.plan
+        )
+
+    @property
+    def reservation(self) -> str:
+        """Why its cost is no answer while others are; empty where it may be one."""
+        if self.assumed:
+            return "not a market price"
+        if self.plan == "spot" and self.interruptions is None:
+            return "not known how often it is interrupted"
+        return "paid for its whole term, used or not" if self.commitment else ""
+
+    @property
     def billing_rule(self) -> Billing:
         """The rule itself, whether the spec names it or spells it out."""
         return self.billing if isinstance(self.billing, Billing) else BILLING_RULES[self.billing]

@@ -213,6 +213,10 @@ class Remark(Spec):
     price: Identifier | None = Field(
         None, description="The plan that states it as data, by its id in prices/."
     )
+    hardware: Identifier | None = Field(
+        None,
+        description="The machine that it is about, where no price is known; its id in hardware/.",
+    )
     model: Identifier | None = Field(
         None, description="The model that it is about, by its id in models/."
     )

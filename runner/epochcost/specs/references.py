@@ -44,6 +44,7 @@ _REFERENCES = (
     _Reference("published", ("timings", _EACH, "price"), "prices"),
     _Reference("published", (*_EACH_FORMULA, "price"), "prices"),
     _Reference("published", ("remarks", _EACH, "price"), "prices"),
+    _Reference("published", ("remarks", _EACH, "hardware"), "hardware"),
     _Reference("published", ("remarks", _EACH, "model"), "models"),
 )
 

@@ -132,7 +132,7 @@ def _seconds(observed: Observation) -> list[float]:
 
 def _plan(price: Price) -> Json:
     return {
-        "name": one_line(f"{price.provider} {price.plan}"),
+        "name": one_line(f"{price.provider} {price.plan_words}"),
         "kind": price.plan,
         "region": one_line(price.region or ""),
         "as_of": str(price.as_of),
