@@ -87,3 +87,14 @@ def test_figures_are_judged_as_in_a_spec(price: Price, path: str, value: str, me
     with pytest.raises(InputError) as caught:
         with_value(price, path, Decimal(value))
     assert str(caught.value).startswith(f"{price.id}: {message}")
+
+
+def test_what_keeps_a_price_from_being_the_answer() -> None:
+    """An assumption, a spot plan without a rate, a commitment; nothing does on demand."""
+    term = {"term_months": Decimal(12), "payment": "no-upfront", "hourly": Decimal("0.5")}
+    committed = plan(plan="committed-use", commitment=term)
+    assert rented().reservation == ""
+    assert owned().reservation == "not a market price"
+    assert plan(plan="spot", amount=Decimal("0.1")).reservation == "not known how often it is interrupted"
+    assert committed.reservation == "paid for its whole term, used or not"
+    assert (committed.plan_words, rented().plan_words) == ("committed-use, 12 months", "on-demand")

@@ -128,7 +128,7 @@ def hourly_prices(
 ) -> Figure | None:
     """The price of an hour of each machine's plans in US dollars; None below two plans."""
     found = [
-        HourlyPrice(one_line(machine), price.plan, _price_kind(price), str(price.as_of), hour)
+        HourlyPrice(one_line(machine), price.plan_words, _price_kind(price), str(price.as_of), hour)
         for machine, price in prices
         if price.currency == "USD" and (hour := hourly(price)) is not None
     ]

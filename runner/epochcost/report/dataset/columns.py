@@ -122,7 +122,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "reservation",
         "why the cost is no answer to what is cheapest: an assumed price, a spot plan of unknown "
-        "interruptions, or a machine that the runtime cannot run on",
+        "interruptions, a commitment, or a machine that the runtime cannot run on",
         "where it may be the answer",
     ),
     *_money("epoch_cost", "cost of one epoch of a running job"),
