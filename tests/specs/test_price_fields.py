@@ -95,6 +95,7 @@ def test_what_keeps_a_price_from_being_the_answer() -> None:
     committed = plan(plan="committed-use", commitment=term)
     assert rented().reservation == ""
     assert owned().reservation == "not a market price"
-    assert plan(plan="spot", amount=Decimal("0.1")).reservation == "not known how often it is interrupted"
+    spot = plan(plan="spot", amount=Decimal("0.1"))
+    assert spot.reservation == "not known how often it is interrupted"
     assert committed.reservation == "paid for its whole term, used or not"
     assert (committed.plan_words, rented().plan_words) == ("committed-use, 12 months", "on-demand")
