@@ -16,12 +16,14 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner, Result
 
 from epochcost.cli.app import app, main
+from epochcost.cost import recompute
 from epochcost.errors import EpochcostError
 from epochcost.specs.layout import format_spec
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.model import Model
 from tiny_project import write_tiny_project
 
+ROOT = Path(__file__).parents[2]
 SOURCE = ("--source", "the provider's list")
 PAPER = (
     *("published", "--id", "paper", "--title", "A paper", "--authors", "An Author"),
@@ -115,7 +117,7 @@ def test_what_is_wrong_is_refused(project: Path, arguments: tuple[str, ...], mes
 
 def test_an_owned_machine(project: Path) -> None:
     """What an owned machine costs is given key by key."""
-    keys = ("purchase=3000", "years=4", "utilisation=0.3", "power_watts=350")
+    keys = ("purchase=3000", "years=4", "utilisation=30%", "power_watts=350")
     options = [word for key in (*keys, "electricity_per_kwh=0.15") for word in ("--owned", key)]
     done = _run("new", "price", "--hardware", "giant", "--plan", "owned", *options, *SOURCE)
     assert done.exit_code == 0, done.exception
@@ -134,22 +136,18 @@ def test_the_machine_at_hand(project: Path) -> None:
 
 
 def test_a_machine_with_gpus(project: Path) -> None:
-    """GPUs make a table."""
-    options = (
-        "--id",
-        "dgx",
-        "--name",
-        "DGX",
-        "--provider",
-        "NVIDIA",
-        "--gpu",
-        "V100",
-        "--gpus",
-        "8",
-    )
-    assert _run("new", "hardware", *options, *SOURCE).exit_code == 0
-    (gpu,) = load_catalogue(project).machine("dgx").accelerators
-    assert (gpu.name, gpu.count) == ("V100", 8)
+    """What specs/devices/ has of a GPU is filled in; of another a line says that it has nothing."""
+    folder = project / "specs/devices"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(ROOT / "specs/devices/geforce-rtx-4090.toml", folder)
+    for name, said in (("rtx 4090", ""), ("V100", "V100: not in specs/devices\n")):
+        identity = ("--id", "dgx", "--name", "DGX", "--provider", "NVIDIA")
+        done = _run("new", "hardware", *identity, "--gpu", name, "--gpus", "8", *SOURCE)
+        assert (done.exit_code, done.stderr) == (0, said)
+        (gpu,) = load_catalogue(project).machine("dgx").accelerators
+        known = ("GeForce RTX 4090", Decimal("165.2")) if not said else ("V100", None)
+        assert (gpu.name, gpu.peak_fp16_tflops, gpu.count) == (*known, 8)
+        (project / "specs/hardware/dgx.toml").unlink()
 
 
 def test_a_study(project: Path) -> None:
@@ -178,6 +176,21 @@ def test_a_published_table(project: Path) -> None:
     assert _run("new", *PAPER, "--timing", "giant=7 min", "--per-epoch", *sizes).exit_code == 0
     (row,) = load_catalogue(project).published["paper"].timings
     assert row.seconds_per_epoch == 420
+
+
+def test_a_published_table_with_costs(project: Path) -> None:
+    """A printed cost is recomputed at the newest price on demand that the source can have paid."""
+    assert _run(*TRADE, "--as-of", "2026-10-01").exit_code == 0
+    assert _run(*TRADE, "--as-of", "2026-12-01").exit_code == 0
+    done = _run("new", *PAPER, "--timing", "giant=8.20h", "--cost", "giant=25.42")
+    assert done.exit_code == 0, done.exception
+    catalogue = load_catalogue(project)
+    (row,) = recompute(catalogue.published["paper"], catalogue.prices)
+    assert row.timing is not None
+    assert row.timing.price == "giant-on-demand-2026-10"
+    assert [check.agreement for check in row.checks] == ["equal"]
+    other = _refusal("new", *PAPER, "--timing", "giant=8.20h", "--cost", "tiny=1")
+    assert str(other) == "--cost: expected a machine of --timing, got 'tiny'"
 
 
 @pytest.fixture

@@ -15,9 +15,10 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.errors import UsageError
+from epochcost.errors import InputError, UsageError
 from epochcost.specs.layout import new_spec
 from epochcost.specs.schema import schema_of
+from epochcost.units import parse_share
 
 Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
 Name = Annotated[str | None, typer.Option(help="What people call it.")]
@@ -66,11 +67,11 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
     try:
         match property_.get("type"):
             case "number":
-                return Decimal(text)
+                return parse_share(text, "share") if text.endswith("%") else Decimal(text)
             case "integer":
                 return int(text)
         return dt.date.fromisoformat(text) if property_.get("format") == "date" else text
-    except (InvalidOperation, ValueError):
+    except (InputError, InvalidOperation, ValueError):
         return text
 
 

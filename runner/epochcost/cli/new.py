@@ -21,8 +21,10 @@ from epochcost.graphs.binding import symbolic_dimensions
 from epochcost.graphs.loading import external_files, load_model
 from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.results.environment import Environment, Gpu
+from epochcost.specs.hardware import Accelerator
 from epochcost.specs.layout import new_spec
 from epochcost.specs.schema import schema_of
+from epochcost.specs.wording import suggestion
 
 app = typer.Typer(
     no_args_is_help=True, help="Write a new spec: what is not given is asked at a terminal."
@@ -51,7 +53,7 @@ def hardware(
     memory_gib: Annotated[str | None, typer.Option(metavar="NUMBER", help="In GiB.")] = None,
     cpu: Annotated[str | None, typer.Option(help="Make of the CPU.")] = None,
     cores: Annotated[str | None, typer.Option(metavar="NUMBER", help="Physical cores.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="Make and form of its GPUs.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="A GPU's name in specs/devices/.")] = None,
     gpus: Annotated[int, typer.Option(min=1, help="How many of them it has.")] = 1,
     source: Source = None,
 ) -> None:
@@ -70,7 +72,7 @@ def hardware(
     texts = {key: str(value) for key, value in found.items() if key in given}
     values = answered("hardware", {key: text or texts.get(key) for key, text in given.items()})
     if gpu is not None:
-        values["accelerators"] = [{"name": gpu, "count": gpus}]
+        values["accelerators"] = [_known_gpu(gpu, gpus)]
     write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
 
 
@@ -207,6 +209,19 @@ def model(
             file.unlink()
         raise
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
+
+
+def _known_gpu(name: str, count: int) -> dict[str, Any]:
+    """With what specs/devices/ says of it; where it has no such device, a line says so."""
+    names = {known: one for one in own_catalogue().devices.values() for known in one.names}
+    device = names.get(name.casefold())
+    if device is None:
+        typer.echo(f"{name}: not in specs/devices{suggestion(name, names)}", err=True)
+        return {"name": name, "count": count}
+    shared = [key for key in Accelerator.model_fields if key != "name" and hasattr(device, key)]
+    facts = {key: getattr(device, key) for key in shared}
+    known = {key: value for key, value in facts.items() if value is not None}
+    return {"name": device.name, "count": count, **known}
 
 
 def _provider_of(machine: str) -> str | None:

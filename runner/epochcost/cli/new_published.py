@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from epochcost.cli.answers import Id, Source, answered, asked, require, write
+from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import ids, pairs
+from epochcost.errors import InputError
+from epochcost.specs.catalogue import Catalogue
 from epochcost.units import parse_duration_seconds
 
 
@@ -30,13 +34,17 @@ def published(
         list[str] | None,
         typer.Option(metavar="MACHINE=TIME", help="Of a machine, by its id: 8.21h; repeat."),
     ] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MACHINE=USD", help="The cost of it that the source prints; repeat."),
+    ] = None,
     per_epoch: Annotated[
-        bool, typer.Option("--per-epoch", help="Times are of an epoch, not of all the work.")
+        bool, typer.Option("--per-epoch", help="Both are of an epoch, not of all the work.")
     ] = False,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Examples in a step.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of all the work.")] = None,
 ) -> None:
-    """Begin a published table in specs/published/, with its times."""
+    """Begin a published table in specs/published/, with its times and costs."""
     given = {
         "id": identifier,
         "title": title,
@@ -53,11 +61,32 @@ def published(
     rows = timing or asked("timing", "Machines and times, as p3.2xlarge=1.5h a4=90m.").split()
     common = {"batch_size": batch_size, "epochs": epochs}
     known = {key: number for key, number in common.items() if number is not None}
+    times, costs = pairs("--timing", rows, "p3.2xlarge=1.5h"), pairs("--cost", cost or [], "a4=3.9")
+    for machine in costs.keys() - times.keys():
+        raise InputError(f"--cost: expected a machine of --timing, got {machine!r:.80}")
+    catalogue = own_catalogue()
     values["timings"] = [
-        {"id": machine, "hardware": machine, **known, **_time(text, per_epoch=per_epoch)}
-        for machine, text in pairs("--timing", rows, "p3.2xlarge=1.5h").items()
+        {
+            **{"id": machine, "hardware": machine, **known},
+            **_time(text, per_epoch=per_epoch),
+            **_price(catalogue, machine, values["as_of"]),
+            **({"claims": [_cost(costs[machine], per_epoch)]} if machine in costs else {}),
+        }
+        for machine, text in times.items()
     ]
     write("published", values)
+
+
+def _price(catalogue: Catalogue, machine: str, day: dt.date) -> dict[str, str]:
+    """The newest on demand that is no later than the source, if any."""
+    prices = [one for one in catalogue.prices_of(machine) if one.plan == "on-demand"]
+    known = [one for one in prices if str(one.as_of) <= str(day)]
+    return {"price": max(known, key=lambda one: one.as_of).id} if known else {}
+
+
+def _cost(printed: str, per_epoch: bool) -> dict[str, Any]:
+    formula = {"name": "bill", "epochs": 1} if per_epoch else {"name": "bill"}
+    return {"label": "cost", "printed": printed, "unit": "USD", "formula": formula}
 
 
 def _time(text: str, *, per_epoch: bool) -> dict[str, Decimal]:
