@@ -226,9 +226,9 @@ def test_assumptions_are_said(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected either --price ID or --rate AMOUNT, got neither"),
+        ([], "missing --price ID or --rate AMOUNT"),
         (["--price", "box-hourly", "--rate", "1"], "got both"),
-        (["--rate", "1"], "--rate demands --billing: prorated, per-second, whole-hour"),
+        (["--rate", "1"], "missing --billing: prorated, per-second, whole-hour"),
         (["--rate", "1", "--billing", "prorated", "--vcpus", "2"], "--vcpus belongs to --price"),
         (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
         (["--price", "box-hourly", "--billing", "prorated"], "belongs to --rate"),

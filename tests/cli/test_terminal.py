@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import sys
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from epochcost.cli.plan import batch_size_of
-from epochcost.cli.terminal import print_json, print_table
+from epochcost.cli.terminal import print_json, print_table, say
 from epochcost.errors import Fault, InputError
 
 
@@ -82,3 +83,18 @@ def test_a_wide_table_has_every_column_in_one_line(
     assert len(lines) == 3
     assert lines[1].split("  ")[0] == "a machine with a long name"
     assert lines[1].rstrip().endswith("a long note of many words")
+
+
+@pytest.mark.parametrize("err", [False, True])
+def test_sentences_fit_a_terminal(
+    err: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines are broken between words and go on indented; a pipe gets them whole."""
+    monkeypatch.setenv("COLUMNS", "20")
+    text = "First: one two three four five\n\n  second six seven"
+    say(text, err=err)
+    assert "".join(capsys.readouterr()) == f"{text}\n"
+    monkeypatch.setattr(sys.stderr if err else sys.stdout, "isatty", lambda: True)
+    say(text, err=err)
+    broken = "First: one two three\n  four five\n\n  second six seven\n"
+    assert "".join(capsys.readouterr()) == broken

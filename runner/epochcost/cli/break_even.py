@@ -19,6 +19,7 @@ from epochcost.cli.terminal import (
     ids,
     print_json,
     print_table,
+    say,
 )
 from epochcost.cost import break_even as cost
 from epochcost.cost.break_even import (
@@ -185,7 +186,7 @@ def _one_as_json(one: _Compared, hours: Decimal) -> dict[str, Any]:
 def _show(question: _Question, *, wide: bool) -> None:
     own, hours = question.own, question.hours
     assumed = ", assumed" if own.assumed else ""
-    typer.echo(
+    say(
         f"{own.id} ({own.provider}, {own.as_of}{assumed}): "
         f"{money(question.month.at(Decimal(0)), own.currency)} a month unused and "
         f"{money(question.month.per_hour, own.currency)} more for each hour of use.\n"
@@ -194,8 +195,8 @@ def _show(question: _Question, *, wide: bool) -> None:
     bought = (own.id, "-", "-", money(question.month.at(hours), own.currency), "-")
     rows = [bought, *(_row(one, hours) for one in question.compared)]
     print_table(header, rows, drop=_DROP, wide=wide)
-    typer.echo("\n" + "\n".join(_sentence(one) for one in question.compared))
-    typer.echo(
+    say("\n" + "\n".join(_sentence(one) for one in question.compared))
+    say(
         "\nRented hours are shares of a running machine, without starts, rounding, interruptions "
         "and free credit."
     )

@@ -41,6 +41,7 @@ from epochcost.cli.terminal import (
     ids,
     print_json,
     print_table,
+    say,
 )
 from epochcost.cost import Candidate, frontier
 from epochcost.cost.compare import cheapest_batch, cheapest_within, fastest_within
@@ -117,7 +118,7 @@ def _offers(
     folder = results_to_read(results)
     inputs = read_inputs(catalogue, [folder], folder.parent.parent)
     for problem in inputs.problems:
-        typer.echo(problem, err=True)
+        say(problem, err=True)
     timed = [one for one in observe(inputs) if one.workload.id == demand.model]
     models = [one for one in (catalogue.models.get(demand.model),) if one]
     predicted = predict_times(inputs, models)
@@ -170,12 +171,12 @@ def _cost(one: Candidate[Offer]) -> str:
 def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
     demand = answer.demand
     order = "fastest first, as --budget asks" if demand.fastest else "cheapest first"
-    typer.echo(f"Choices for {demand.words}, {order}\n")
+    say(f"Choices for {demand.words}, {order}\n")
     shown = answer.ordered if show_all else _best(answer)
     left_out = print_table(_HEADER, [_row(one, answer) for one in shown], drop=_DROP, wide=wide)
     more = "; ".join(_more(answer, len(shown), left_out))
-    typer.echo(f"  … {more}\n" if more else "")
-    typer.echo("\n".join((*explanation(answer), "", *_groups(answer, show_all=show_all))))
+    say(f"  … {more}\n" if more else "")
+    say("\n".join((*explanation(answer), "", *_groups(answer, show_all=show_all))))
 
 
 def _best(answer: CheapestAnswer) -> tuple[Candidate[Offer], ...]:

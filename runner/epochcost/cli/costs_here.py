@@ -7,12 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 
-import typer
-
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Goal, observe
 from epochcost.analysis.predicted import predict_times
 from epochcost.analysis.rows import Row, answer, price_rows
+from epochcost.cli.terminal import say
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
@@ -31,19 +30,19 @@ def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) 
     # What was measured as the machine at hand may be declared under another name.
     hosts = {one.environment.fingerprint for one in measured}
     rows = _rows(catalogue, results, [*models])
-    typer.echo("\nWhat it costs:")
+    say("\nWhat it costs:")
     for model in models:
         of_model = [row for row in rows if row.observed.workload.id == model]
         here = [row for row in of_model if row.observed.machine.host in hosts and row.current]
         for goal in _goals(here):
-            typer.echo("\n".join(_lines(here, of_model, goal)))
+            say("\n".join(_lines(here, of_model, goal)))
     noisy = sum(bool(instabilities(one.measurement, one.environment)) for one in measured)
     if noisy:
-        typer.echo(
+        say(
             f"{noisy} of {len(measured)} results are noisy, as said above: the same run without "
             "--resume measures them again"
         )
-    typer.echo("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
+    say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
 
 
 def _rows(catalogue: Catalogue, results: Path, models: Sequence[str]) -> tuple[Row, ...]:

@@ -28,7 +28,7 @@ from epochcost.analysis.difference.words import (
     winner_words,
 )
 from epochcost.analysis.priced_jobs import PricedWork
-from epochcost.cli.terminal import print_json
+from epochcost.cli.terminal import print_json, say
 from epochcost.cost import Cost
 from epochcost.cost.estimate import Unpriced
 
@@ -71,7 +71,7 @@ def diff(
     with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
         found = _difference(Path(folder), base, head)
         for problem in found.problems:
-            typer.echo(problem, err=True)
+            say(problem, err=True)
         _show(found, form)
 
 
@@ -100,10 +100,10 @@ def _show(found: Difference, form: Form) -> None:
 
 
 def _show_text(found: Difference) -> None:
-    typer.echo(f"{found.before} → {found.after}: {summary(found)}")
+    say(f"{found.before} → {found.after}: {summary(found)}")
     costs = by_size(shown_costs(found))
     if costs:
-        typer.echo("")
+        say("")
         typer.echo(_table([HEADER, *map(cells, costs)]), nl=False)
     sections: dict[str, Iterable[str]] = {
         "Cheapest now": map(winner_words, found.winners),
@@ -114,7 +114,7 @@ def _show_text(found: Difference) -> None:
         sections[f"Results {kind}"] = map(_file, files)
     for title, sentences in sections.items():
         for number, words in enumerate(sentences):
-            typer.echo(f"  {words}" if number else f"\n{title}:\n  {words}")
+            say(f"  {words}" if number else f"\n{title}:\n  {words}")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

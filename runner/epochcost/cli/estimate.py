@@ -12,7 +12,7 @@ import typer
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.observations import mean_time
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
-from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_json, print_table
+from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_json, print_table, say
 from epochcost.cost import Quote, Time, Usage, quote
 from epochcost.cost.flops import (
     OF_LARGE_MODELS,
@@ -187,9 +187,9 @@ def _show(found: _Estimated) -> None:
     work, time, price = found.work, found.time, found.price
     counted = "6 for each parameter and token" if found.model.declared else "3 forward passes each"
     number = "1 machine" if found.machines == 1 else f"{found.machines:,} machines"
-    typer.echo(
+    say(
         f"{found.model.id}: {scientific(float(work.flops))} operations of a full training "
-        f"({counted})\non {number} of {price.hardware}, {scientific(float(work.peak_flops))} a "
+        f"({counted}) on {number} of {price.hardware}, {scientific(float(work.peak_flops))} a "
         f"second at its {found.precision} peak;\n{price.id}: {price.provider}, {price.plan}, "
         f"prices of {price.as_of}{', assumed' if price.assumed else ''}\n"
     )
@@ -207,7 +207,7 @@ def _show(found: _Estimated) -> None:
         rows = [("as declared", *rows[1][1:])]
     print_table(("", "share of peak", "time", "total"), rows)
     total = money_range(found.bills[0].total, found.bills[2].total, found.bills[0].currency)
-    typer.echo(
+    say(
         f"\n{total}, estimated from FLOPs and not measured. Utilisation: {shares.words}.\n"
         "Whether the model fits these machines' memory is not part of the estimate."
     )

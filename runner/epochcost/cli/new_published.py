@@ -44,7 +44,7 @@ def published(
     batch_size: Annotated[int | None, typer.Option(min=1, help="Examples in a step.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of all the work.")] = None,
 ) -> None:
-    """Begin a published table in specs/published/, with its times and costs."""
+    """Begin a published table in specs/published/, with its times."""
     given = {
         "id": identifier,
         "title": title,

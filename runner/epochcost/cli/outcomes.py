@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import typer
-
-from epochcost.cli.terminal import print_table
+from epochcost.cli.terminal import print_table, say
 from epochcost.execute.assignment import Failed, Outcome, Skipped
 from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
@@ -37,9 +35,9 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
         drop=("samples", "examples/s"),
     )
     kept = len(outcomes) - len(failures(outcomes))
-    typer.echo(f"{kept} of {len(outcomes)} results are in {folder}")
+    say(f"{kept} of {len(outcomes)} results are in {folder}")
     if plan.left_out:
-        typer.echo(f"{len(plan.left_out)} left out; `epochcost plan` says why")
+        say(f"{len(plan.left_out)} left out; `epochcost plan` says why")
     measured = [one.result for one in outcomes if not isinstance(one, Failed)]
     show_epochs(measured)
     show_outliers(measured)
@@ -120,7 +118,7 @@ def show_epochs(results: Iterable[Result]) -> None:
         )
     for one, epochs in found:
         if epochs.left_out is not None:
-            typer.echo(f"no epoch of {one.trial.title}: {epochs.left_out}", err=True)
+            say(f"no epoch of {one.trial.title}: {epochs.left_out}", err=True)
 
 
 def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
@@ -140,7 +138,7 @@ def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
 def show_doubts(results: Sequence[Result]) -> None:
     """List contradictions and instabilities; a remedy once for all results that need it."""
     for contradiction in dict.fromkeys(one for each in results for one in each.contradictions):
-        typer.echo(f"measured as is: {contradiction}", err=True)
+        say(f"measured as is: {contradiction}", err=True)
     remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for found in instabilities(result.measurement, result.environment):
@@ -148,7 +146,7 @@ def show_doubts(results: Sequence[Result]) -> None:
             titles.append(result.trial.title)
     for remedy, seen in remedies.items():
         lines = [f"  {_all_of(titles)}: {phrase}" for phrase, titles in seen.items()]
-        typer.echo("\n".join(["unstable:", *lines, f"  remedy: {remedy}"]), err=True)
+        say("\n".join(["unstable:", *lines, f"  remedy: {remedy}"]), err=True)
 
 
 def _all_of(titles: Sequence[str]) -> str:
@@ -161,7 +159,7 @@ def show_outliers(results: Sequence[Result]) -> None:
     for result in results:
         found = outliers(result.measurement.samples_seconds)
         if found is not None and found.time_share >= _LEAST_TIME_SHARE:
-            typer.echo(
+            say(
                 f"outliers: {result.trial.title}: {found.count} of {found.of} samples add "
                 f"{found.time_share:.1%} to the mean, the longest {found.longest:.1f} medians; "
                 "they stay in the mean",
@@ -212,7 +210,7 @@ def show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
             latest[limit.sweep_id] = limit
     for sweep in sweeps:
         if sweep.id in latest:
-            typer.echo(limit_words(latest[sweep.id]))
+            say(limit_words(latest[sweep.id]))
 
 
 def limit_words(limit: BatchLimit) -> str:

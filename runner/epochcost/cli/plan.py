@@ -6,7 +6,6 @@ With `--verbose` also how large the models are, and which of their batches fit t
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -24,6 +23,7 @@ from epochcost.cli.terminal import (
     ids,
     print_json,
     print_table,
+    say,
     with_option_groups,
 )
 from epochcost.cost.flops import PASSES_PER_STEP
@@ -38,7 +38,6 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Mode, Provider
 from epochcost.units import memory, scientific, seconds
 
-_WIDTH = 100
 _PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
 _DROP = ("3 x forward", "trained")
@@ -187,14 +186,12 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
 def show_gpus() -> None:
     """A line for each GPU that CUDA shows; none where there is none."""
     for line in gpu_descriptions(shown_gpus()):
-        typer.echo(line)
+        say(line)
 
 
 def _show(plan: Plan, hardware: str, *, wide: bool) -> None:
     budget_seconds = float(sum(trial.expected_seconds for trial in plan.trials))
-    typer.echo(
-        f"{len(plan.trials)} trials on {hardware}, at most {seconds(budget_seconds)} of timing"
-    )
+    say(f"{len(plan.trials)} trials on {hardware}, at most {seconds(budget_seconds)} of timing")
     show_gpus()
     if plan.trials:
         print_table(
@@ -209,24 +206,24 @@ def _show(plan: Plan, hardware: str, *, wide: bool) -> None:
     for sweep in plan.sweeps:
         budget = seconds(float(sweep.trial.expected_seconds))
         rounds = f" in {sweep.rounds} rounds" if sweep.rounds > 1 else ""
-        typer.echo(f"sweep {sweep.id}, {budget} a size{rounds}: {sweep.title}")
+        say(f"sweep {sweep.id}, {budget} a size{rounds}: {sweep.title}")
     for reason in dict.fromkeys(left.reason for left in plan.left_out):
         what = [left.what for left in plan.left_out if left.reason == reason]
-        typer.echo("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
+        say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
 
 
 def _show_sizes(sized: Sequence[_Sized], room: _Room, *, wide: bool) -> None:
     """A table of arithmetic, then the memory of each batch size and whether there is room."""
-    typer.echo(
+    say(
         "\nFLOPs of one example: forward, a training step as the literature counts it (3 x forward)"
         "\nand as it runs here:"
     )
     print_table(_HEADER, [_size_row(model, size) for model, size in sized], drop=_DROP, wide=wide)
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
-    typer.echo(f"\nMemory by batch size; a trial may take here: {limits}")
+    say(f"\nMemory by batch size; a trial may take here: {limits}")
     for model, size in sized:
         for line in _memory_lines(model, size, room):
-            typer.echo(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
+            say(line)
 
 
 def _sizes_as_json(sized: Sequence[_Sized], room: _Room) -> dict[str, Any]:

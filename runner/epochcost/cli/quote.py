@@ -24,7 +24,14 @@ from epochcost.cli.quote_extras import (
     project_as_json,
     project_words,
 )
-from epochcost.cli.terminal import ExactAmounts, ids, print_json, print_table, with_option_groups
+from epochcost.cli.terminal import (
+    ExactAmounts,
+    ids,
+    print_json,
+    print_table,
+    say,
+    with_option_groups,
+)
 from epochcost.cost import Line, Quote, Usage, quote_at_rate, quote_quantile
 from epochcost.cost import quote as bill
 from epochcost.cost.bill import NINE_OF_TEN
@@ -66,7 +73,9 @@ class _Bill:
 class UsageOptions:
     """The options that say what is used."""
 
-    duration: Annotated[str, typer.Option(help="Time used: 428, 90m, 2h, 1h30m.")]
+    duration: Annotated[
+        str | None, typer.Option(help="Time used: 428, 90m, 2h, 1h30m.  [required]")
+    ] = None
     count: Annotated[int, typer.Option(help="Machines at once, each billed by itself.")] = 1
     vcpus: Annotated[int | None, typer.Option(help="vCPUs of one machine, for plans per vCPU.")] = (
         None
@@ -79,7 +88,7 @@ class UsageOptions:
     def usage(self) -> Usage:
         """What they say; raises InputError where it is no time or number."""
         moved = parse_decimal(self.egress_gb or "0", "egress-gb")
-        seconds_used = parse_duration_seconds(self.duration)
+        seconds_used = parse_duration_seconds(self.duration or "")
         return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
 
 
@@ -101,11 +110,8 @@ class PriceOptions:
     ] = None
 
     def __post_init__(self) -> None:
-        if (self.price is None) == (self.rate is None):
-            got = "neither" if self.price is None else "both"
-            raise UsageError(f"quote: expected either --price ID or --rate AMOUNT, got {got}")
-        if self.rate is not None and self.billing is None:
-            raise UsageError(f"quote: --rate demands --billing: {', '.join(BILLING_RULES)}")
+        if self.price is not None and self.rate is not None:
+            raise UsageError("quote: expected either --price ID or --rate AMOUNT, got both")
         if self.price is not None and self.billing is not None:
             raise UsageError("quote: --billing belongs to --rate; a price has its own")
 
@@ -138,7 +144,15 @@ def quote(
 
 
 def _check_together(used: UsageOptions, paid: PriceOptions, project: ProjectOptions) -> None:
-    """Refuse options of one group that those of another leave no room for."""
+    """Refuse what is missing, and options of one group that those of another leave no room for."""
+    needed = {
+        "--duration": used.duration,
+        "--price ID or --rate AMOUNT": paid.price or paid.rate,
+        f"--billing: {', '.join(BILLING_RULES)}": paid.billing if paid.rate else "a price's",
+    }
+    missing = [option for option, given in needed.items() if given is None]
+    if missing:
+        raise UsageError(f"quote: missing {'; '.join(missing)}")
     if paid.price is None and used.vcpus is not None:
         raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
     if paid.price is None and used.egress_gb is not None:
@@ -226,13 +240,13 @@ def _as_json(bill: _Bill) -> dict[str, Any]:
 def _show(bill: _Bill) -> None:
     currency, lines = bill.quote.currency, bill.quote.lines
     places = max(significant_places(line.amount, 3) for line in lines)
-    typer.echo(f"{_usage_words(bill.usage)}; {bill.plan}\n")
+    say(f"{_usage_words(bill.usage)}; {bill.plan}\n")
     total = ("total", "", "", money(bill.quote.total, currency, places))
     rows = [*(_row(line, currency, places) for line in lines), total]
     print_table(("part", "quantity", "rate", "amount"), rows)
     notes = [*_notes(bill), *filter(None, [bill.note])]
     if notes:
-        typer.echo("\n" + "\n".join(notes))
+        say("\n" + "\n".join(notes))
 
 
 def _usage_words(usage: Usage) -> str:

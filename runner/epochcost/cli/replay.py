@@ -26,6 +26,7 @@ from epochcost.cli.terminal import (
     ids,
     print_json,
     print_table,
+    say,
     with_option_groups,
 )
 from epochcost.cost import Time, Usage
@@ -261,13 +262,13 @@ def _job(asked: JobOptions, work: _Work, market: Market, on_demand: float | None
 
 
 def _show(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> None:
-    typer.echo("\n".join(_introduction(trace, work, job, found)) + "\n")
+    say("\n".join(_introduction(trace, work, job, found)) + "\n")
     left_out = print_table(
         _HEADER, [_cells(one, trace.currency) for one in found.results], drop=_DROP
     )
-    typer.echo("\n".join(_conclusions(trace, found, job)))
+    say("\n".join(_conclusions(trace, found, job)))
     if left_out:
-        typer.echo(f"Left out of the table: {', '.join(left_out)}; --format json has all")
+        say(f"Left out of the table: {', '.join(left_out)}; --format json has all")
 
 
 def _introduction(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> Iterator[str]:

@@ -9,6 +9,9 @@ import datetime as dt
 import functools
 import inspect
 import json
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -118,6 +121,24 @@ def pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
             raise InputError(f"{option}: expected each name once, got {name!r} twice")
         found[name] = value
     return found
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print sentences, broken between words where a terminal is narrower; a pipe gets whole lines.
+
+    What a line is indented by goes before its further lines too, and two spaces.
+    """
+    if (sys.stderr if err else sys.stdout).isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(_broken(line, width) for line in text.split("\n"))
+    typer.echo(text, err=err)
+
+
+def _broken(line: str, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()) + _GAP)
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def print_table(
