@@ -55,17 +55,14 @@ def _texts(svg: str) -> list[str]:
 def test_a_headline_takes_an_asked_price_before_an_assumed_one(report: Report) -> None:
     """And says machine, date of the price, and who took the time."""
     for one in report.workloads:
-        found, answers = headline(report.answers_of(one)), report.answers_of(one)
+        found, contests = headline(report.contests_of(one)), report.contests_of(one)
         if found is None:
-            assert not any(answer.cheapest for answer in answers.values())
+            assert not contests
             continue
-        answer = answers.get("epoch") or answers["million"]
-        choice = answer.cheapest
-        assert choice is not None
-        assert ("assumed price" in found.where) == choice.row.assumed
-        assert ("published by others" in found.where) == (choice.row.observed.kind == "published")
-        assert choice.row.price is not None
-        assert f"{choice.row.price.as_of:%Y-%m}" in found.where
+        best = (contests.get("train") or contests["serve"]).cheapest
+        assert ("assumed price" in found.where) == best.price.assumed
+        assert ("time published" in found.where) == best.mark.startswith("published")
+        assert f"{best.price.as_of:%Y-%m}" in found.where
 
 
 def test_a_badge_says_its_headline_as_text() -> None:
@@ -106,7 +103,7 @@ def test_the_card_of_a_timed_model_is_its_own(report: Report, site: Site) -> Non
     """Others share that of their section."""
     assert 'card: "assets/cards/models-net.png"' in site.pages["models/net.md"]
     assert 'card: "assets/cards/models.png"' in site.pages["models/silent.md"]
-    found = headline(report.answers_of(next(one for one in report.workloads if one.id == "net")))
+    found = headline(report.contests_of(next(one for one in report.workloads if one.id == "net")))
     assert found is not None
     assert found.amount in _texts(site.cards["assets/cards/models-net.png"])
 

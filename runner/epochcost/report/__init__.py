@@ -4,6 +4,7 @@
 - `charts`: a file for each kind of chart, from the rows of its data to its marks; `drawing` draws.
 - `dataset`: every figure as one table, its dictionary and its files.
 - `tables`, `wording`, `escape`: tables, phrases and harmless text, which the others share.
+- `ranking`, `list_prices`: the machines of a job, and what an hour of each costs.
 - `cards`: badges and social cards. `site` gathers all of this as values; nothing is drawn yet.
 - `plugin`: MkDocs' events, with what they call: `page_html` puts charts into finished pages,
   `security` says what is published, and by `unchanged` a build is skipped.

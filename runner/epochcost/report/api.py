@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from epochcost.analysis.observations import Goal
-from epochcost.report.pages.page import Job, Report, machine_uri, workload_uri
+from epochcost.report.pages.page import Job, Report, html, machine_uri, workload_uri
 from epochcost.report.ranking import Contender, Contest
 
 FOLDER = "api/v1"
@@ -126,11 +126,12 @@ def api_files(report: Report) -> Iterator[tuple[str, str]]:
     }
     entries = []
     for workload in report.workloads:
-        page = workload_uri(workload).removesuffix(".md")
+        uri = workload_uri(workload)
+        answers = uri.removesuffix("md") + "json"
         jobs = {job: _job(one) for job, one in report.contests_of(workload).items()}
         about = {"id": workload.id, "name": workload.name, "task": workload.task}
-        documents[f"{page}.json"] = ModelAnswers(**about, page=f"{page}.html", jobs=jobs)
-        entries.append(ModelEntry(**about, answers=f"{page}.json", jobs=list(jobs)))
+        documents[answers] = ModelAnswers(**about, page=html(uri), jobs=jobs)
+        entries.append(ModelEntry(**about, answers=answers, jobs=list(jobs)))
     documents["models.json"] = Models(models=entries)
     for uri, document in documents.items():
         yield f"{FOLDER}/{uri}", document.model_dump_json(indent=1) + "\n"
@@ -154,7 +155,7 @@ def _machines(report: Report) -> Iterator[MachineEntry]:
             vcpus=one.vcpus,
             memory_gib=None if one.memory_gib is None else float(one.memory_gib),
             accelerators={device.name: device.count for device in one.accelerators},
-            page=machine_uri(one.id).replace(".md", ".html"),
+            page=html(machine_uri(one.id)),
         )
 
 

@@ -1,6 +1,6 @@
 """Pictures to show elsewhere: a workload's headline as a badge, and social cards of pages.
 
-A headline is what the cheapest epoch or million costs, where, and how surely. A badge is a small
+A headline is what the cheapest training or million costs, where, and how surely. A badge is a small
 SVG of it. A card stands beside a link to a page, a title and its key figure: one for each section
 of the site, and one for each workload that was timed. Drawn as SVG here; 1200 by 630 pixels, as
 Open Graph's readers show them whole.
@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import shorten
-from types import MappingProxyType
 
-from epochcost.analysis.observations import Goal, Kind, Workload
-from epochcost.analysis.rows import Answer, Choice
+from epochcost.analysis.observations import Goal, Workload
 from epochcost.report.charts.palette import DARK
 from epochcost.report.charts.theme import FONT
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import Page, Report, workload_uri
+from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
+from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import count_words, date_range
-from epochcost.units import money
 
-_TIMES: Mapping[Kind, str] = {
-    "published": "time published by others",
-    "predicted": "time predicted",
+_JOBS: Mapping[Goal, str] = {
+    "full": "cheapest training",
+    "epoch": "cheapest epoch",
+    "million": "cheapest million inferences",
 }
-_JOBS: Mapping[Goal, str] = {"epoch": "cheapest epoch", "million": "cheapest million inferences"}
 # Of a machine, so that a badge stays a badge.
 _LONGEST_NAME = 44
 
@@ -42,24 +40,19 @@ class Headline:
     where: str
 
 
-def headline(answers: Mapping[Goal, Answer]) -> Headline | None:
-    """The cheapest epoch, else the cheapest million; None where nothing has a price."""
-    for goal, job in _JOBS.items():
-        found = answers.get(goal)
-        choice = found.cheapest if found else None
-        if choice is not None and choice.cost is not None:
-            return Headline(job, money(choice.cost.mean, choice.cost.currency), _where(choice))
-    return None
+def headline(contests: Mapping[Job, Contest]) -> Headline | None:
+    """The cheapest training, else the cheapest million; None where nothing has a price."""
+    found = contests.get("train") or contests.get("serve")
+    if found is None:
+        return None
+    return Headline(_JOBS[found.goal], found.cheapest.amount, _where(found.cheapest))
 
 
-def _where(choice: Choice) -> str:
-    row = choice.row
-    words = [f"on {shorten(one_line(row.observed.machine.name), _LONGEST_NAME, placeholder='…')}"]
-    if row.price is not None:
-        words.append(f"{'assumed price' if row.assumed else 'price'} of {row.price.as_of:%Y-%m}")
-    if row.observed.kind != "measured":
-        words.append(_TIMES[row.observed.kind])
-    return ", ".join(words)
+def _where(one: Contender) -> str:
+    kind, _, assumed = one.mark.partition(", ")
+    name = shorten(one_line(one.name), _LONGEST_NAME, placeholder="…")
+    price = f"{'assumed price' if assumed else 'price'} of {one.price.as_of:%Y-%m}"
+    return f"on {name}, {price}" + (f", time {kind}" if kind != "measured" else "")
 
 
 # Mean advance of a character of a common sans serif over the size of the type; digits and lower
@@ -116,52 +109,38 @@ def card_of(report: Report, section: str, page: Page, first: Page) -> Card:
     """The card of a page: its own where it is of a timed workload, else its section's."""
     workload = page.context.get("workload")
     if isinstance(workload, Workload):
-        found = headline(report.answers_of(workload))
+        found = headline(report.contests_of(workload))
         if found is not None:
-            name = workload_uri(workload).removesuffix(".md").replace("/", "-")
-            return Card(name, workload.name, found.amount, f"{found.job} {found.where}")
-    figure, words = _SECTIONS.get(section, _all)(report)
+            return Card(stem(workload), workload.name, found.amount, f"{found.job} {found.where}")
+    figure, words = _sections(report).get(section) or _sections(report)["Home"]
     return Card(section.lower().replace(" ", "-"), first.title, figure, words)
 
 
-def _all(report: Report) -> tuple[str, str]:
-    timed = sum(bool(report.answers_of(one)) for one in report.workloads)
-    return count_words(timed, "workload"), "timed or published, with intervals, dates and evidence"
-
-
-def _models(report: Report) -> tuple[str, str]:
-    return _all(report)[0], "what an epoch, a whole training and a million inferences cost"
-
-
-def _machines(report: Report) -> tuple[str, str]:
-    return count_words(len(report.catalogue.hardware), "machine"), "what each costs and is good for"
-
-
-def _prices(report: Report) -> tuple[str, str]:
-    prices = report.catalogue.prices.values()
-    dates = date_range(price.as_of for price in prices)
-    return count_words(len(prices), "price"), f"of {dates}, each with its source"
-
-
-def _sources(report: Report) -> tuple[str, str]:
-    tables = len(report.catalogue.published)
-    return count_words(tables, "published table"), "recomputed, cell by cell"
-
-
-def _data(report: Report) -> tuple[str, str]:
-    figures = count_words(len(report.lines), "figure")
-    return figures, "as Parquet, CSV and JSON, with a data dictionary"
-
-
-_SECTIONS: Mapping[str, Callable[[Report], tuple[str, str]]] = MappingProxyType(
-    {
-        "Models": _models,
-        "Machines": _machines,
-        "Prices": _prices,
-        "Sources": _sources,
-        "Data": _data,
+def _sections(report: Report) -> Mapping[str, tuple[str, str]]:
+    """Figure and words of the sections that have a card of their own, and of all others."""
+    catalogue = report.catalogue
+    workloads = count_words(sum(map(bool, map(report.contests_of, report.workloads))), "workload")
+    dates = date_range(price.as_of for price in catalogue.prices.values())
+    return {
+        "Home": (workloads, "timed or published, with intervals, dates and evidence"),
+        "Models": (workloads, "what an epoch, a whole training and a million inferences cost"),
+        "Machines": (
+            count_words(len(catalogue.hardware), "machine"),
+            "what each costs and is good for",
+        ),
+        "Prices": (
+            count_words(len(catalogue.prices), "price"),
+            f"of {dates}, each with its source",
+        ),
+        "Sources": (
+            count_words(len(catalogue.published), "published table"),
+            "recomputed, cell by cell",
+        ),
+        "Data": (
+            count_words(len(report.lines), "figure"),
+            "as Parquet, CSV and JSON, with a data dictionary",
+        ),
     }
-)
 
 
 def card_svg(card: Card) -> str:
@@ -241,5 +220,5 @@ class Badge:
 
 def badges_of(report: Report) -> list[Badge]:
     """A badge for each workload with a cost, in the order of their pages."""
-    found = ((one, headline(report.answers_of(one))) for one in report.workloads)
+    found = ((one, headline(report.contests_of(one))) for one in report.workloads)
     return [Badge(workload, line) for workload, line in found if line is not None]

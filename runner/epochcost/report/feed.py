@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from epochcost.analysis.difference.words import summary, winner_words
 from epochcost.report.escape import one_line, page_title
-from epochcost.report.pages.home import Moved, moved_prices
-from epochcost.report.pages.page import Report, machine_uri
+from epochcost.report.list_prices import Moved, moved_prices
+from epochcost.report.pages.page import Report, html, machine_uri
 from epochcost.units import money
 
 URI = "feed.xml"
@@ -36,7 +36,8 @@ class Entry:
 
 def feed(report: Report) -> str:
     """The feed of a site, newest first."""
-    entries = list(islice(chain(_changes(report), map(_moved, moved_prices(report))), _MOST))
+    moved = map(_moved, moved_prices(report.catalogue))
+    entries = list(islice(chain(_changes(report), moved), _MOST))
     root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
     SubElement(root, "id").text = _id("feed")
     SubElement(root, "title").text = "epochcost: prices and costs that changed"
@@ -76,7 +77,7 @@ def _moved(one: Moved) -> Entry:
         key=f"price/{price.id}",
         day=price.as_of,
         title=f"{one.hardware.name}, {price.plan}{where}: {before} to {now} an hour",
-        link=machine_uri(one.hardware.id).replace(".md", ".html"),
+        link=html(machine_uri(one.hardware.id)),
         text=f"{float(one.change):+.1%} by the price of {price.as_of}; {one_line(price.source)}",
     )
 

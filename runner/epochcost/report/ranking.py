@@ -15,7 +15,7 @@ from functools import cached_property
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.observations import Evidence, Goal
 from epochcost.analysis.rows import Row, ranking
-from epochcost.cost import Estimate, Time
+from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words
 from epochcost.specs.price import Price
 from epochcost.units import money, money_about
@@ -51,6 +51,10 @@ class Contender:
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 
 
+def _candidate(one: Contender) -> Candidate[Contender]:
+    return Candidate(one, one.time.mean, one.cost)
+
+
 @dataclass(frozen=True)
 class Contest:
     """All machines for one goal of a workload, cheapest first, those that cannot win last."""
@@ -63,36 +67,35 @@ class Contest:
         """Those that may win: all where none has a price that somebody asks."""
         return tuple(one for one in self.machines if one.answers) or self.machines
 
-    @property
-    def cheapest(self) -> Contender:
-        """The least cost."""
-        return min(self.competing, key=lambda one: (one.cost.mean, one.time.mean))
-
-    @property
-    def fastest(self) -> Contender:
-        """The least time."""
-        return min(self.competing, key=lambda one: (one.time.mean, one.cost.mean))
-
-    @property
-    def balanced(self) -> Contender:
-        """The least product of cost and time."""
-        return min(self.competing, key=lambda one: one.cost.mean * one.time.mean)
+    @cached_property
+    def _candidates(self) -> tuple[Candidate[Contender], ...]:
+        currency = self.competing[0].cost.currency
+        return tuple(_candidate(one) for one in self.competing if one.cost.currency == currency)
 
     @cached_property
     def frontier(self) -> tuple[Contender, ...]:
         """Those that no other beats in both time and cost, fastest first."""
-        found: list[Contender] = []
-        for one in sorted(self.competing, key=lambda one: (one.time.mean, one.cost.mean)):
-            if not found or one.cost.mean < found[-1].cost.mean:
-                found.append(one)
-        return tuple(found)
+        return tuple(one.key for one in compare.frontier(self._candidates))
+
+    @property
+    def cheapest(self) -> Contender:
+        """The least cost."""
+        return min(self.frontier, key=lambda one: one.cost.mean)
+
+    @property
+    def fastest(self) -> Contender:
+        """The least time."""
+        return self.frontier[0]
+
+    @property
+    def balanced(self) -> Contender:
+        """The least product of cost and time."""
+        return min(self.frontier, key=lambda one: one.cost.mean * one.time.mean)
 
     @property
     def rivals(self) -> int:
         """How many others may be as cheap as the cheapest: their intervals overlap its own."""
-        best = self.cheapest
-        others = (one for one in self.competing if one is not best)
-        return sum(one.cost.low <= best.cost.high for one in others)
+        return len(compare.rivals(_candidate(self.cheapest), self._candidates))
 
     @cached_property
     def cost_axis(self) -> LogAxis:

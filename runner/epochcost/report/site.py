@@ -40,7 +40,7 @@ from epochcost.report.pages import (
     trust,
     workloads,
 )
-from epochcost.report.pages.page import Page, Report
+from epochcost.report.pages.page import Page, Report, html
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
 from epochcost.specs.catalogue import Catalogue
@@ -147,8 +147,7 @@ def _embedded(made: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, s
     for page in pages:
         for figure in page.figures.values():
             if figure is not None:
-                uri = f"{page.uri.removesuffix('.md')}.html"
-                text = template.render(figure=figure, page=uri, title=page.title)
+                text = template.render(figure=figure, page=html(page.uri), title=page.title)
                 yield f"embed/{figure.id}.html", text
 
 

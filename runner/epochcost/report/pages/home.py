@@ -8,43 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
-from epochcost.report.charts.prices import hourly
 from epochcost.report.escape import one_line
-from epochcost.report.pages.machines import Listed, listed
-from epochcost.report.pages.page import Job, Page, Report, machine_uri, workload_uri
+from epochcost.report.list_prices import accelerators, moved_prices
+from epochcost.report.pages.page import Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workloads import job_figure
 from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import SHAPES, cost_range, mark_words, time_range, time_words
-from epochcost.specs.catalogue import current_prices, supersedes
-from epochcost.specs.hardware import Hardware
-from epochcost.specs.price import Price
 
 URI = "data/home.js"
 # Shown first where it is among the models: every machine learner knows it.
 _KNOWN = "resnet50"
-_MOST_MOVED, _MOST_CHIPS = 6, 12
+_MOST_MOVED = 6
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
-
-
-@dataclass(frozen=True)
-class Moved:
-    """A price that took the place of an older one of the same plan."""
-
-    hardware: Hardware
-    price: Price
-    before: Decimal
-    now: Decimal
-
-    @property
-    def change(self) -> Decimal:
-        """The relative change of an hour's price."""
-        return self.now / self.before - 1
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -67,8 +46,8 @@ def pages(report: Report) -> Iterator[Page]:
             "newest": max((row.price.as_of for row in report.rows if row.price), default=None),
             "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
             "report": report,
-            "chips": _chips(report),
-            "moved": moved_prices(report)[:_MOST_MOVED],
+            "chips": accelerators([*report.list_prices.values()]),
+            "moved": moved_prices(report.catalogue)[:_MOST_MOVED],
             "trust": headline(report.inputs.trust) if report.inputs.trust else None,
             "data": URI,
         },
@@ -105,7 +84,7 @@ def _key(workload: Workload) -> str:
 def _shown(report: Report, workload: Workload, job: Job, found: Contest) -> dict[str, Any]:
     made = job_figure(report, workload, job)
     return {
-        "page": workload_uri(workload).removesuffix("md") + "html",
+        "page": html(workload_uri(workload)),
         "figure": made.id if made else "",
         "title": made.title if made else "",
         "cards": {name: _card(getattr(found, name)) for name in _TITLES},
@@ -118,37 +97,8 @@ def _card(one: Contender) -> dict[str, str]:
         "cost": one.amount,
         "machine": one_line(one.name),
         "plan": one_line(f"{one.price.provider}, {one.price.plan}"),
-        "page": machine_uri(one.hardware).removesuffix("md") + "html",
+        "page": html(machine_uri(one.hardware)),
         "time": time_words(one.time),
         "between": f"{cost_range(one.cost)}, {time_range(one.time)}" if ranged else "",
         "mark": f"{SHAPES[one.mark]}\N{NO-BREAK SPACE}{mark_words(one.mark)}",
     }
-
-
-def _chips(report: Report) -> list[Listed]:
-    """The cheapest hour of the accelerators that most machines have, the dearest first."""
-    found: dict[str, list[Listed]] = {}
-    for hardware in report.catalogue.hardware.values():
-        one = listed(report, hardware)
-        # A core of a TPU is no GPU.
-        if one.gpu_hour is not None and all(
-            chip.compute_capability for chip in hardware.accelerators
-        ):
-            found.setdefault(hardware.accelerators[0].name, []).append(one)
-    common = sorted(found.values(), key=len, reverse=True)[:_MOST_CHIPS]
-    cheapest = (min(some, key=lambda one: one.gpu_hour or 0) for some in common)
-    return sorted(cheapest, key=lambda one: one.gpu_hour or 0, reverse=True)
-
-
-def moved_prices(report: Report) -> list[Moved]:
-    """The prices that took the place of others, the last first."""
-    found = []
-    for hardware in report.catalogue.hardware.values():
-        prices = report.catalogue.prices_of(hardware.id)
-        for price in current_prices(prices):
-            older = [one for one in prices if supersedes(price, one)]
-            before = hourly(max(older, key=lambda one: one.as_of)) if older else None
-            now = hourly(price)
-            if now is not None and before and now != before and not price.assumed:
-                found.append(Moved(hardware, price, before, now))
-    return sorted(found, key=lambda one: one.price.as_of, reverse=True)

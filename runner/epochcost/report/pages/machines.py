@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.prices import hourly
 from epochcost.report.charts.roofline import roofline
+from epochcost.report.list_prices import past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
 from epochcost.report.ranking import Contender
 from epochcost.results.environment import Environment
-from epochcost.specs.catalogue import current_prices, supersedes
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.price import Price
 
 _DEVICES = ("cuda", "cpu")
-_MOST_ELSEWHERE = 8
 
 
 @dataclass(frozen=True)
@@ -42,54 +39,20 @@ class JobHere:
         return float(self.here.cost.mean / self.best.cost.mean) if self.best.cost.mean else 1.0
 
 
-@dataclass(frozen=True)
-class PriceThen:
-    """A list price on demand on a day, and its share of the highest, in percent."""
-
-    day: dt.date
-    hour: Decimal
-    percent: int
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A machine of the list; ``hour`` is its list price on demand in US dollars."""
-
-    hardware: Hardware
-    results: int
-    hour: Decimal | None
-
-    @property
-    def gpu_hour(self) -> Decimal | None:
-        """The same of each of its accelerators."""
-        count = sum(one.count for one in self.hardware.accelerators)
-        return self.hour / count if self.hour is not None and count else None
-
-
 def pages(report: Report) -> Iterator[Page]:
     """The list, those with results first, then every machine's page."""
-    machines = [listed(report, one) for one in report.catalogue.hardware.values()]
+    machines = report.list_prices.values()
+    results = Counter(one.machine.hardware for one in report.observations)
+    listed = sorted(machines, key=lambda one: not results[one.hardware.id])
     yield Page(
         uri="machines/index.md",
         title="Machines",
         template="machines.md.jinja",
-        context={"listed": sorted(machines, key=lambda one: not one.results)},
+        context={"listed": listed, "results": results},
         description="Every machine: its CPU and accelerators, its price an hour and its results.",
     )
     for hardware in report.catalogue.hardware.values():
         yield _page(report, hardware)
-
-
-def listed(report: Report, hardware: Hardware) -> Listed:
-    """A machine with its cheapest list price on demand."""
-    prices = current_prices(report.catalogue.prices_of(hardware.id))
-    hours = (hourly(one) for one in prices if _on_demand(one))
-    least = min((hour for hour in hours if hour is not None), default=None)
-    return Listed(hardware, len(report.observations_on(hardware)), least)
-
-
-def _on_demand(price: Price) -> bool:
-    return price.plan == "on-demand" and price.currency == "USD" and not price.assumed
 
 
 def _page(report: Report, hardware: Hardware) -> Page:
@@ -106,11 +69,11 @@ def _page(report: Report, hardware: Hardware) -> Page:
         description=f"What {hardware.name} costs an hour, and what you get for the money.",
         context={
             "hardware": hardware,
-            "listed": listed(report, hardware),
+            "listed": report.list_prices[hardware.id],
             "prices": prices,
             "current": current_prices(prices),
-            "then": _history(prices),
-            "same": _same_accelerator(report, hardware),
+            "then": past_prices(prices),
+            "same": same_accelerator([*report.list_prices.values()], hardware),
             "jobs": jobs,
             "compared": [one for one in jobs if one.machines > 1 and one.here.answers],
             "why": next(
@@ -145,35 +108,6 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
                 quickest = here is found.fastest
                 machines = len(found.machines)
                 yield JobHere(workload, job, here, found.cheapest, quickest, machines)
-
-
-def _history(prices: Sequence[Price]) -> list[PriceThen]:
-    """The list prices on demand in the region of today's, the oldest first."""
-    today = [one for one in current_prices(prices) if _on_demand(one)]
-    if not today:
-        return []
-    past = [one for one in prices if _on_demand(one) and supersedes(today[0], one)]
-    hours = [(one.as_of, hour) for one in (*past, today[0]) if (hour := hourly(one)) is not None]
-    most = max((hour for _, hour in hours), default=Decimal(0))
-    return [PriceThen(day, hour, round(100 * hour / most)) for day, hour in sorted(hours) if most]
-
-
-def _same_accelerator(report: Report, hardware: Hardware) -> list[Listed]:
-    """The machines with the same accelerator by their price of a GPU-hour, the cheapest first."""
-    names = {one.name for one in hardware.accelerators}
-    if len(names) != 1:
-        return []
-    others = (
-        listed(report, one)
-        for one in report.catalogue.hardware.values()
-        if {chip.name for chip in one.accelerators} == names
-    )
-    priced = sorted(
-        (one for one in others if one.gpu_hour is not None), key=lambda one: one.gpu_hour or 0
-    )
-    kept = [one for one in priced[:_MOST_ELSEWHERE] if one.hardware is not hardware]
-    own = [one for one in priced if one.hardware is hardware]
-    return sorted([*kept, *own], key=lambda one: one.gpu_hour or 0) if own and kept else []
 
 
 def _roofline(

@@ -12,7 +12,6 @@ from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
-    Goal,
     Observation,
     Workload,
     observe,
@@ -20,10 +19,11 @@ from epochcost.analysis.observations import (
     workloads,
 )
 from epochcost.analysis.predicted import Predictions, predict_times
-from epochcost.analysis.rows import GOALS, Answer, Row, answer, group_by, price_rows
+from epochcost.analysis.rows import Row, group_by, price_rows
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
+from epochcost.report.list_prices import Listed, list_prices
 from epochcost.report.ranking import Contest, contest, estimated_contest
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
@@ -105,6 +105,11 @@ class Report:
         return machine_colours(self.catalogue.hardware.values(), self.observations)
 
     @cached_property
+    def list_prices(self) -> Mapping[str, Listed]:
+        """The list price on demand of each machine, by its id."""
+        return list_prices(self.catalogue)
+
+    @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
         """What nobody timed and is priced from its operations, by id of the model."""
         return estimated_rows(self.inputs, self.rows)
@@ -144,10 +149,6 @@ class Report:
         """
         return self._contests.get(workload, {})
 
-    def answers_of(self, workload: Workload) -> Mapping[Goal, Answer]:
-        """The answer to each goal that a workload was timed for, among all machines."""
-        return self._answers.get(workload, {})
-
     @cached_property
     def _rows_by_workload(self) -> Mapping[Workload, tuple[Row, ...]]:
         return group_by(self.rows, lambda row: row.observed.workload)
@@ -180,13 +181,6 @@ class Report:
             found[workload] = {job: one for job, one in jobs.items() if one}
         return found
 
-    @cached_property
-    def _answers(self) -> Mapping[Workload, Mapping[Goal, Answer]]:
-        return {
-            workload: {goal: found for goal in GOALS if (found := answer(rows, goal))}
-            for workload, rows in self._rows_by_workload.items()
-        }
-
 
 def _epochs(model: Model) -> int | Decimal | None:
     return model.training.epochs if model.training else None
@@ -198,6 +192,16 @@ def workload_uri(workload: Workload) -> str:
     return f"{folder}/{workload.id}.md"
 
 
+def stem(workload: Workload) -> str:
+    """What names of files about a workload begin with."""
+    return workload_uri(workload).removesuffix(".md").replace("/", "-")
+
+
 def machine_uri(hardware: str) -> str:
     """The page of a kind of machine."""
     return f"machines/{hardware}.md"
+
+
+def html(uri: str) -> str:
+    """The address of the page that a source becomes."""
+    return uri.removesuffix("md") + "html"

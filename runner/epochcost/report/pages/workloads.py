@@ -30,7 +30,7 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.latency import latency_by_rate
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
-from epochcost.report.pages.page import Job, Page, Report, workload_uri
+from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
 from epochcost.report.ranking import contest
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
@@ -105,14 +105,14 @@ def _page(report: Report, workload: Workload) -> Page:
             **_figures(report, workload, rows, observed),
             "train": job_figure(report, workload, "train"),
             "serve": job_figure(report, workload, "serve"),
-            "scaling": speedup_by_vcpus(scaled, identifier=f"{_stem(workload)}-scaling"),
+            "scaling": speedup_by_vcpus(scaled, identifier=f"{stem(workload)}-scaling"),
             "relative": cpu_against_gpu_figure(
                 relative,
-                identifier=f"{_stem(workload)}-relative",
+                identifier=f"{stem(workload)}-relative",
                 job=goal_words(relative.goal) if relative else "",
             ),
             "latency": latency_by_rate(
-                serving, identifier=f"{_stem(workload)}-latency", colours=report.colours
+                serving, identifier=f"{stem(workload)}-latency", colours=report.colours
             ),
         },
     )
@@ -125,7 +125,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
         return None
     epochs = (row.observed.epochs for row in report.rows_of(workload) if row.mode == "training")
     words = full_training_words(epochs) if found.goal == "full" else _JOBS[found.goal]
-    made = cost_against_time(found, identifier=f"{_stem(workload)}-{job}", job=words)
+    made = cost_against_time(found, identifier=f"{stem(workload)}-{job}", job=words)
     return replace(made, scripted=True) if made else None
 
 
@@ -170,10 +170,6 @@ def _variants(
     found = [one for one in report.variants if one.workload == workload]
     catalogue = report.catalogue
     return scalings(catalogue, plain, found), comparisons(catalogue, plain, found)
-
-
-def _stem(workload: Workload) -> str:
-    return workload_uri(workload).removesuffix(".md").replace("/", "-")
 
 
 @dataclass(frozen=True)
@@ -231,16 +227,16 @@ def _sources(report: Report, workload: Workload) -> list[Published]:
 def _figures(
     report: Report, workload: Workload, rows: Sequence[Row], observed: Sequence[Observation]
 ) -> Mapping[str, Figure | None]:
-    stem, colours = _stem(workload), report.colours
+    name, colours = stem(workload), report.colours
     observed = [one for one in observed if one.kind != "predicted"]
     rows = [row for row in rows if row.observed.kind != "predicted"]
     return {
-        "time_batch": time_by_batch(observed, identifier=f"{stem}-time-batch", colours=colours),
+        "time_batch": time_by_batch(observed, identifier=f"{name}-time-batch", colours=colours),
         "rate_batch": rate_by_batch(
-            observed, report.inputs.limits, identifier=f"{stem}-rate-batch", colours=colours
+            observed, report.inputs.limits, identifier=f"{name}-rate-batch", colours=colours
         ),
         "memory_batch": memory_by_batch(
-            observed, report.inputs.limits, identifier=f"{stem}-memory-batch", colours=colours
+            observed, report.inputs.limits, identifier=f"{name}-memory-batch", colours=colours
         ),
-        "cost_batch": cost_by_batch(rows, identifier=f"{stem}-cost-batch", colours=colours),
+        "cost_batch": cost_by_batch(rows, identifier=f"{name}-cost-batch", colours=colours),
     }
