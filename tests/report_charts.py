@@ -118,7 +118,6 @@ CHARTS: dict[str, Chart[Any]] = {
                 CpuRatio("b", "p", "measured", 1, (2, 2, 2), (3, 3, 3), "gpu", "q"),
             )
         ),
-        title="times the GPU's",
     ),
     "withheld": WithheldChart(
         ChartData(

@@ -18,7 +18,6 @@
   var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them; or nothing
   var COMMITTED = ["reserved", "committed-use", "savings-plan"];
   var TIMES = { once: 1, day: DAYS, week: DAYS / 7, month: 1 };
-  var ONCE = { size: "epochs", kind: "prices" }; // fields that had another name once
 
   var shown = window.epochcostShown;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
@@ -323,29 +322,12 @@
   }
 
   /* Only what differs from the form as it came stands in the address. */
-  function remember(form) {
+  function remember(form, defaults) {
     var state = new URLSearchParams();
     fields(form).forEach(function (field) {
-      if (sound(field) && field.value !== plain(field)) { state.set(field.name, field.value); }
+      if (sound(field) && field.value !== defaults.get(field.name)) { state.set(field.name, field.value); }
     });
     history.replaceState(history.state, "", location.pathname + (String(state) && "?" + state));
-  }
-
-  function plain(field) {
-    if (field.tagName !== "SELECT") { return field.defaultValue; }
-    return (field.querySelector("[selected]") || field.options[0]).value;
-  }
-
-  /* The question of the address: of today, or behind the # as it was once written. */
-  function asks() {
-    var state = new URLSearchParams(location.search), old = new URLSearchParams(location.hash.slice(1));
-    old.forEach(function (value, name) { state.set(Object.hasOwn(ONCE, name) ? ONCE[name] : name, value); });
-    var work = /^(.+)\/(training|inference)$/.exec(old.get("work") || "");
-    if (work) {
-      state.set("model", work[1]);
-      state.set("job", work[2] === "training" ? "train" : "serve");
-    }
-    return state;
   }
 
   /* An address may say anything: a field takes what it would take from a hand. */
@@ -385,10 +367,10 @@
   }
 
   async function begin(form) {
-    var place = form.parentElement.querySelector(".ec-calculated"), state = asks();
+    var place = form.parentElement.querySelector(".ec-calculated"), defaults = new FormData(form), state = new URLSearchParams(location.search);
     async function again() {
       await renew(form, place, new URLSearchParams());
-      remember(form);
+      remember(form, defaults);
     }
     recall(form, state);
     await renew(form, place, state);

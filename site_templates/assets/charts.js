@@ -4,25 +4,11 @@
   "use strict";
 
   var folder = document.currentScript.src.replace(/[^/]*$/, "");
-  var library = null;
   var MARGIN = "200px";
   var NARROW = 480;
   var PAIRED = 600;
   /* What stands left of a legend's labels: the axis of most charts, and the symbols. */
   var BESIDE = 100;
-
-  function loadLibrary() {
-    if (library === null) {
-      library = new Promise(function (resolve, reject) {
-        var script = document.createElement("script");
-        script.src = folder + "vega.js";
-        script.onload = function () { resolve(window.vegaEmbed); };
-        script.onerror = function () { reject(new Error("cannot load " + script.src)); };
-        document.head.append(script);
-      });
-    }
-    return library;
-  }
 
   /* The width is the page's; where it is small the legends take one column, and on a phone labels
      take less room. */
@@ -44,7 +30,13 @@
 
   /* The living chart of a place, made where there is none yet. */
   function view(plot) {
-    if (!views.has(plot)) { views.set(plot, upgrade(plot)); }
+    if (!views.has(plot)) { views.set(plot, specOf(plot).then(function (spec) { return draw(plot, spec); })); }
+    return views.get(plot);
+  }
+
+  /* Another chart in the same place, as the script of its figure has it. */
+  function show(plot, spec) {
+    views.set(plot, draw(plot, structuredClone(spec)));
     return views.get(plot);
   }
 
@@ -56,36 +48,15 @@
     return structuredClone(window.epochcostSpecs[name]);
   }
 
-  async function upgrade(plot) {
-    var still = plot.querySelector(".ec-static"), spec = await specOf(plot);
-    var width = plot.clientWidth;
-    var stage = document.createElement("div");
-    stage.className = "ec-live";
-    var embed = await loadLibrary();
-    var shown = await embed(stage, fitted(spec, width), OPTIONS);
-    if (still) { still.replaceWith(stage); } else { spoken(stage, plot); plot.append(stage); }
-    plot.dataset.state = "interactive";
-    follow(plot, shown.view, width);
-    return shown.view;
-  }
-
-  /* What its figure says of it, for who cannot see it. */
-  function spoken(stage, plot) {
-    stage.setAttribute("role", "img");
-    stage.setAttribute("aria-label", plot.closest("figure").querySelector("figcaption").textContent);
-  }
-
-  /* Another chart in the same place, as the script of its figure has it. */
-  async function show(plot, spec) {
+  async function draw(plot, spec) {
     var stage = document.createElement("div"), width = plot.clientWidth;
     stage.className = "ec-live";
-    var embed = await loadLibrary();
-    var shown = await embed(stage, fitted(structuredClone(spec), width), OPTIONS);
-    spoken(stage, plot);
+    var embed = await window.epochcostShown.loaded(folder + "vega.js", "vegaEmbed");
+    var made = await embed(stage, fitted(spec, width), OPTIONS);
     plot.replaceChildren(stage);
     plot.dataset.state = "interactive";
-    views.set(plot, Promise.resolve(shown.view));
-    follow(plot, shown.view, width);
+    follow(plot, made.view, width);
+    return made.view;
   }
 
   /* Keeps the chart as wide as its place. */

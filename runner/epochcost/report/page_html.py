@@ -19,6 +19,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
@@ -74,32 +75,26 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
     return f"<template>{spec}</template>"
 
 
-def drawing_uris(site: Site) -> Iterator[str]:
-    """The addresses of all files that hold drawings."""
-    yield _LIBRARY
-    yield from (_picture_uri(figure) for figure in site.figures.values())
-    yield from (_script_uri(figure) for figure in site.figures.values() if figure.scripted)
-    yield from (*site.embedded, *site.cards)
-
-
-def drawing_files(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
-    """The same with what they hold, which this waits for."""
-    yield _LIBRARY, drawer.library()
+def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """The addresses of all files that hold drawings, each with what waits for its content."""
+    yield _LIBRARY, drawer.library
     for figure in site.figures.values():
-        yield _picture_uri(figure), standalone_svg(drawer.draw(figure).svg).encode()
-    for figure in site.figures.values():
+        yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)
         if figure.scripted:
-            script = _SCRIPT.format(json.dumps(figure.id), drawer.draw(figure).spec)
-            yield _script_uri(figure), script.encode()
+            yield f"data/figures/{figure.id}.js", partial(_script, figure, drawer)
     for uri, page in site.embedded.items():
-        yield uri, insert_charts(page, site.figures, drawer).encode()
+        yield uri, partial(_embedded, page, site, drawer)
     for uri, svg in site.cards.items():
-        yield uri, drawer.picture(svg)
+        yield uri, partial(drawer.picture, svg)
 
 
-def _script_uri(figure: Figure) -> str:
-    return f"data/figures/{figure.id}.js"
+def _picture(figure: Figure, drawer: Drawer) -> bytes:
+    return standalone_svg(drawer.draw(figure).svg).encode()
 
 
-def _picture_uri(figure: Figure) -> str:
-    return f"data/figures/{figure.id}.svg"
+def _embedded(page: str, site: Site, drawer: Drawer) -> bytes:
+    return insert_charts(page, site.figures, drawer).encode()
+
+
+def _script(figure: Figure, drawer: Drawer) -> bytes:
+    return _SCRIPT.format(json.dumps(figure.id), drawer.draw(figure).spec).encode()

@@ -29,7 +29,7 @@ from epochcost.analysis.inputs import PACKAGED, Inputs, Sources, read_inputs
 from epochcost.analysis.repository import earlier_revision
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.page_html import drawing_files, drawing_uris, insert_charts, resolve_links
+from epochcost.report.page_html import drawings, insert_charts, resolve_links
 from epochcost.report.security import (
     POLICY_DRAFT,
     DocsFiles,
@@ -155,7 +155,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             yield File.generated(config, uri, content=content)
         for uri, path in site.results.items():
             yield File.generated(config, uri, abs_src_path=str(path))
-        for uri in drawing_uris(site):
+        for uri, _ in drawings(site, self._drawer):
             yield File.generated(config, uri, content=b"")
 
     def on_page_content(
@@ -179,8 +179,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def fill(self, files: Files) -> None:
         """Wait for the drawings, and put them into the files that hold them."""
         try:
-            for uri, content in drawing_files(self._site, self._drawer):
-                files.src_uris[uri].content_bytes = content
+            for uri, content in drawings(self._site, self._drawer):
+                files.src_uris[uri].content_bytes = content()
         except EpochcostError as error:
             raise PluginError(str(error)) from error
 

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from epochcost.analysis import claim_words
 from epochcost.analysis.observations import Workload
 from epochcost.cost import Unpriced
+from epochcost.cost.break_even import buying_words, payback_words
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.charts.prices import owned_hour
@@ -124,6 +125,7 @@ def _owned_hour(price: Price) -> str:
 _FILTERS: dict[str, Callable[..., Any]] = {
     "agreement": claim_words.agreement_words,
     "amount": wording.amount_words,
+    "buying": buying_words,
     "bytes": memory,
     "billing": wording.billing_words,
     "change": wording.change_words,
@@ -144,6 +146,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "ours": claim_words.ours_words,
     "owned_hour": _owned_hour,
     "page_title": page_title,
+    "payback": payback_words,
     "plain": plain,
     "price_date": price_date,
     "price_paid": price_paid,

@@ -90,37 +90,29 @@ class PriceHistory(Chart[DatedPrice]):
 
 
 @dataclass(frozen=True)
-class Dots(Chart[Any]):
-    """A row for each ``label`` over a logarithmic axis of an ``amount``; ``title`` names that."""
+class HourlyPrices(Chart[HourlyPrice]):
+    """A row for each machine over a logarithmic axis."""
 
-    title: str
-    label: str
-    amount: str
     colours: Colours
-
-    @property
-    def summary(self) -> str:
-        """What the chart is of."""
-        return f"{self.title}, by machine."
+    summary = "Price of one hour, by machine."
 
     @property
     def height(self) -> int:
-        """As many rows as there are labels."""
-        return _ROW_HEIGHT * len(set(self.data.values_of(self.label)))
+        """As many rows as there are machines."""
+        return _ROW_HEIGHT * len(set(self.data.values_of("machine")))
 
     def layers(self, alt: Any) -> list[Any]:
-        """Bars where an amount has an interval, and the dots."""
-        order = list(dict.fromkeys(self.data.values_of(self.label)))
-        base = self.marks(alt).encode(
-            y=alt.Y(f"{self.label}:N", sort=order, title=None, axis=alt.Axis(grid=True)),
+        """The dots."""
+        order = list(dict.fromkeys(self.data.values_of("machine")))
+        points = self.marks(alt).mark_point(size=110, strokeWidth=2)
+        dots = points.encode(
+            x=axes.log_axis(alt.X, self.data, "hour", "price of one hour"),
+            y=alt.Y("machine:N", sort=order, title=None, axis=alt.Axis(grid=True)),
             color=theme.colour_by(alt, self.data, "machine", self.colours, legend=None),
-        )
-        dots = base.mark_point(size=110, strokeWidth=2).encode(
-            x=axes.log_axis(alt.X, self.data, self.amount, self.title),
             shape=theme.shape_by_kind(alt, self.data),
             tooltip=self.data.tooltips(alt),
         )
-        return [*theme.error_bars(alt, base, "X", self.amount), dots]
+        return [dots]
 
 
 def hourly_prices(
@@ -139,13 +131,7 @@ def hourly_prices(
         id=identifier,
         title="Price of an hour, by machine",
         description="Current prices, before any billing step; the table has their dates.",
-        chart=Dots(
-            data,
-            "price of one hour",
-            "machine",
-            "hour",
-            colours_of(colours, data),
-        ),
+        chart=HourlyPrices(data, colours_of(colours, data)),
     )
 
 

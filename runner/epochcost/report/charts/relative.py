@@ -42,12 +42,7 @@ class CpuRatio:
 class RelativeChart(Chart[CpuRatio]):
     """A row for each machine over a logarithmic axis of ratios, with the line at 1."""
 
-    title: str
-
-    @property
-    def summary(self) -> str:
-        """What the chart is of."""
-        return f"{self.title}, by machine."
+    summary = "Times the GPU's cost and time, by machine."
 
     @property
     def height(self) -> int:
@@ -59,7 +54,7 @@ class RelativeChart(Chart[CpuRatio]):
         order = list(dict.fromkeys(self.data.values_of("machine")))
         domain = axes.log_domain([*self.data.values_of(*_QUANTITIES), 1.0])
         ticks = sorted({*axes.log_ticks(domain), 1.0})
-        x = axes.log_scaled(alt.X, "ratio", domain, self.title, ticks)
+        x = axes.log_scaled(alt.X, "ratio", domain, "times the GPU's", ticks)
         names = list(_QUANTITIES.values())
         colours = theme.series_scale({name: at for at, name in enumerate(names)}, names)
         shapes = {"domain": names, "range": ["circle", "triangle-up"]}
@@ -105,8 +100,7 @@ def cpu_against_gpu_figure(
             "the line at 1 a CPU is cheaper, or faster."
         ),
         chart=RelativeChart(
-            ChartData(tuple(_ratio(one, gpu, found.gpu.plan) for one in found.cpus)),
-            "times the GPU's",
+            ChartData(tuple(_ratio(one, gpu, found.gpu.plan) for one in found.cpus))
         ),
     )
 

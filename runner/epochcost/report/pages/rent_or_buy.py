@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.break_even import (
+    MonthlyCost,
     Substitutes,
     break_even,
-    buying_words,
     monthly_owned,
     monthly_rented,
     payback,
-    payback_words,
 )
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.report.charts.figure import Figure
@@ -23,20 +22,6 @@ from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.units import money
-
-
-@dataclass(frozen=True)
-class RentedPlan:
-    """One rented plan against the owned machine, in words."""
-
-    price: Price
-    hardware: Hardware
-    why: str
-    hour: str
-    buying: str
-    month: str
-    payback: str
 
 
 @dataclass(frozen=True)
@@ -46,10 +31,8 @@ class OwnedMachine:
     own: Price
     hardware: Hardware
     hours: Decimal
-    unused: str
-    hour: str
-    month: str
-    answers: tuple[RentedPlan, ...]
+    month: MonthlyCost
+    answers: tuple[Substitute, ...]
     figure: Figure | None
 
 
@@ -66,6 +49,7 @@ def pages(report: Report) -> Iterator[Page]:
         description="After how many hours of use a month buying a machine beats renting one.",
         context={
             "comparisons": found,
+            "machines": report.catalogue.hardware,
             "alone": [price for price in bought if price not in [one.own for one in found]],
         },
         figures={one.own.id: one.figure for one in found},
@@ -82,10 +66,8 @@ def _comparison(report: Report, own: Price) -> OwnedMachine:
         own,
         hardware,
         hours,
-        money(month.at(Decimal(0)), own.currency),
-        money(month.per_hour, own.currency),
-        money(month.at(hours), own.currency),
-        tuple(_answer(report, one, hours) for one in found),
+        month,
+        tuple(found),
         rent_or_buy(own, month, found),
     )
 
@@ -108,16 +90,3 @@ def _substitutes(report: Report, own: Price, hours: Decimal) -> Iterator[Substit
 def _name(price: Price) -> str:
     """What the chart calls a plan: legends are narrow."""
     return f"{price.hardware}, {price.plan}"
-
-
-def _answer(report: Report, one: Substitute, hours: Decimal) -> RentedPlan:
-    price = one.rent.price
-    return RentedPlan(
-        price,
-        report.catalogue.machine(price.hardware),
-        one.rent.why,
-        money(one.month.per_hour, price.currency),
-        buying_words(one.crossing),
-        money(one.month.at(hours), price.currency),
-        payback_words(one.payback),
-    )
