@@ -88,8 +88,10 @@ CHANGED: dict[str, dict[str, Any]] = {
     "batch_sizes": {"batch_sizes": [64]},
     "examples_per_epoch": {"examples_per_epoch": 2000},
     "epochs": {"epochs": 4},
+    "augmentation": {"augmentation": {"flip": True}},
 }
-LENGTHS = {"batch_sizes", "examples_per_epoch", "epochs"}
+# And what only real data see.
+LENGTHS = {"batch_sizes", "examples_per_epoch", "epochs", "augmentation"}
 
 
 def test_every_key_of_a_training_is_tried_here() -> None:
@@ -99,7 +101,7 @@ def test_every_key_of_a_training_is_tried_here() -> None:
 
 @pytest.mark.parametrize("key", CHANGED)
 def test_what_changes_a_training_changes_its_work(key: str) -> None:
-    """All but the length of the training is work, and none of it is work of inference."""
+    """All but the length of the training and what is done to real data is work, and none of it is work of inference."""
     before, after = trained(), trained(CHANGED[key])
     assert (work_sha256(before, "training") == work_sha256(after, "training")) == (key in LENGTHS)
     assert work_sha256(before, "inference") == work_sha256(after, "inference")

@@ -121,6 +121,25 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
     }
 
 
+def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
+    """An ordinary ONNX file of the model with these parameters and this state stored in it."""
+    held = {each.name for each in (*parameters(model), *state(model))}
+    stored = onnx.ModelProto()
+    stored.CopyFrom(model)
+    graph = stored.graph
+    for places in (graph.input, graph.initializer):
+        kept = [place for place in places if place.name not in held]
+        del places[:]
+        places.extend(kept)
+    graph.initializer.extend(
+        onnx.numpy_helper.from_array(values[name], name) for name in sorted(held)
+    )
+    lists = {METADATA_KEY, STATE_KEY}
+    others = {entry.key: entry.value for entry in stored.metadata_props if entry.key not in lists}
+    onnx.helper.set_model_props(stored, others)
+    return stored
+
+
 def _first_value(parameter: Parameter, initial: Initial, seed: int) -> NDArray[Any]:
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(parameter.elem_type))
     try:

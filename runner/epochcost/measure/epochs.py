@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,9 @@ def run_epochs(
             _EpochBatches(stored, types, _order(files, size, number, draw)) for draw in (0, 1)
         )
         again = itertools.cycle(range(files.steps))
-        run = _EpochRun(step, clock, report, None if ahead else _SequentialReader(others, again))
+        run = _EpochRun(step, clock, report, None if ahead else SequentialReader(others, again))
         epochs.append(
-            run.epoch(_PrefetchingReader(own) if ahead else _SequentialReader(own), files.between)
+            run.epoch(PrefetchingReader(own) if ahead else SequentialReader(own), files.between)
         )
         sampled += run.sampled_seconds
     return WholeEpochs(
@@ -98,13 +98,13 @@ class _EpochRun:
     """
 
     def __init__(
-        self, step: Stepper, clock: Clock, report: Report, others: _SequentialReader | None
+        self, step: Stepper, clock: Clock, report: Report, others: SequentialReader | None
     ) -> None:
         self._step, self._clock, self._others = step, clock, others
         self._paced, self._taken = PacedReport(report, clock), 0
         self.sampled_seconds: list[float] = []
 
-    def epoch(self, reader: _SequentialReader, between: int) -> Epoch:
+    def epoch(self, reader: SequentialReader, between: int) -> Epoch:
         """Take all steps of the reader, timed without the pauses."""
         parts, begun = [], self._clock()
         with reader:
@@ -140,6 +140,19 @@ def _cut(steps: int) -> list[int]:
     return [after - before for before, after in itertools.pairwise(bounds)]
 
 
+class Batches(Protocol):
+    """Batches that can be gathered one by one, in any order."""
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        ...
+
+    def gather(self, number: int) -> dict[str, Array]:
+        """One batch by graph input."""
+        ...
+
+
 @dataclass(frozen=True)
 class _EpochBatches:
     """The batches of one epoch: rows ``order`` [steps, batch] of stored arrays, as the graph's."""
@@ -147,6 +160,11 @@ class _EpochBatches:
     stored: Mapping[str, Array]
     types: Mapping[str, TensorType]
     order: NDArray[np.int64]
+
+    @property
+    def steps(self) -> int:
+        """How many batches there are."""
+        return len(self.order)
 
     def gather(self, number: int) -> dict[str, Array]:
         """One batch by graph input; raises JobError where the rows are not what it takes."""
@@ -161,11 +179,11 @@ class _EpochBatches:
         return np.take(self.stored[name], rows, axis=0).reshape(self.types[name][0])
 
 
-class _SequentialReader:
+class SequentialReader:
     """Hands over batches of one epoch, all in order or those of ``numbers``, each when asked."""
 
-    def __init__(self, batches: _EpochBatches, numbers: Iterable[int] | None = None) -> None:
-        self.steps = len(batches.order)
+    def __init__(self, batches: Batches, numbers: Iterable[int] | None = None) -> None:
+        self.steps = batches.steps
         self.waited_seconds = 0.0
         self._batches = batches
         self._numbers = iter(range(self.steps) if numbers is None else numbers)
@@ -191,10 +209,10 @@ class _SequentialReader:
         return self._batches.gather(number)
 
 
-class _PrefetchingReader(_SequentialReader):
+class PrefetchingReader(SequentialReader):
     """The same from a thread that gathers the next batches meanwhile, while it is entered."""
 
-    def __init__(self, batches: _EpochBatches) -> None:
+    def __init__(self, batches: Batches) -> None:
         super().__init__(batches)
         self._ready: queue.Queue[dict[str, Array] | Exception] = queue.Queue(_READ_AHEAD)
         self._stopped = threading.Event()

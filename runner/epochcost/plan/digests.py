@@ -17,7 +17,7 @@ from epochcost.specs.study import Mode
 from epochcost.units import plain
 
 # All else in [training] is work: a key added later counts until it is named here.
-_LENGTH_OF_TRAINING = {"batch_sizes", "examples_per_epoch", "epochs"}
+_NOT_OF_A_STEP = {"batch_sizes", "examples_per_epoch", "epochs", "augmentation"}
 
 
 def graph_digests(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, str]:
@@ -40,9 +40,9 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of what the spec says about the work itself.
 
-    Names, notes, sources, the list of batch sizes and the length of epoch and training are left
-    out, as is the order of what has none, and 1 is 1.0: editing them leaves stored measurements
-    valid.
+    Names, notes, sources, the list of batch sizes, the length of epoch and training and what only
+    real data see are left out, as is the order of what has none, and 1 is 1.0: editing them leaves
+    stored measurements valid.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.inputs},
@@ -59,4 +59,4 @@ def _training(training: Training) -> dict[str, Any]:
         "no_weight_decay": sorted(training.no_weight_decay),
         "freeze": sorted(training.freeze),
     }
-    return training.model_dump(exclude=_LENGTH_OF_TRAINING) | patterns
+    return training.model_dump(exclude=_NOT_OF_A_STEP) | patterns

@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from epochcost.errors import CapabilityError
@@ -21,16 +21,19 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(
+    path: Path, data: bytes, refusal: Callable[[Path, OSError], CapabilityError] | None = None
+) -> None:
     """Write ``data`` to ``path`` through a synced temporary file in the same folder.
 
     A file that stands there gives its mode to the new one. Raises CapabilityError where the disk is
-    full or the folder cannot be written; a file that stood at ``path`` is then unchanged.
+    full or the folder cannot be written, in the words of ``refusal`` where it is no result; a file
+    that stood at ``path`` is then unchanged.
     """
     try:
         _write_and_replace(path, data)
     except OSError as error:
-        raise storage_error(path.parent, error) from error
+        raise (refusal or storage_error)(path.parent, error) from error
 
 
 def require_writable(folder: Path) -> None:

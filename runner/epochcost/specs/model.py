@@ -25,7 +25,7 @@ from epochcost.specs.base import (
     distinct,
     matching,
 )
-from epochcost.specs.training import Constant, LossTerm, Optimizer, Schedule
+from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer, Schedule
 
 BatchSizes = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 # Names of parameters, or shell patterns of names, such as "bert.encoder.*".
@@ -125,6 +125,9 @@ class Training(LossTerm):
         examples=[50000],
     )
     epochs: PositiveInt = Field(description="Epochs of the whole training.", examples=[12])
+    augmentation: Augmentation | None = Field(
+        None, description="How real images are varied; steps that are timed take theirs as made."
+    )
 
     @property
     def terms(self) -> tuple[LossTerm, ...]:

@@ -1,7 +1,7 @@
 """What specs refer to beside machines, prices and models: currencies, electricity grids, data sets.
 
-Exchange rates and grids are figures of a source on a day or of a year; a data set is described and
-never downloaded.
+Exchange rates and grids are figures of a source on a day or of a year; a data set is described,
+with its files where trainings can read them, but holds no examples.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from epochcost.specs.base import (
     Unconfirmed,
     matching,
 )
+from epochcost.specs.data import Files, Generated
 
 # The codes of national currencies in ISO 4217 as of 2025: funds, metals and test codes left out.
 _CODES = """
@@ -123,9 +124,18 @@ class Dataset(NamedSpec):
     licence: Text | None = Field(
         None, description="The licence, by its SPDX name where it has one.", examples=["MIT"]
     )
-    address: Text | None = Field(
-        None, description="Where people get it; nothing here downloads it."
-    )
+    address: Text | None = Field(None, description="Where people read of it and get it.")
+    data: Files | None = Field(None, description="Its files, where trainings can read them.")
+    generated: Generated | None = Field(None, description="How it is made up, where it is.")
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Dataset:
+        if self.data is not None and self.generated is not None:
+            raise ValueError("should have either data or generated")
+        parts = {file.part for file in self.data.files} if self.data else {"both"}
+        if "both" in parts and (self.data or self.generated) and self.held_out_examples is None:
+            raise ValueError("should have held_out_examples, which are split off")
+        return self

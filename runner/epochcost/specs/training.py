@@ -242,6 +242,15 @@ class LossTerm(Spec):
         return self
 
 
+class Augmentation(Spec):
+    """How images are varied before each step; random, and repeatable."""
+
+    pad: Annotated[int, Field(ge=0, le=256)] = Field(
+        0, description="Pixels by which an image is moved at most, each way.", examples=[4]
+    )
+    flip: bool = Field(False, description="Whether half of the images are mirrored left to right.")
+
+
 class Constant(Spec):
     """The optimizer's own rate, after ``warm_up_steps`` of linear growth."""
 

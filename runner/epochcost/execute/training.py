@@ -1,0 +1,264 @@
+"""One repeat of a training: its graphs, data and sessions put together, and its state kept.
+
+What decides what is trained and until when is the training's identity, by which a saved state and a
+stored result are known again. The loop is left to ``train.loop``, the record to
+``results.trainings``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+
+from epochcost.autodiff import TrainingStep, evaluation_graph
+from epochcost.errors import InputError
+from epochcost.execute.build import carried_values
+from epochcost.execute.step import build_step, loss_terms
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import materialise, with_values
+from epochcost.measure.training import TrainingGraphs, TrainingSession
+from epochcost.plan.binding import bind_model
+from epochcost.plan.trial import SessionSettings
+from epochcost.results.files import exclusive_lock, remove_leftovers, write_atomically
+from epochcost.results.trainings import Point, Repeat
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model, Training
+from epochcost.specs.reference_data import Dataset
+from epochcost.specs.study import Provider
+from epochcost.train.batches import example_fields, step_targets
+from epochcost.train.datasets import load_examples
+from epochcost.train.loop import Recipe, TrainingDiverged, Watch, train
+from epochcost.train.pipeline import Examples, Feed, fitting_input, require_fitting
+from epochcost.train.state import (
+    Progress,
+    SavedState,
+    digest,
+    read_state,
+    refusal,
+    write_state,
+)
+
+# Evaluations take so many examples at once, or as many as a step, if that is more.
+_EVALUATED_AT_ONCE = 128
+_MOST_POINTS = 400
+OnStep = Callable[[Progress, int, float], None]
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What is to be trained: a model on a data set, how, and on what of this machine.
+
+    ``evaluate_every`` None: after each epoch.
+    """
+
+    model: Model
+    training: Training
+    dataset: Dataset
+    batch_size: int
+    provider: Provider
+    session: SessionSettings
+    evaluate_every: int | None = None
+    save_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class PreparedTraining:
+    """A request with its data read and its graph loaded, for any number of repeats."""
+
+    request: TrainingRequest
+    recipe: Recipe
+    graph: onnx.ModelProto
+    bound: onnx.ModelProto
+    feed: Feed
+    id: str
+
+
+def prepare(
+    request: TrainingRequest, recipe: Recipe, catalogue: Catalogue, data: Path
+) -> PreparedTraining:
+    """Load the model and the examples below ``data``, and hold the two to each other.
+
+    Raises InputError or ModelError where they do not fit, CapabilityError where there are none.
+    """
+    model, size = request.model, request.batch_size
+    if model.carried:
+        raise InputError(
+            f"model {model.id}: expected one without [[carried]] state, which goes from one part "
+            "of a text to the next: such are not trained on real data yet"
+        )
+    graph = load_model(catalogue.graph_path(model))
+    bound = bind_model(graph, model, size)
+    step = _step(bound, request, 0)
+    (data_field, *constants) = fitting_input(model.id, example_fields(bound, model, size))
+    targets = step_targets(step, bound, model, request.training, size)
+    if len(targets) != 1:
+        raise InputError(
+            f"model {model.id}: expected one term of the loss with a target, got {len(targets)}"
+        )
+    length = data_field.shape[0] if data_field.shape else 1
+    examples = load_examples(request.dataset, data, length, targets[0].positions)
+    require_fitting(examples, data_field, targets[0])
+    if len(examples.training.labels) < size:
+        got = len(examples.training.labels)
+        raise InputError(f"--batch: expected at most {got} examples in a step, got {size}")
+    feed = Feed(
+        examples=examples,
+        inputs=(data_field, *constants),
+        target=targets[0],
+        learning_rate=step.learning_rate,
+        batch_size=size,
+        evaluated_at_once=min(max(size, _EVALUATED_AT_ONCE), len(examples.held_out.labels)),
+        seed=0,
+        augmentation=request.training.augmentation,
+    )
+    every = request.evaluate_every or feed.epoch_steps
+    recipe = replace(recipe, evaluate_every=every)
+    return PreparedTraining(
+        request, recipe, graph, bound, feed, _identity(request, recipe, graph, examples)
+    )
+
+
+def run_repeat(
+    prepared: PreparedTraining,
+    seed: int,
+    folder: Path,
+    told: OnStep,
+    stopped: Callable[[], bool],
+) -> Repeat | None:
+    """Train, or go on with what ``folder`` has, and export the weights; None where it was stopped.
+
+    Raises TrainingDiverged, and CapabilityError where the state cannot be saved; both leave the
+    state that was saved before.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with exclusive_lock(folder):
+        remove_leftovers(folder)
+        return _run_repeat(prepared, seed, folder, told, stopped)
+
+
+def state_path(folder: Path) -> Path:
+    """Where the saved state of a repeat is."""
+    return folder / "state.zip"
+
+
+def _run_repeat(
+    prepared: PreparedTraining,
+    seed: int,
+    folder: Path,
+    told: OnStep,
+    stopped: Callable[[], bool],
+) -> Repeat | None:
+    path, identity = state_path(folder), f"{prepared.id}-{seed}"
+    saved = read_state(path, identity)
+    progress = Progress() if saved is None else saved.progress
+    progress = replace(progress, sessions=progress.sessions + 1)
+    first = materialise(prepared.graph, seed)
+    values = first if saved is None else {**first, **saved.values}
+    if progress.ending is None:
+        session = TrainingSession(
+            _graphs(prepared, seed),
+            prepared.request.provider,
+            prepared.request.session,
+            values,
+            progress.step,
+            folder,
+        )
+
+        def save(progress: Progress, carried: Mapping[str, NDArray[Any]]) -> None:
+            write_state(path, SavedState(identity, progress, carried))
+
+        watch = Watch(save, told, stopped, prepared.request.save_seconds)
+        try:
+            progress = train(
+                prepared.recipe, replace(prepared.feed, seed=seed), session, progress, watch
+            )
+        except TrainingDiverged as error:
+            kept = f"; the state saved before is kept in {path}" if path.exists() else ""
+            raise TrainingDiverged(f"{error}{kept}") from None
+        values = {**values, **session.carried_values()}
+        if progress.ending is None:
+            return None
+    weights = {name: values[name] for name in first}
+    exported = with_values(prepared.graph, weights).SerializeToString(deterministic=True)
+    write_atomically(folder / "model.onnx", exported, refusal)
+    return _record(seed, progress, digest(weights))
+
+
+def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
+    assert progress.ending is not None, "only a training with an end is stored"
+    times = progress.times
+    reached = progress.curve[-1].step if progress.ending == "reached" else None
+    return Repeat(
+        seed=seed,
+        ending=progress.ending,
+        steps=progress.step,
+        step_seconds=times.steps,
+        waiting_seconds=times.waiting,
+        evaluation_seconds=times.evaluation,
+        saving_seconds=times.saving,
+        sessions=progress.sessions,
+        reached_step=reached,
+        curve=_thinned(progress.curve),
+        stable=progress.stable,
+        weights_sha256=weights_sha256,
+    )
+
+
+def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
+    """At most so many points, evenly, the last among them: a file of ten repeats stays small."""
+    every = -(-len(curve) // _MOST_POINTS)
+    return curve[::-every][::-1]
+
+
+def _step(bound: onnx.ModelProto, request: TrainingRequest, seed: int) -> TrainingStep:
+    return build_step(bound, request.model, request.training, request.provider, seed)
+
+
+def _graphs(prepared: PreparedTraining, seed: int) -> TrainingGraphs:
+    request, feed = prepared.request, prepared.feed
+    step = _step(prepared.bound, request, seed)
+    held_out, size = len(feed.examples.held_out.labels), feed.evaluated_at_once
+    sizes = {min(size, held_out), held_out % size} - {0}
+    return TrainingGraphs(
+        step=step.model,
+        fed=(*(field.name for field in feed.inputs), feed.target.name, step.learning_rate),
+        loss=step.loss,
+        carried=carried_values(step, request.provider),
+        evaluations={count: _evaluation(prepared, count) for count in sizes},
+        scores=request.training.output,
+    )
+
+
+def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
+    request = prepared.request
+    bound = bind_model(prepared.graph, request.model, size)
+    return evaluation_graph(
+        bound, loss=loss_terms(request.training), freeze=request.training.freeze
+    )
+
+
+def _identity(
+    request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
+) -> str:
+    """A digest of what decides the weights and when a training ends, the seed apart."""
+    parts = {
+        "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
+        "inputs": [each.model_dump(mode="json") for each in request.model.inputs],
+        "training": request.training.model_dump(mode="json"),
+        "data": examples.sha256,
+        "batch": request.batch_size,
+        "provider": request.provider,
+        "session": request.session.model_dump(mode="json"),
+        "aim": [type(recipe.aim).__name__, asdict(recipe.aim) if recipe.aim else None],
+        "epochs": recipe.epochs,
+        "evaluate_every": recipe.evaluate_every,
+        "patience": recipe.patience,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,134 @@
+"""A training's sessions: its steps and its evaluations, one after the other, wherever it stands.
+
+A training goes on from any step as if it had never stopped. The masks of Dropout are the only thing
+that a session itself counts: on the CPU provider a node's generator begins at its seed and goes one
+further at each run, so that a session opened after so many steps is given a seed that much larger.
+What is fed, when to evaluate and when to stop are left to ``train.loop``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from epochcost.graphs.nodes import copied, is_standard
+from epochcost.measure.epochs import Batches, PrefetchingReader, SequentialReader
+from epochcost.measure.job import CarriedValue, JobError
+from epochcost.measure.placement import executed_nodes, prove_placement
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Array, StepInputs, Stepper, tensor_type
+from epochcost.plan.trial import SessionSettings
+from epochcost.results.records import EXECUTION_PROVIDERS
+from epochcost.specs.study import Provider
+
+
+@dataclass(frozen=True)
+class TrainingGraphs:
+    """The graphs of a training, and the names by which they are fed and read.
+
+    ``fed`` are the step's inputs that change with it. ``evaluations`` are, by the number of
+    examples that they take, graphs with the outputs ``loss`` and ``scores``.
+    """
+
+    step: onnx.ModelProto
+    fed: tuple[str, ...]
+    loss: str
+    carried: tuple[CarriedValue, ...]
+    evaluations: Mapping[int, onnx.ModelProto]
+    scores: str
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A held-out batch with its loss and its scores."""
+
+    batch: Mapping[str, Array]
+    loss: float
+    scores: Array
+
+
+class TrainingSession:
+    """Trains from ``values``, the parameters and whatever else is not fed, after so many steps.
+
+    A carried value that ``values`` lack starts at its fill. ``folder`` takes a profile of the first
+    step on a GPU, which proves that it ran there. Raises JobError for an input without a value.
+    """
+
+    def __init__(
+        self,
+        graphs: TrainingGraphs,
+        provider: Provider,
+        settings: SessionSettings,
+        values: Mapping[str, Array],
+        steps_taken: int,
+        folder: Path,
+    ) -> None:
+        self._graphs, self._values, self._ahead = graphs, dict(values), provider != "cpu"
+        self._to_prove = EXECUTION_PROVIDERS[provider] if self._ahead else None
+        step = with_later_masks(graphs.step, steps_taken).SerializeToString()
+        profile = folder / "profile" if self._ahead else None
+        self._session = open_session(step, provider, settings, profile)
+        types = {info.name: tensor_type(info) for info in self._session.get_inputs()}
+        fills = {each.input: each.fill for each in graphs.carried}
+        constants = {}
+        for name, (shape, dtype) in types.items():
+            if name in values:
+                constants[name] = np.asarray(values[name], dtype)
+            elif name in fills:
+                constants[name] = np.full(shape, fills[name], dtype)
+            elif name not in graphs.fed:
+                raise JobError(f"training: input {name!r} has no value")
+        pools = {name: np.zeros((1, *types[name][0]), types[name][1]) for name in graphs.fed}
+        inputs = StepInputs(pools, constants)
+        self._stepper = Stepper(
+            self._session, provider, "training", inputs, graphs.carried, settings
+        )
+        self._evaluations = {
+            size: open_session(graph.SerializeToString(), provider, settings)
+            for size, graph in graphs.evaluations.items()
+        }
+
+    def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
+        """Take a step for each batch; yields its loss and how long its data were waited for."""
+        with (PrefetchingReader if self._ahead else SequentialReader)(batches) as reader:
+            waited_before = 0.0
+            self._stepper.feed_from(reader)
+            for _ in range(batches.steps):
+                self._stepper()
+                self._prove()
+                loss = float(self._stepper.output(self._graphs.loss))
+                yield loss, reader.waited_seconds - waited_before
+                waited_before = reader.waited_seconds
+
+    def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
+        """Evaluate the weights as they are on each batch, of any size that has a graph."""
+        values = {**self._values, **self.carried_values()}
+        for batch in batches:
+            session = self._evaluations[len(next(iter(batch.values())))]
+            names = [info.name for info in session.get_inputs()]
+            fed = {name: batch[name] if name in batch else values[name] for name in names}
+            loss, scores = session.run(["loss", self._graphs.scores], fed)
+            yield Evaluated(batch, float(loss), scores)
+
+    def carried_values(self) -> dict[str, Array]:
+        """Copies of the parameters and of all other state, as they are now."""
+        return {name: value.copy() for name, value in self._stepper.carried_values().items()}
+
+    def _prove(self) -> None:
+        if self._to_prove is not None:
+            prove_placement(executed_nodes(self._session), self._to_prove)
+            self._to_prove = None
+
+
+def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
+    """The step with Dropout's seeds as they are after so many steps."""
+    later = copied(step)
+    for node in later.graph.node:
+        for attribute in node.attribute:
+            if is_standard(node, "Dropout") and attribute.name == "seed":
+                attribute.i += steps
+    return later

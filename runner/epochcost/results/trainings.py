@@ -1,0 +1,177 @@
+"""What real trainings to an accuracy left behind: their learning curves and times, by repeat.
+
+The record, its versioned JSON form, and where it is stored: one file for a model, data set, batch
+size and aim on a host, in ``<hardware>/trainings/``, whose repeats grow. Times are stored; costs
+are computed by readers, as of results.
+
+History of TRAININGS_VERSION:
+1  first form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from epochcost.results.environment import Environment
+from epochcost.results.fields import (
+    Count,
+    FiniteLoss,
+    HexDigits,
+    NonNegative,
+    NonNegativeInt,
+    Record,
+    Share,
+    Timestamp,
+)
+from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
+from epochcost.specs.study import Provider
+from epochcost.statistics import student_quantile
+
+TRAININGS_VERSION = 1
+FOLDER = "trainings"
+_DIGITS = 4
+# Why a training ended: its aim was met, its recipe's epochs were over, or nothing improved.
+Ending = Literal["reached", "epochs", "patience"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Point(Record):
+    """An evaluation on all held-out examples after so many steps.
+
+    ``seconds`` are of the steps until then, with the waiting for their data. ``training_loss`` is
+    the mean over the steps since the evaluation before; None before the first step.
+    """
+
+    step: NonNegativeInt
+    seconds: NonNegative
+    learning_rate: NonNegative
+    training_loss: FiniteLoss | None
+    loss: FiniteLoss
+    accuracy: Share | None
+
+
+class Stable(Record):
+    """From which step on a curve is within ``within`` of its limit; where that lies, at 90 %.
+
+    ``after_drop`` is the step of the last fall of the learning rate where the plateau only
+    followed it: before, the curve was on its way to another limit.
+    """
+
+    within: NonNegative
+    limit: float
+    step: NonNegative
+    low_step: NonNegative
+    high_step: NonNegative
+    after_drop: NonNegativeInt | None = None
+
+
+class Repeat(Record):
+    """One training from its seed: its curve and where its time went.
+
+    ``reached_step`` is that of the evaluation that met the aim. ``sessions`` counts how often it
+    was begun and gone on with; steps that an end without warning lost were taken again, and count
+    once.
+    """
+
+    seed: NonNegativeInt
+    ending: Ending
+    steps: Count
+    step_seconds: NonNegative
+    waiting_seconds: NonNegative
+    evaluation_seconds: NonNegative
+    saving_seconds: NonNegative
+    sessions: Count
+    reached_step: NonNegativeInt | None
+    curve: Annotated[tuple[Point, ...], Field(min_length=1)]
+    stable: Stable | None = None
+    weights_sha256: Sha256
+
+    @property
+    def seconds(self) -> float:
+        """What a machine is paid for: steps, evaluations and saving."""
+        return self.step_seconds + self.evaluation_seconds + self.saving_seconds
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Repeat:
+        steps = [point.step for point in self.curve]
+        if steps != sorted(set(steps)) or steps[-1] > self.steps:
+            raise ValueError("curve should be of ascending steps, none beyond the last")
+        if self.reached_step is not None and self.reached_step not in steps:
+            raise ValueError("reached_step should be that of an evaluation")
+        if (self.ending == "reached") != (self.reached_step is not None):
+            raise ValueError("reached_step should be there where the aim was reached")
+        return self
+
+
+class Trainings(Sidecar):
+    """The repeats of one training on one host; ``aim`` is as a person wrote it.
+
+    ``id`` is of everything that decides what is trained and until when, the seed apart.
+    """
+
+    trainings_version: int
+    id: HexDigits
+    model: str
+    dataset: str
+    data_sha256: Sha256
+    provider: Provider
+    batch_size: Count
+    training_examples: Count
+    held_out_examples: Count
+    epoch_steps: Count
+    aim: str
+    measured_at: Timestamp
+    repeats: Annotated[tuple[Repeat, ...], Field(min_length=1)]
+    environment: Environment
+    contradictions: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _known_version(self) -> Trainings:
+        if not 1 <= self.trainings_version <= TRAININGS_VERSION:
+            got = f"from 1 to {TRAININGS_VERSION}, not {self.trainings_version}"
+            raise ValueError(f"trainings_version should be {got}")
+        seeds = [repeat.seed for repeat in self.repeats]
+        if seeds != sorted(set(seeds)):
+            raise ValueError("repeats should be of ascending seeds")
+        return self
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean over repeats, their standard deviation, and half its 95 % interval (Student's t)."""
+
+    mean: float
+    deviation: float | None
+    half_width: float | None
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Of one value for each repeat, of which there is at least one."""
+    if len(values) < 2:
+        return Spread(fmean(values), None, None)
+    deviation = stdev(values)
+    half = student_quantile(0.975, len(values) - 1) * deviation / len(values) ** 0.5
+    return Spread(fmean(values), deviation, half)
+
+
+def trainings_path(folder: Path, trainings: Trainings) -> Path:
+    """Where they are stored."""
+    what = f"{trainings.model}-{trainings.dataset}-{trainings.provider}-b{trainings.batch_size}"
+    name = f"{what}-{trainings.id[:8]}-{trainings.environment.fingerprint[:_DIGITS]}.json"
+    return folder / trainings.hardware / FOLDER / name
+
+
+def write_trainings(folder: Path, trainings: Trainings) -> Path:
+    """Store them and return their file; raises CapabilityError where the disk refuses."""
+    return write_sidecar(trainings_path(folder, trainings), trainings)
+
+
+def load_trainings(folder: Path) -> LoadedSidecars[Trainings]:
+    """Those of every host under ``folder``, by file name; a missing folder is empty."""
+    return load_sidecars(folder, FOLDER, Trainings, "the trainings of a model")

@@ -1,0 +1,134 @@
+"""Made-up data whose best attainable result is known: text of a Markov chain, images of shapes.
+
+Of the chain's next character nobody can know more than its entropy leaves; of images a stated share
+of the labels is wrong, in the held-out part too, so that no accuracy above the rest means anything.
+All numbers come from the seed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcost.specs.data import Generated
+
+# Shapes by fill: what the classes of images are.
+CLASSES = 10
+_TEXTURES = 2
+_NOISE = 12.0
+_CHUNK = 512
+_SETTLED = 1e-12
+
+
+@dataclass(frozen=True)
+class Best:
+    """What no model does better on held-out examples than by luck; the loss is in nats."""
+
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class MarkovChain:
+    """A character follows from the two before: ``probabilities`` [first, second, next]."""
+
+    probabilities: NDArray[np.float64]
+
+    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """A text of so many characters."""
+        bounds = np.cumsum(self.probabilities, axis=2)
+        bounds[..., -1] = 1.0
+        thresholds = rng.random(count)
+        text = np.zeros(count, np.int64)
+        first = second = 0
+        for place in range(count):
+            follower = int(np.searchsorted(bounds[first, second], thresholds[place], side="right"))
+            text[place] = follower
+            first, second = second, follower
+        return text
+
+    def best(self) -> Best:
+        """The chain's entropy, and how often its likeliest character follows."""
+        pairs = self._stationary()
+        logs = np.log(np.where(self.probabilities > 0, self.probabilities, 1.0))
+        entropy = -(pairs[:, :, None] * self.probabilities * logs).sum()
+        likeliest = (pairs * self.probabilities.max(axis=2)).sum()
+        return Best(float(entropy), float(likeliest))
+
+    def _stationary(self) -> NDArray[np.float64]:
+        """How often each pair of characters stands in an endless text."""
+        size = len(self.probabilities)
+        pairs = np.full((size, size), 1 / size**2)
+        while True:
+            after = np.einsum("ab,abc->bc", pairs, self.probabilities)
+            if np.abs(after - pairs).max() < _SETTLED:
+                return np.asarray(after)
+            pairs = after
+
+
+def markov_chain(declared: Generated) -> MarkovChain:
+    """The chain of a spec: rows by Dirichlet's distribution."""
+    assert declared.characters is not None, "the schema demands it of chains"
+    size = declared.characters
+    rng = np.random.default_rng([declared.seed, 0])
+    rows = rng.dirichlet(np.full(size, float(declared.concentration)), size * size)
+    return MarkovChain(rows.reshape(size, size, size))
+
+
+def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Images [count, channels, side, side] and labels, of which a share is wrong."""
+    rng = np.random.default_rng([declared.seed, 1])
+    labels = rng.integers(0, CLASSES, count)
+    images = [_drawn(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)]
+    wrong = rng.random(count) < float(declared.wrong_labels)
+    other = (labels + rng.integers(1, CLASSES, count)) % CLASSES
+    return np.concatenate(images), np.where(wrong, other, labels)
+
+
+def best_of_images(declared: Generated) -> Best:
+    """The share of right labels, and the entropy of a label when the true class is known."""
+    wrong = float(declared.wrong_labels)
+    if not wrong:
+        return Best(0.0, 1.0)
+    loss = -(1 - wrong) * math.log(1 - wrong) - wrong * math.log(wrong / (CLASSES - 1))
+    return Best(loss, 1 - wrong)
+
+
+def _drawn(
+    declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.uint8]:
+    """A shape somewhere, of some size, turned somehow, striped or chequered, before a noisy ground.
+
+    Colours are drawn apart for shape and ground, whose brightness always differs.
+    """
+    assert declared.side is not None, "the schema demands it of images"
+    count, side = len(labels), declared.side
+    grid = np.arange(side) - (side - 1) / 2
+    centre = rng.uniform(-0.15, 0.15, (2, count, 1, 1)) * side
+    down, right = grid[:, None] - centre[0], grid[None, :] - centre[1]
+    turn = rng.uniform(-0.5, 0.5, (count, 1, 1))
+    along = np.cos(turn) * right + np.sin(turn) * down
+    across = np.cos(turn) * down - np.sin(turn) * right
+    size = rng.uniform(0.25, 0.33, (count, 1, 1)) * side
+    inside = _inside(along / size, across / size)[labels // _TEXTURES, np.arange(count)]
+    period = side / 8
+    striped = np.floor(2 * along / period) % 2
+    chequered = (striped + np.floor(2 * across / period)) % 2
+    dark = np.where((labels % _TEXTURES)[:, None, None] == 0, striped, chequered)
+    shade = np.where(inside, 0.45 + 0.55 * dark, 0.0)[:, None]
+    tint = rng.uniform(0.6, 1.0, (count, declared.channels, 1, 1))
+    ground = rng.uniform(0.05, 0.25, (count, declared.channels, 1, 1))
+    clean = 255 * np.where(inside[:, None], shade * tint, ground)
+    return np.clip(clean + rng.normal(0, _NOISE, clean.shape), 0, 255).astype(np.uint8)
+
+
+def _inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """For each shape the points that belong to it: disc, square, triangle, cross, ring."""
+    radius = np.hypot(x, y)
+    across = np.maximum(np.abs(x), np.abs(y))
+    triangle = (y < 0.8) & (np.abs(x) * 1.7 < y + 0.9)
+    cross = (across < 1) & (np.minimum(np.abs(x), np.abs(y)) < 0.35)
+    return np.stack([radius < 1, across < 0.85, triangle, cross, (radius < 1) & (radius > 0.6)])

@@ -1,0 +1,208 @@
+"""From examples at hand to what a step is fed: shuffled, augmented, scaled, in the graph's shapes.
+
+Everything follows from the seed and the step's number, so that a training that is gone on with sees
+what it would have seen. Examples stay as they were read until their batch is made: bytes take a
+quarter of floats. Reading files is left to ``readers``, and making examples up to ``generated``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcost.errors import InputError
+from epochcost.specs.training import Augmentation
+from epochcost.train.examples import InputField, TargetField
+from epochcost.train.teacher import IGNORED
+
+Array = NDArray[Any]
+_SHUFFLE_KEY, _AUGMENT_KEY = 5, 6
+
+
+@dataclass(frozen=True)
+class Part:
+    """Examples along axis 0, and as many labels: one each, or one for each position."""
+
+    examples: Array
+    labels: Array
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A data set in memory or mapped; numbers lie from 0 to ``largest_value``."""
+
+    name: str
+    training: Part
+    held_out: Part
+    sha256: str
+    largest_value: float = 255.0
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What a model's steps and evaluations are fed with a data set; made by ``fitted``."""
+
+    examples: Examples
+    inputs: tuple[InputField, ...]
+    target: TargetField
+    learning_rate: str
+    batch_size: int
+    evaluated_at_once: int
+    seed: int
+    augmentation: Augmentation | None = None
+
+    @property
+    def epoch_steps(self) -> int:
+        """Whole batches in an epoch; the examples left over differ from epoch to epoch."""
+        return len(self.examples.training.labels) // self.batch_size
+
+    def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
+        """Those of the steps from ``first_step`` on, all of one epoch, with their rates."""
+        epoch, place = divmod(first_step, self.epoch_steps)
+        rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
+        order = rng.permutation(len(self.examples.training.labels))
+        start, end = place * self.batch_size, (place + len(rates)) * self.batch_size
+        return EpochBatches(self, order[start:end].reshape(len(rates), -1), rates, first_step)
+
+    def held_out_batches(self) -> Iterator[Mapping[str, Array]]:
+        """All held-out examples in order; the last batch may be smaller."""
+        part, size = self.examples.held_out, self.evaluated_at_once
+        for start in range(0, len(part.labels), size):
+            rows = np.arange(start, min(start + size, len(part.labels)))
+            yield self.gathered(part, rows)
+
+    def gathered(
+        self, part: Part, rows: NDArray[np.int64], rng: np.random.Generator | None = None
+    ) -> dict[str, Array]:
+        """The examples of some rows by graph input, the data's own first."""
+        data = self.inputs[0]
+        values = np.take(part.examples, rows, axis=0)
+        if rng is not None and self.augmentation is not None:
+            values = augmented(values, self.augmentation, rng)
+        if data.kind == "numbers":
+            values = scaled(values, data, self.examples.largest_value)
+        fed = {data.name: values.reshape(len(rows), *data.shape).astype(data.dtype, copy=False)}
+        for field in self.inputs[1:]:
+            fed[field.name] = np.full((len(rows), *field.shape), field.low, field.dtype)
+        labels = np.take(part.labels, rows, axis=0).astype(self.target.dtype)
+        shape = self.target.shape[1:] if self.target.merged else (len(rows), *self.target.shape)
+        return {**fed, self.target.name: labels.reshape(-1, *shape[1:])}
+
+    def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
+        """Whether each answer that counts is right."""
+        labels = batch[self.target.name].reshape(-1)
+        if self.target.dtype.kind == "f":
+            answers = (scores > 0).reshape(-1)
+        else:
+            answers = np.argmax(scores, axis=-1).reshape(-1)
+        return np.asarray((answers == labels)[labels != IGNORED])
+
+
+@dataclass(frozen=True)
+class EpochBatches:
+    """Batches of one epoch in order: ``order`` has the rows of each."""
+
+    feed: Feed
+    order: NDArray[np.int64]
+    rates: NDArray[np.float32]
+    first_step: int
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return len(self.order)
+
+    def gather(self, number: int) -> dict[str, Array]:
+        """What the step is fed, its learning rate too."""
+        feed = self.feed
+        rng = np.random.default_rng([feed.seed, _AUGMENT_KEY, self.first_step + number])
+        batch = feed.gathered(feed.examples.training, self.order[number], rng)
+        return {**batch, feed.learning_rate: np.asarray(self.rates[number])}
+
+
+def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
+    """Numbers from 0 to the largest into the field's range; as they are where that has room."""
+    room = field.high - field.low
+    scale = 1.0 if room > largest_value else room / largest_value
+    return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)
+
+
+def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Array:
+    """Images [examples, ..., height, width], each moved by up to ``pad``, and flipped or not."""
+    height, width = images.shape[-2:]
+    planes = images.reshape(len(images), -1, height, width)
+    if how.pad:
+        edge = (how.pad, how.pad)
+        padded = np.pad(planes, ((0, 0), (0, 0), edge, edge))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (height, width), (2, 3))
+        down, right = rng.integers(0, 2 * how.pad + 1, (2, len(images)))
+        planes = windows[np.arange(len(images)), :, down, right]
+    if how.flip:
+        flipped = rng.random(len(images)) < 0.5
+        planes = np.where(flipped[:, None, None, None], planes[..., ::-1], planes)
+    return planes.reshape(images.shape)
+
+
+def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
+    """The one input that data go to, then the constant ones; raises InputError for others."""
+    data = [field for field in fields if field.kind != "constant"]
+    if len(data) != 1:
+        raise InputError(
+            f"model {model}: expected one input that is fed from data, got "
+            f"{', '.join(field.name for field in data) or 'none'}: only such models are trained on "
+            "real data yet"
+        )
+    return (*data, *(field for field in fields if field.kind == "constant"))
+
+
+def require_fitting(examples: Examples, field: InputField, target: TargetField) -> None:
+    """Raise InputError where examples or labels are not what the model takes."""
+    for part, words in ((examples.training, "training"), (examples.held_out, "held-out")):
+        where = f"data {examples.name}: {words} examples"
+        if not len(part.labels) or len(part.examples) != len(part.labels):
+            got = f"{len(part.examples)} examples and {len(part.labels)} labels"
+            raise InputError(f"{where}: expected as many labels as examples, got {got}")
+        shape = part.examples.shape[1:]
+        if math.prod(shape) != math.prod(field.shape):
+            raise InputError(
+                f"{where}: expected {list(field.shape)} numbers in each for the input "
+                f"{field.name!r}, got {list(shape)}"
+            )
+        if field.kind == "tokens":
+            _require_below(f"{where}: tokens", part.examples, int(field.high))
+        elif not _in_range(part.examples, examples.largest_value):
+            raise InputError(
+                f"{where}: expected numbers from 0 to {examples.largest_value:g}, got some beyond, "
+                "or that are none"
+            )
+        if target.classes is None:
+            raise InputError(f"data {examples.name}: expected a model that answers by classes")
+        positions = math.prod(part.labels.shape[1:])
+        if positions != target.positions:
+            raise InputError(
+                f"{where}: expected {target.positions} labels each for the model, got {positions}"
+            )
+        _require_below(f"{where}: labels", part.labels, target.classes)
+
+
+def _in_range(values: Array, largest: float) -> bool:
+    # In parts, so that a file that is mapped into memory is never all there.
+    return all(
+        bool(np.all((part >= 0) & (part <= largest)))
+        for part in np.array_split(values, max(1, values.nbytes // 2**26))
+    )
+
+
+def _require_below(where: str, values: Array, count: int) -> None:
+    wrong = np.argwhere((values < 0) | (values >= count))
+    if len(wrong):
+        place = tuple(wrong[0])
+        raise InputError(
+            f"{where}: expected whole numbers from 0 to {count - 1}, got {values[place]} at "
+            f"example {place[0]} ({len(wrong)} such in all)"
+        )

@@ -1,0 +1,239 @@
+"""Files of examples and labels in the formats that data sets are published in.
+
+No file is unpacked to disk and nothing of one is run: archives are read in memory up to what their
+format announces, and CIFAR's pickles by a reader that knows arrays of bytes and nothing else. What
+a file should be is the data set's spec; raises InputError where it is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import io
+import math
+import pickle
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcost.errors import InputError
+from epochcost.specs.data import DataFile, DataFormat
+
+Array = NDArray[Any]
+# Of one file: examples, or labels, or both; None for what it has not.
+Read = tuple[Array | None, Array | None]
+_IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_MOST_BYTES = 16 * 2**30
+_CIFAR_SHAPE = (3, 32, 32)
+_GZIP = b"\x1f\x8b"
+# What readers of damaged files raise.
+_FAULTS = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, AttributeError),
+    *(pickle.UnpicklingError, tarfile.TarError, zipfile.BadZipFile, zlib.error),
+)
+
+
+def read_file(path: Path, declared: DataFile, form: DataFormat) -> Read:
+    """The examples or labels of a file that was verified by ``verify``."""
+    try:
+        return _READERS[form](path, declared)
+    except _FAULTS as error:
+        raise InputError(
+            f"{path}: expected a whole file in the format {form}, got {error}"
+        ) from None
+
+
+def verify(path: Path, declared: DataFile) -> str:
+    """The file's SHA-256; raises InputError where size or hash are not those of the spec."""
+    found = hashlib.sha256()
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            while chunk := file.read(2**20):
+                found.update(chunk)
+    except OSError as error:
+        raise InputError(f"{path}: expected a file of data, got {error.strerror}") from None
+    if declared.size_bytes is not None and size != declared.size_bytes:
+        raise InputError(f"{path}: expected {declared.size_bytes:,} bytes, got {size:,}")
+    if declared.sha256 is not None and found.hexdigest() != declared.sha256:
+        raise InputError(
+            f"{path}: expected SHA-256 {declared.sha256}, got {found.hexdigest()}: another file, "
+            "or a damaged one; fetch it again"
+        )
+    return found.hexdigest()
+
+
+def read_idx(data: BinaryIO) -> Array:
+    """An array in the format of MNIST: magic number, sizes, numbers; nothing may follow."""
+    zero, code, axes = int.from_bytes(data.read(2)), data.read(1), data.read(1)
+    if zero or not axes or code[0] not in _IDX_TYPES:
+        raise ValueError("no IDX header")
+    shape = [int.from_bytes(data.read(4)) for _ in range(axes[0])]
+    dtype = np.dtype(_IDX_TYPES[code[0]])
+    announced = math.prod(shape) * dtype.itemsize
+    if announced > _MOST_BYTES:
+        raise ValueError(f"a header that announces {announced:,} bytes")
+    content = data.read(announced + 1)
+    if len(content) != announced:
+        more = "more" if len(content) > announced else f"{len(content):,}"
+        raise ValueError(f"{more} bytes of numbers where its header announces {announced:,}")
+    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
+
+
+def _idx(path: Path, declared: DataFile) -> Read:
+    with _opened(path) as file:
+        values = read_idx(file)
+    return (None, values) if declared.holds == "labels" else (values, None)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file's content, unpacked while it is read where it is gzip."""
+    with path.open("rb") as file:
+        compressed = file.read(2) == _GZIP
+        file.seek(0)
+        if not compressed:
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield cast("BinaryIO", unpacked)
+
+
+def _cifar_binary(path: Path, declared: DataFile) -> Read:
+    record = 1 + math.prod(_CIFAR_SHAPE)
+    parts = []
+    for content in _members(path, declared):
+        rows = np.frombuffer(content, np.uint8)
+        if not len(rows) or len(rows) % record:
+            raise ValueError(f"{len(rows):,} bytes, no whole number of records of {record}")
+        parts.append(rows.reshape(-1, record))
+    rows = np.concatenate(parts)
+    return rows[:, 1:].reshape(-1, *_CIFAR_SHAPE), rows[:, 0]
+
+
+def _cifar_python(path: Path, declared: DataFile) -> Read:
+    found = [_batch(content) for content in _members(path, declared)]
+    examples, labels = zip(*found, strict=True)
+    return np.concatenate(examples), np.concatenate(labels)
+
+
+def _batch(content: bytes) -> tuple[Array, Array]:
+    batch = _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
+    values = {name.decode() if isinstance(name, bytes) else name: v for name, v in batch.items()}
+    labels = values.get("labels", values.get("fine_labels"))
+    return values["data"].array().reshape(-1, *_CIFAR_SHAPE), np.asarray(labels, np.int64)
+
+
+def _members(path: Path, declared: DataFile) -> Iterator[bytes]:
+    """The members of a tar archive that the spec lists, by their last name; a plain file itself."""
+    if not declared.members:
+        yield path.read_bytes()
+        return
+    with tarfile.open(path, "r:*") as archive:
+        found = {}
+        for member in archive:
+            name = member.name.rpartition("/")[2]
+            if name in declared.members and member.isfile() and member.size <= _MOST_BYTES:
+                found[name] = member
+        for name in declared.members:
+            file = archive.extractfile(found[name])
+            assert file is not None, "a regular file can be read"
+            yield file.read()
+
+
+class _PickledArray:
+    """What NumPy pickles an array of bytes as; nothing is made of it but that."""
+
+    def __init__(self, *_: object) -> None:
+        self._state: tuple[Any, ...] = ()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._state = state
+
+    def array(self) -> Array:
+        """The array; raises ValueError for one of anything but bytes."""
+        _version, shape, dtype, fortran, content = self._state
+        if not isinstance(dtype, _PickledType) or dtype.name != "u1" or fortran:
+            raise ValueError("an array of something else than bytes")
+        if isinstance(content, str):
+            content = content.encode("latin-1")
+        return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+class _PickledType:
+    def __init__(self, name: str | bytes = "", *_: object) -> None:
+        self.name = name.decode() if isinstance(name, bytes) else name
+
+    def __setstate__(self, state: object) -> None:
+        """Byte order and the like, which bytes have not."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Knows dictionaries, lists, numbers, texts and arrays of bytes, and runs nothing."""
+
+    _KNOWN = MappingProxyType(
+        {
+            ("numpy.core.multiarray", "_reconstruct"): _PickledArray,
+            ("numpy._core.multiarray", "_reconstruct"): _PickledArray,
+            ("numpy", "ndarray"): _PickledArray,
+            ("numpy", "dtype"): _PickledType,
+            ("_codecs", "encode"): str.encode,
+        }
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The stand-in of a name; raises UnpicklingError for any that is not NumPy's."""
+        if (module, name) not in self._KNOWN:
+            raise pickle.UnpicklingError(f"a pickle that names {module}.{name}")
+        return self._KNOWN[module, name]
+
+
+def _text(path: Path, _declared: DataFile) -> Read:
+    """Indices of characters among those of the text, in order."""
+    with _opened(path) as file:
+        text = file.read(_MOST_BYTES).decode("utf-8")
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64), None
+
+
+def _csv(path: Path, _declared: DataFile) -> Read:
+    """Rows of numbers, the last of which is the label; a header of names is left out."""
+    with _opened(path) as file:
+        first = file.readline().decode().split(",")[0].strip()
+        headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
+    with _opened(path) as file:
+        rows = np.loadtxt(file, delimiter=",", skiprows=int(headed), dtype=np.float64, ndmin=2)
+    labels = rows[:, -1]
+    if not np.array_equal(labels, np.floor(labels)):
+        raise ValueError("labels in the last column that are no whole numbers")
+    return rows[:, :-1].astype(np.float32), labels.astype(np.int64)
+
+
+def _numpy(path: Path, declared: DataFile) -> Read:
+    """An .npy of examples or labels, or an .npz whose arrays the spec lists: examples, labels."""
+    found = np.load(path, mmap_mode="r", allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        return (None, found) if declared.holds == "labels" else (found, None)
+    with found:
+        examples, labels = (found[name] for name in declared.members)
+    return examples, labels
+
+
+_READERS: Mapping[DataFormat, Callable[[Path, DataFile], Read]] = MappingProxyType(
+    {
+        "idx": _idx,
+        "cifar-binary": _cifar_binary,
+        "cifar-python": _cifar_python,
+        "text": _text,
+        "csv": _csv,
+        "numpy": _numpy,
+    }
+)

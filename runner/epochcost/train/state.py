@@ -1,0 +1,148 @@
+"""The saved state of a training: everything that the next step depends on, in one file.
+
+A checkpoint, as ``cost`` prices them: weights and the optimizer's state, the step (from which the
+place in the data and every random draw follow), the learning rate's state and the curve so far. It
+is a zip of arrays and one JSON document, written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from epochcost.errors import CapabilityError, InputError
+from epochcost.results.files import is_full, write_atomically
+from epochcost.results.trainings import Ending, Point, Stable
+from epochcost.train.schedule import Plateau
+
+_VERSION = 1
+_DOCUMENT = "state.json"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Where the seconds of a training went; waiting for data is a part of the steps."""
+
+    steps: float = 0.0
+    waiting: float = 0.0
+    evaluation: float = 0.0
+    saving: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """What a machine is paid for."""
+        return self.steps + self.evaluation + self.saving
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a training is: what a saved state holds beside the arrays.
+
+    ``losses`` are the sum and the number of the steps' losses since the last evaluation.
+    """
+
+    step: int = 0
+    curve: tuple[Point, ...] = ()
+    plateau: Plateau = field(default_factory=Plateau)
+    losses: tuple[float, int] = (0.0, 0)
+    times: Times = field(default_factory=Times)
+    sessions: int = 0
+    ending: Ending | None = None
+    stable: Stable | None = None
+
+    def spent(self, **more: float) -> Progress:
+        """The same with more seconds, by the field of ``Times``."""
+        added = {name: getattr(self.times, name) + seconds for name, seconds in more.items()}
+        return replace(self, times=replace(self.times, **added))
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """A training as it stands between two steps; ``identity`` is of the training."""
+
+    identity: str
+    progress: Progress
+    values: Mapping[str, NDArray[Any]]
+
+
+_PROGRESS = TypeAdapter(Progress)
+
+
+def write_state(path: Path, state: SavedState) -> None:
+    """Put the state in the place of the one before; raises CapabilityError, which leaves that."""
+    buffer = io.BytesIO()
+    document = {
+        "version": _VERSION,
+        "identity": state.identity,
+        "progress": json.loads(_PROGRESS.dump_json(state.progress)),
+        "arrays": list(state.values),
+    }
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(_DOCUMENT, json.dumps(document))
+        for number, values in enumerate(state.values.values()):
+            with archive.open(f"{number}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(values), allow_pickle=False)
+    write_atomically(path, buffer.getvalue(), refusal)
+
+
+def read_state(path: Path, identity: str) -> SavedState | None:
+    """The state of a training; None where there is none.
+
+    Raises InputError where the file is damaged, or another training's.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            document = json.loads(archive.read(_DOCUMENT))
+            _require(document, identity)
+            arrays = {
+                name: np.lib.format.read_array(
+                    io.BytesIO(archive.read(f"{number}.npy")), allow_pickle=False
+                )
+                for number, name in enumerate(document["arrays"])
+            }
+        progress = _PROGRESS.validate_json(json.dumps(document["progress"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        reason = "another format" if isinstance(error, ValidationError) else error
+        raise InputError(
+            f"{path}: expected the saved state of this training, got {reason}: "
+            "remove the file to begin again"
+        ) from None
+    return SavedState(identity, progress, arrays)
+
+
+def digest(values: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of arrays: names, types, shapes and numbers."""
+    found = hashlib.sha256()
+    for name, value in sorted(values.items()):
+        found.update(json.dumps([name, str(value.dtype), value.shape]).encode())
+        found.update(np.ascontiguousarray(value).tobytes())
+    return found.hexdigest()
+
+
+def _require(document: dict[str, Any], identity: str) -> None:
+    if document["version"] != _VERSION:
+        raise ValueError(f"version {document['version']} of its format, not {_VERSION}")
+    if document["identity"] != identity:
+        raise ValueError("that of another model, data set, seed or recipe")
+
+
+def refusal(folder: Path, error: OSError) -> CapabilityError:
+    """The words for a folder that does not take what a training leaves behind."""
+    wanted = "room for" if is_full(error) else "a folder that takes"
+    return CapabilityError(
+        f"{folder}: expected {wanted} the saved state of a training, got "
+        f"{error.strerror or error}: the state saved before is kept; make room and run the same "
+        "command again to go on"
+    )

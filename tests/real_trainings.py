@@ -1,0 +1,48 @@
+"""Real trainings of a second: the perceptron for the digits of scikit-learn, by the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from epochcost.execute.training import PreparedTraining, TrainingRequest, prepare, run_repeat
+from epochcost.plan.trial import SessionSettings
+from epochcost.results.trainings import Repeat
+from epochcost.specs.loader import load_catalogue
+from epochcost.train.loop import Recipe
+from epochcost.train.state import Progress
+
+ROOT = Path(__file__).parents[1]
+
+
+def prepared_digits(folder: Path, save_seconds: float = 60.0, **recipe: Any) -> PreparedTraining:
+    """Three epochs of the catalogue's model with its Dropout, or what ``recipe`` says."""
+    catalogue = load_catalogue(ROOT)
+    model = catalogue.model("digits-mlp")
+    training = model.training
+    assert training is not None
+    request = TrainingRequest(
+        model,
+        training,
+        catalogue.datasets["digits"],
+        32,
+        "cpu",
+        SessionSettings(threads=1),
+        evaluate_every=20,
+        save_seconds=save_seconds,
+    )
+    rate = training.optimizer.learning_rate
+    plain = Recipe(training.schedule, rate, epochs=3, evaluate_every=20)
+    return prepare(request, replace(plain, **recipe), catalogue, folder / "no-data")
+
+
+def run(
+    prepared: PreparedTraining,
+    folder: Path,
+    stopped: Callable[[], bool] = lambda: False,
+    told: Callable[[Progress, int, float], None] = lambda *_: None,
+) -> Repeat | None:
+    """The repeat with seed 3."""
+    return run_repeat(prepared, 3, folder, told, stopped)

@@ -1,0 +1,134 @@
+"""Records of trainings: kept beside results, whole, with their spread over repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from epochcost.results.records import Result
+from epochcost.results.store import load_all
+from epochcost.results.trainings import (
+    Point,
+    Repeat,
+    Trainings,
+    load_trainings,
+    spread,
+    write_trainings,
+)
+
+POINTS = tuple(
+    Point(
+        step=step,
+        seconds=step / 10,
+        learning_rate=0.1,
+        training_loss=None,
+        loss=1.0,
+        accuracy=step / 100,
+    )
+    for step in (0, 40, 80)
+)
+
+
+def repeat(seed: int = 0, **changes: Any) -> Repeat:
+    """One that reached its aim at its last evaluation."""
+    told = {
+        "seed": seed,
+        "ending": "reached",
+        "steps": 80,
+        "step_seconds": 8.0,
+        "waiting_seconds": 0.5,
+        "evaluation_seconds": 1.0,
+        "saving_seconds": 0.25,
+        "sessions": 1,
+        "reached_step": 80,
+        "curve": POINTS,
+        "weights_sha256": "0" * 64,
+    }
+    return Repeat.model_validate(told | changes)
+
+
+@pytest.fixture(name="make")
+def make_fixture(make_result: Callable[..., Result]) -> Callable[..., Trainings]:
+    """A record of some host, with other values as named."""
+    environment = make_result().environment
+
+    def make(**changes: Any) -> Trainings:
+        told = {
+            "hardware": "local",
+            "trainings_version": 1,
+            "id": "0123456789abcdef",
+            "model": "tiny",
+            "dataset": "digits",
+            "data_sha256": "1" * 64,
+            "provider": "cpu",
+            "batch_size": 32,
+            "training_examples": 1437,
+            "held_out_examples": 360,
+            "epoch_steps": 44,
+            "aim": "accuracy >= 0.8",
+            "measured_at": "2026-11-23T12:00:00Z",
+            "repeats": (repeat(0), repeat(1)),
+            "environment": environment,
+        }
+        return Trainings.model_validate(told | changes)
+
+    return make
+
+
+def test_trainings_are_kept_beside_results(tmp_path: Path, make: Callable[..., Trainings]) -> None:
+    """A file for a training on a host, which readers of results never see."""
+    kept = make()
+    path = write_trainings(tmp_path, kept)
+    assert path == tmp_path / "local" / "trainings" / "tiny-digits-cpu-b32-01234567-f00d.json"
+    assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
+    assert load_trainings(tmp_path).records == {path: kept}
+
+
+def test_a_damaged_file_is_told_by_name(tmp_path: Path, make: Callable[..., Trainings]) -> None:
+    """A newer version, or what contradicts itself, is a fault and not a record."""
+    path = write_trainings(tmp_path, make())
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps(stored | {"trainings_version": 2}))
+    (fault,) = load_trainings(tmp_path).faults
+    assert fault.path == path
+    assert "trainings_version should be from 1 to 1, not 2" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"curve": POINTS[::-1]}, "ascending steps"),
+        ({"steps": 79}, "none beyond the last"),
+        ({"reached_step": 79}, "that of an evaluation"),
+        ({"ending": "epochs"}, "where the aim was reached"),
+        ({"reached_step": None}, "where the aim was reached"),
+    ],
+)
+def test_a_repeat_that_contradicts_itself_is_refused(changes: dict[str, Any], words: str) -> None:
+    """A curve beyond the training's end, and an aim that was reached nowhere."""
+    with pytest.raises(ValidationError, match=words):
+        repeat(**changes)
+
+
+def test_repeats_have_seeds_of_their_own(make: Callable[..., Trainings]) -> None:
+    """The same seed twice would be the same training twice."""
+    with pytest.raises(ValidationError, match="ascending seeds"):
+        make(repeats=(repeat(0), repeat(0)))
+
+
+def test_a_repeat_is_paid_for_steps_evaluations_and_saving() -> None:
+    """Waiting for data is a part of the steps."""
+    assert repeat().seconds == 9.25
+
+
+def test_a_spread_is_a_mean_and_its_interval() -> None:
+    """By Student's t; one repeat has neither deviation nor interval."""
+    found = spread([1.0, 2.0, 3.0])
+    assert (found.mean, found.deviation) == (2, 1)
+    assert found.half_width == pytest.approx(4.303 / 3**0.5, rel=1e-3)
+    assert spread([5.0]).deviation is spread([5.0]).half_width is None

@@ -1,0 +1,57 @@
+"""Targets: as a person writes them, and when an evaluation meets them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.results.trainings import Point
+from epochcost.train.aims import parse_target
+
+POINT = Point(
+    step=7,
+    seconds=0.1,
+    learning_rate=0.1,
+    training_loss=None,
+    loss=math.log(80),
+    accuracy=0.975,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("accuracy >= 0.975", True),
+        ("accuracy>=97.5%", True),
+        ("accuracy >= 97.6 %", False),
+        ("loss <= 4.4", True),
+        ("loss <= 4.3", False),
+        ("perplexity <= 80.1", True),
+        ("perplexity <= 79.9", False),
+    ],
+)
+def test_a_target_is_met_or_not(text: str, met: bool) -> None:
+    """Accuracy from below, losses from above, perplexity as the loss's exponential."""
+    assert parse_target(text).met(POINT) == met
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "98", "accuracy", "accuracy <= 0.9", "loss >= 1", "accuracy >= 98", "accuracy >= 0"),
+        *("perplexity <= 0.5", "f1 >= 0.9", "accuracy >= 0.9.1", "accuracy >= 0.9 and more"),
+    ],
+)
+def test_another_target_is_refused(text: str) -> None:
+    """In one line, which shows how it is written."""
+    with pytest.raises(InputError, match="--target: expected"):
+        parse_target(text)
+
+
+def test_accuracy_demands_classes() -> None:
+    """A model without answers has none."""
+    without = POINT.model_copy(update={"accuracy": None})
+    with pytest.raises(InputError, match="does not answer by classes"):
+        parse_target("accuracy >= 0.9").met(without)

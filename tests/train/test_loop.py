@@ -1,0 +1,85 @@
+"""The loop by itself, over steps that do nothing: when it evaluates, and what its rate does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epochcost.measure.training import Evaluated
+from epochcost.specs.training import Constant, OnPlateau
+from epochcost.train.loop import Recipe, Watch, train
+from epochcost.train.pipeline import EpochBatches, Feed
+from epochcost.train.state import Progress
+from train_feeds import FEED
+
+CONSTANT = Recipe(Constant(name="constant"), Decimal("0.5"), epochs=4, evaluate_every=2)
+
+
+class Steps:
+    """Has the losses that it is given at its evaluations, and keeps the rates that it was fed."""
+
+    def __init__(self, held_out: list[float]) -> None:
+        self.held_out, self.rates = iter(held_out), list[float]()
+
+    def losses(self, batches: EpochBatches) -> Iterator[tuple[float, float]]:
+        """A loss of 1 at each step."""
+        for number in range(batches.steps):
+            self.rates.append(float(batches.gather(number)["rate"]))
+            yield 1.0, 0.0
+
+    def evaluate(self, batches: Iterator[Mapping[str, Any]]) -> Iterator[Evaluated]:
+        """Everything is class 0."""
+        loss = next(self.held_out)
+        for batch in batches:
+            yield Evaluated(batch, loss, np.eye(10)[np.zeros(len(batch["target"]), int)])
+
+    def carried_values(self) -> dict[str, Any]:
+        """One number."""
+        return {"w": np.zeros(1, np.float32)}
+
+
+def trained(recipe: Recipe, steps: Steps, feed: Feed = FEED) -> Progress:
+    """To its end, unwatched."""
+    watch = Watch(lambda *_: None, lambda *_: None, lambda: False)
+    return train(recipe, feed, steps, Progress(), watch)
+
+
+def test_evaluations_come_every_so_many_steps_and_at_the_end() -> None:
+    """Before the first step too; an epoch's end in between changes nothing."""
+    progress = trained(replace(CONSTANT, evaluate_every=5), Steps([1.0] * 9))
+    assert [point.step for point in progress.curve] == [0, 5, 10, 12]
+    assert [point.training_loss for point in progress.curve] == [None, 1, 1, 1]
+    assert progress.ending == "epochs"
+    assert progress.curve[0].accuracy == pytest.approx(0.1)
+
+
+def test_a_rate_that_waits_for_a_plateau_falls_after_epochs_without_gain() -> None:
+    """Epochs are judged at their ends alone, and the least rate ends the training."""
+    schedule = OnPlateau(name="on-plateau", minimum_rate=Decimal("0.2"))
+    steps = Steps([3.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0])
+    recipe = replace(CONSTANT, schedule=schedule, evaluate_every=1000, epochs=9)
+    progress = trained(recipe, steps)
+    assert steps.rates == [0.5] * 6 + [0.25] * 6
+    assert [point.step for point in progress.curve] == [0, 3, 6, 9, 12]
+    assert progress.ending == "epochs"
+    assert [point.learning_rate for point in progress.curve] == [0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_whoever_watches_hears_of_every_step() -> None:
+    """With its number and loss; the state is saved as often as asked, and at the end."""
+    heard, saved = list[int](), list[int]()
+    watch = Watch(
+        lambda progress, _: saved.append(progress.step),
+        lambda _, step, _loss: heard.append(step),
+        lambda: False,
+        save_seconds=0.0,
+    )
+    train(CONSTANT, FEED, Steps([1.0] * 9), Progress(), watch)
+    assert heard == list(range(1, 13))
+    assert saved[-1] == 12
+    assert set(saved) == set(range(13))

@@ -1,0 +1,104 @@
+"""What a step is fed: every example once an epoch, repeatable, varied as declared, in range."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.specs.training import Augmentation
+from epochcost.train.examples import InputField
+from epochcost.train.pipeline import Feed, Part, augmented, require_fitting, scaled
+from train_feeds import DATA, FEED, FIELD, PART, TARGET
+
+
+def labels(feed: Feed, epoch: int) -> list[int]:
+    """Those of an epoch, in the order in which steps see them."""
+    batches = feed.batches(epoch * feed.epoch_steps, np.zeros(feed.epoch_steps, np.float32))
+    return [int(x) for at in range(batches.steps) for x in batches.gather(at)["target"]]
+
+
+def test_an_epoch_has_whole_batches_of_different_examples() -> None:
+    """Shuffled anew by epoch and seed, the same at each call, the odd one out changing."""
+    assert FEED.epoch_steps == 3
+    assert len(set(labels(FEED, 0))) == 9
+    assert labels(FEED, 0) == labels(FEED, 0)
+    assert labels(FEED, 0) != labels(FEED, 1)
+    assert labels(FEED, 0) != labels(replace(FEED, seed=1), 0)
+
+
+def test_a_step_is_fed_the_same_wherever_its_epoch_is_entered() -> None:
+    """Batches from the second step on are those that the whole epoch has there."""
+    rates = np.array([1, 2, 3], np.float32)
+    varied = replace(FEED, augmentation=Augmentation(pad=1, flip=True))
+    whole, later = varied.batches(3, rates), varied.batches(4, rates[1:])
+    for number in range(2):
+        one, other = whole.gather(number + 1), later.gather(number)
+        assert all(np.array_equal(one[name], other[name]) for name in ("image", "target", "rate"))
+
+
+def test_held_out_examples_are_fed_in_order_to_the_last() -> None:
+    """The last batch is as small as it has to be."""
+    sizes = [len(batch["image"]) for batch in FEED.held_out_batches()]
+    fed = np.concatenate([batch["target"] for batch in FEED.held_out_batches()])
+    assert sizes == [4, 4, 2]
+    np.testing.assert_array_equal(fed, np.arange(10))
+
+
+def test_numbers_are_brought_into_the_inputs_range() -> None:
+    """The largest becomes the upper end; where there is room for all they stay as they are."""
+    values = np.array([0, 51, 255], np.uint8)
+    np.testing.assert_allclose(scaled(values, FIELD, 255), [0, 0.2, 1])
+    centred = replace(FIELD, low=-1, high=1)
+    np.testing.assert_allclose(scaled(values, centred, 255), [-1, -0.6, 1])
+    whole = replace(FIELD, low=0, high=256)
+    np.testing.assert_array_equal(scaled(values, whole, 255), values)
+
+
+def test_images_are_moved_and_mirrored_within_bounds() -> None:
+    """A single bright pixel stays within its padding, and lands on both sides of the middle."""
+    images = np.zeros((200, 3, 9, 9), np.uint8)
+    images[:, :, 4, 3] = 7
+    rng = np.random.default_rng(0)
+    moved = augmented(images, Augmentation(pad=2, flip=True), rng)
+    example, _, down, right = np.nonzero(moved)
+    assert moved.shape == images.shape
+    assert np.array_equal(np.unique(example), np.arange(200))
+    assert set(down) == set(range(2, 7))
+    assert set(right) == set(range(1, 8))
+    assert np.array_equal(augmented(images, Augmentation(), rng), images)
+
+
+def test_right_answers_are_counted_by_position() -> None:
+    """The largest score of each place; those that do not count are left out."""
+    scores = np.eye(10)[[[1, 2], [3, 4]]]
+    batch = {"target": np.array([[1, 9], [-100, 4]])}
+    np.testing.assert_array_equal(FEED.right_answers(batch, scores), [True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (Part(PART.examples, np.arange(10) + 1), "labels: expected .* 0 to 9, got 10 at example 9"),
+        (Part(PART.examples, np.arange(10) - 1), "got -1 at example 0 .1 such in all."),
+        (Part(PART.examples[:9], np.arange(10)), "got 9 examples and 10 labels"),
+        (Part(PART.examples[:0], np.arange(0)), "got 0 examples and 0 labels"),
+        (Part(PART.examples.reshape(10, 4)[:, :3], np.arange(10)), r"expected \[4\] numbers in"),
+        (Part(PART.examples * np.nan, np.arange(10)), "expected numbers from 0 to 39"),
+        (Part(PART.examples - 1.0, np.arange(10)), "expected numbers from 0 to 39"),
+        (Part(PART.examples, np.zeros((10, 2), int)), "expected 1 labels each .* got 2"),
+    ],
+)
+def test_examples_that_do_not_fit_are_one_line(part: Part, words: str) -> None:
+    """Labels out of range, other shapes and numbers that are none are told before a step."""
+    with pytest.raises(InputError, match=f"data made: held-out examples.*{words}"):
+        require_fitting(replace(DATA, held_out=part), FIELD, TARGET)
+
+
+def test_tokens_are_held_to_the_vocabulary() -> None:
+    """A text with more characters than the model knows is refused."""
+    tokens = InputField("text", (4,), np.dtype(np.int64), 0, 39, "tokens")
+    with pytest.raises(InputError, match="tokens: expected whole numbers from 0 to 38, got 39"):
+        require_fitting(DATA, tokens, TARGET)

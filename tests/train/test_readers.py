@@ -1,0 +1,201 @@
+"""Files of examples: each format as published, and every way in which one can be damaged or lie."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from epochcost.errors import InputError
+from epochcost.specs.data import DataFile
+from epochcost.train.readers import read_file, verify
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.integers(0, 256, (5, 3, 32, 32), np.uint8)
+LABELS = np.array([3, 0, 9, 1, 1], np.uint8)
+BOTH = DataFile(name="data", part="both")
+
+
+def idx(values: NDArray[np.uint8]) -> bytes:
+    """MNIST's format."""
+    sizes = b"".join(size.to_bytes(4) for size in values.shape)
+    return bytes([0, 0, 8, values.ndim]) + sizes + values.tobytes()
+
+
+def written(folder: Path, content: bytes) -> Path:
+    """A file with that content."""
+    path = folder / "data"
+    path.write_bytes(content)
+    return path
+
+
+def tar(folder: Path, members: dict[str, bytes]) -> Path:
+    """A gzipped archive."""
+    path = folder / "data"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("pack", [lambda content: content, gzip.compress])
+def test_idx_is_read_plain_and_packed(tmp_path: Path, pack: Any) -> None:
+    """Images and labels as in MNIST's four files."""
+    path = written(tmp_path, pack(idx(IMAGES[:, 0])))
+    images, nothing = read_file(path, BOTH, "idx")
+    assert nothing is None
+    np.testing.assert_array_equal(images, IMAGES[:, 0])
+    path.write_bytes(pack(idx(LABELS)))
+    labels = read_file(path, BOTH.model_copy(update={"holds": "labels"}), "idx")[1]
+    np.testing.assert_array_equal(labels, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (idx(LABELS)[:-1], "got 4 bytes of numbers where its header announces 5"),
+        (idx(LABELS) + b"x", "more bytes of numbers"),
+        (gzip.compress(idx(LABELS))[:-9], "ended before|Compressed file"),
+        (b"\0\0\x08\x01\xff\xff\xff\xff", "0 bytes of numbers where its header announces 4,294"),
+        (b"\0\0\x0e\x02\xff\xff\xff\xff\xff\xff\xff\xff", "a header that announces 147,57"),
+        (b"\x89PNG", "no IDX header"),
+        (b"", "expected a whole file in the format idx"),
+    ],
+)
+def test_a_damaged_idx_file_is_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+    """Truncated, too long, or a header that lies about gigabytes: nothing is allocated for it."""
+    with pytest.raises(InputError, match=words):
+        read_file(written(tmp_path, content), BOTH, "idx")
+
+
+def test_a_bomb_is_read_up_to_what_its_header_announces(tmp_path: Path) -> None:
+    """A small file that unpacks to a gigabyte stops where its numbers should end."""
+    path = written(tmp_path, gzip.compress(idx(LABELS) + bytes(2**26)))
+    with pytest.raises(InputError, match="more bytes of numbers where its header announces 5"):
+        read_file(path, BOTH, "idx")
+
+
+def test_cifar_binary_is_read_from_its_archive(tmp_path: Path) -> None:
+    """Members in the order of the spec; others and their paths are not looked at."""
+    rows = [bytes([label]) + image.tobytes() for label, image in zip(LABELS, IMAGES, strict=True)]
+    path = tar(
+        tmp_path,
+        {
+            "cifar/b.bin": b"".join(rows[3:]),
+            "../../evil": b"x",
+            "cifar/a.bin": b"".join(rows[:3]),
+        },
+    )
+    file = BOTH.model_copy(update={"members": ("a.bin", "b.bin")})
+    images, labels = read_file(path, file, "cifar-binary")
+    np.testing.assert_array_equal(images, IMAGES)
+    np.testing.assert_array_equal(labels, LABELS)
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(InputError, match=r"format cifar-binary, got 'c.bin'"):
+        read_file(path, BOTH.model_copy(update={"members": ("c.bin",)}), "cifar-binary")
+    with pytest.raises(InputError, match="no whole number of records of 3073"):
+        read_file(written(tmp_path, rows[0][:-1]), BOTH, "cifar-binary")
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_cifar_python_is_read_without_running_it(tmp_path: Path, protocol: int) -> None:
+    """Arrays that NumPy pickled, by an unpickler that knows nothing else."""
+    batch = {b"data": IMAGES.reshape(5, -1), b"labels": LABELS.tolist(), b"batch_label": b"1"}
+    path = tar(tmp_path, {"cifar/data_batch_1": pickle.dumps(batch, protocol=protocol)})
+    file = BOTH.model_copy(update={"members": ("data_batch_1",)})
+    images, labels = read_file(path, file, "cifar-python")
+    np.testing.assert_array_equal(images, IMAGES)
+    np.testing.assert_array_equal(labels, LABELS)
+
+
+class _Evil:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._path,)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"data": np.zeros((1, 3072)), "labels": [0]},
+        {"data": np.array([{}]), "labels": [0]},
+        {"labels": [0]},
+        [1, 2],
+    ],
+)
+def test_other_pickles_are_refused(tmp_path: Path, batch: object) -> None:
+    """Arrays of anything but bytes, and what is no batch at all."""
+    path = written(tmp_path, pickle.dumps(batch, protocol=2))
+    with pytest.raises(InputError, match="expected a whole file in the format cifar-python"):
+        read_file(path, BOTH, "cifar-python")
+
+
+def test_a_pickle_that_runs_something_runs_nothing(tmp_path: Path) -> None:
+    """What it names is told, and not called."""
+    target = tmp_path / "touched"
+    path = written(tmp_path, pickle.dumps({"data": _Evil(target)}))
+    with pytest.raises(InputError, match=r"a pickle that names pathlib\.\S+"):
+        read_file(path, BOTH, "cifar-python")
+    assert not target.exists()
+
+
+def test_a_text_is_its_characters(tmp_path: Path) -> None:
+    """Indices among the characters there are, beyond ASCII too; other bytes are told."""
+    indices = read_file(written(tmp_path, "abcä a😀".encode()), BOTH, "text")[0]
+    np.testing.assert_array_equal(indices, [1, 2, 3, 4, 0, 1, 5])
+    with pytest.raises(InputError, match="format text, got 'utf-8' codec"):
+        read_file(written(tmp_path, b"ab\xff"), BOTH, "text")
+
+
+@pytest.mark.parametrize("header", [b"", b"x,y,label\n"])
+def test_csv_has_its_label_last(tmp_path: Path, header: bytes) -> None:
+    """With and without names of columns."""
+    content = header + b"0.5,2,1\n-1e-3,4,0\n"
+    examples, labels = read_file(written(tmp_path, content), BOTH, "csv")
+    np.testing.assert_array_equal(examples, np.array([[0.5, 2], [-1e-3, 4]], np.float32))
+    np.testing.assert_array_equal(labels, [1, 0])
+
+
+@pytest.mark.parametrize("content", [b"1,2\n1,x\n", b"1,2\n1\n", b"1,0.5\n", b"a,b\n1,nan\n"])
+def test_a_damaged_csv_is_one_line(tmp_path: Path, content: bytes) -> None:
+    """What is no number, rows of several lengths, and labels that are no whole numbers."""
+    with pytest.raises(InputError, match="expected a whole file in the format csv, got "):
+        read_file(written(tmp_path, content), BOTH, "csv")
+
+
+def test_numpy_files_hold_arrays_and_no_objects(tmp_path: Path) -> None:
+    """An .npy of one array, an .npz by the names in the spec; pickled objects are refused."""
+    np.save(tmp_path / "x.npy", IMAGES)
+    np.savez(tmp_path / "x.npz", x=IMAGES, y=LABELS)
+    np.save(tmp_path / "bad.npy", np.array([{}]), allow_pickle=True)
+    named = BOTH.model_copy(update={"members": ("x", "y")})
+    np.testing.assert_array_equal(read_file(tmp_path / "x.npy", BOTH, "numpy")[0], IMAGES)
+    np.testing.assert_array_equal(read_file(tmp_path / "x.npz", named, "numpy")[1], LABELS)
+    for name, file in (("bad.npy", BOTH), ("x.npz", BOTH)):
+        with pytest.raises(InputError, match="expected a whole file in the format numpy"):
+            read_file(tmp_path / name, file, "numpy")
+
+
+def test_a_file_is_held_to_its_spec(tmp_path: Path) -> None:
+    """A wrong length, a wrong hash and a missing file, each with both sides."""
+    path = written(tmp_path, b"abc")
+    good = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    known = BOTH.model_copy(update={"size_bytes": 3, "sha256": good})
+    assert verify(path, known) == good
+    with pytest.raises(InputError, match="expected 4 bytes, got 3"):
+        verify(path, known.model_copy(update={"size_bytes": 4}))
+    with pytest.raises(InputError, match=f"expected SHA-256 {'0' * 64}, got {good}"):
+        verify(path, known.model_copy(update={"sha256": "0" * 64}))
+    with pytest.raises(InputError, match="expected a file of data, got No such file"):
+        verify(tmp_path / "none", known)

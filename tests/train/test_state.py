@@ -1,0 +1,60 @@
+"""A saved state: read as it was written, whole or not at all, and of its own training alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.results.trainings import Point
+from epochcost.train.schedule import Plateau
+from epochcost.train.state import Progress, SavedState, Times, digest, read_state, write_state
+
+POINT = Point(
+    step=7, seconds=0.1, learning_rate=0.1, training_loss=1 / 3, loss=2 / 3, accuracy=None
+)
+PROGRESS = Progress(7, (POINT,), Plateau(0.5, 0.1), (0.1 + 0.2, 3), Times(1 / 7), 2)
+VALUES = {"a/b:0": np.array([0.1, -0.0], np.float32), "count": np.array(3, np.int64)}
+STATE = SavedState("me", PROGRESS, VALUES)
+
+
+def test_a_state_comes_back_to_the_last_bit(tmp_path: Path) -> None:
+    """Arrays of any name, and every number of the progress."""
+    path = tmp_path / "state.zip"
+    assert read_state(path, "me") is None
+    write_state(path, STATE)
+    found = read_state(path, "me")
+    assert found is not None
+    assert found.progress == PROGRESS
+    assert digest(found.values) == digest(VALUES)
+    assert digest({**VALUES, "count": np.array(4)}) != digest(VALUES)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 200, -1])
+def test_a_damaged_state_is_one_line(tmp_path: Path, kept: int) -> None:
+    """Cut anywhere, it is refused with what to do."""
+    path = tmp_path / "state.zip"
+    write_state(path, STATE)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(InputError, match="expected the saved state of this training"):
+        read_state(path, "me")
+
+
+def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
+    """The archive's own sums tell of it."""
+    path = tmp_path / "state.zip"
+    write_state(path, STATE)
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(VALUES["a/b:0"].tobytes())] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(InputError, match="Bad CRC-32"):
+        read_state(path, "me")
+
+
+def test_the_state_of_another_training_is_refused(tmp_path: Path) -> None:
+    """Its words say what differs."""
+    write_state(tmp_path / "state.zip", STATE)
+    with pytest.raises(InputError, match="got that of another model, data set, seed or recipe"):
+        read_state(tmp_path / "state.zip", "you")
