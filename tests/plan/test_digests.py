@@ -101,7 +101,7 @@ def test_every_key_of_a_training_is_tried_here() -> None:
 
 @pytest.mark.parametrize("key", CHANGED)
 def test_what_changes_a_training_changes_its_work(key: str) -> None:
-    """All but the length of the training and what is done to real data is work, and none of it is work of inference."""
+    """All but its length and what real data see is work, and none of it is work of inference."""
     before, after = trained(), trained(CHANGED[key])
     assert (work_sha256(before, "training") == work_sha256(after, "training")) == (key in LENGTHS)
     assert work_sha256(before, "inference") == work_sha256(after, "inference")
