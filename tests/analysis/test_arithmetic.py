@@ -9,7 +9,13 @@ import onnx
 import pytest
 
 from epochcost.analysis import arithmetic
-from epochcost.analysis.arithmetic import Arithmetic, arithmetic_of, forward_shares, step_parts
+from epochcost.analysis.arithmetic import (
+    Arithmetic,
+    arithmetic_of,
+    forward_shares,
+    is_whole_pass,
+    step_parts,
+)
 from epochcost.graphs.profile import Profile
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, write_project
@@ -61,13 +67,24 @@ def test_what_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
 
 def test_the_backward_pass_is_twice_the_forward_pass(report: Report) -> None:
     """At batch 32; plain SGD reads weights and gradients and writes weights: 12 bytes a number."""
-    training = report.catalogue.models["net"].training
-    forward, backward, update = step_parts(Arithmetic(110, 100.0, 10), training, 32)
+    model = report.catalogue.models["net"]
+    forward, backward, update = step_parts(Arithmetic(110, 100.0, 10), model, 32)
     assert forward.flops == 3200
     assert backward.flops == 6400
     assert update.flops is None
     assert (forward.least_bytes, backward.least_bytes, update.least_bytes) == (400, 800, 1200)
-    assert step_parts(None, training, 32) == ()
+    assert step_parts(None, model, 32) == ()
+
+
+def test_a_step_with_frozen_parameters_is_no_three_forward_passes(report: Report) -> None:
+    """Its parts are not told; what it infers is whole."""
+    model = report.catalogue.models["net"]
+    assert model.training
+    training = model.training.model_copy(update={"freeze": ("body.*",)})
+    frozen = model.model_copy(update={"training": training})
+    assert [is_whole_pass(model, "training"), is_whole_pass(frozen, "inference")] == [True, True]
+    assert not is_whole_pass(frozen, "training")
+    assert step_parts(Arithmetic(110, 100.0, 10), frozen, 32) == ()
 
 
 def test_inference_at_the_same_batch_size_is_the_forward_pass(report: Report) -> None:

@@ -29,7 +29,8 @@ from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
 from epochcost.graphs.profile import Profile, profile_of_bound
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.model import Model, Training
+from epochcost.specs.model import Model
+from epochcost.specs.study import Mode
 from epochcost.specs.training import Optimizer
 from epochcost.statistics import Bounded, ratio
 
@@ -177,19 +178,22 @@ class ForwardShare:
     share: Bounded
 
 
-def step_parts(
-    counted: Arithmetic | None, training: Training | None, batch_size: int
-) -> tuple[StepPart, ...]:
+def is_whole_pass(model: Model, mode: Mode) -> bool:
+    """Whether a step computes all its passes: a training with frozen parameters does not."""
+    return mode == "inference" or not (model.training and model.training.freeze)
+
+
+def step_parts(counted: Arithmetic | None, model: Model, batch_size: int) -> tuple[StepPart, ...]:
     """The parts of a step at a batch size, estimated; none where the model cannot be counted.
 
     The backward pass computes twice the forward pass, as the literature counts it (Kaplan et al.
     2020, arXiv 2001.08361, section 2.1), which does not hold of frozen parameters.
     """
-    if counted is None or training is None or training.freeze:
+    if counted is None or model.training is None or not is_whole_pass(model, "training"):
         return ()
     forward, weights = counted.forward_flops * batch_size, counted.read_whole * BYTES_PER_NUMBER
     # Weights and gradients are read, weights written; states are read and written.
-    update = (3 + 2 * optimizer_states(training.optimizer)) * weights
+    update = (3 + 2 * optimizer_states(model.training.optimizer)) * weights
     return (
         StepPart("forward", forward, weights, 1 / 3),
         StepPart("backward", 2 * forward, 2 * weights, 2 / 3),

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
 
-from epochcost.analysis.observations import Goal, Machine, Observation, in_floats
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.observations import Goal, Observation, in_floats
 from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices

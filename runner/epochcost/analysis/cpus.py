@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
+from epochcost.analysis.arithmetic import is_whole_pass
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import cpu_name
+from epochcost.analysis.machines import cpu_name
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Question, measured_rate
@@ -76,20 +77,16 @@ def cpu_rates(
 
 
 def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
-    """Our results on CPUs, plain or pinned to some of them.
-
-    A step with frozen parameters is no three forward passes.
-    """
+    """Our results on CPUs, plain or pinned to some of them, of steps that compute all passes."""
     for stored in inputs.stored:
         result, trial = stored.result, stored.result.trial
-        training = inputs.catalogue.models[trial.model].training
-        frozen = trial.mode == "training" and training is not None and training.freeze
+        whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
         plain = trial.variant == pinned and trial.session.threads == (trial.vcpus or 0)
         sound = result.measurement.served is None and not result.contradictions
         hardware = inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
-        if not (trial.provider == "cpu" and plain and sound) or frozen:
+        if not (trial.provider == "cpu" and plain and sound and whole):
             continue
         if trial.model in profiles and vcpus:
             device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)

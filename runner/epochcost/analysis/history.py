@@ -14,14 +14,8 @@ from itertools import pairwise
 
 from epochcost.analysis.difference.results import changed_keys
 from epochcost.analysis.inputs import Inputs, StoredResult, with_declared_machine
-from epochcost.analysis.observations import (
-    Evidence,
-    Machine,
-    Workload,
-    in_floats,
-    mean_time,
-    measured_machine,
-)
+from epochcost.analysis.machines import Machine, measured_machine
+from epochcost.analysis.observations import Evidence, Workload, in_floats, mean_time
 from epochcost.analysis.repository import PastResult
 from epochcost.analysis.rows import group_by
 from epochcost.cost import Time

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from epochcost.analysis.arithmetic import arithmetic_of_model
+from epochcost.analysis.arithmetic import arithmetic_of_model, is_whole_pass
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import representatives
 from epochcost.graphs.profile import Profile
@@ -62,7 +62,7 @@ def _anchors(inputs: Inputs, hardware: Hardware, known: Sequence[Placed]) -> Ite
 
 
 def _trials(inputs: Inputs, hardware: Hardware, known: Sequence[Placed]) -> Iterator[_Timed]:
-    """The medians of plain trials; a step with frozen parameters is no three forward passes."""
+    """The medians of plain trials; none of steps that do not compute all passes."""
     own = [
         one
         for one in inputs.stored
@@ -76,7 +76,7 @@ def _trials(inputs: Inputs, hardware: Hardware, known: Sequence[Placed]) -> Iter
         model = inputs.catalogue.models[trial.model]
         counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
         profile = counted.profile if counted else None
-        frozen = trial.mode == "training" and model.training and model.training.freeze
-        if profile and not frozen and not profile.recurrent_flops and has_kin(profile, known):
+        whole = is_whole_pass(model, trial.mode)
+        if profile and whole and not profile.recurrent_flops and has_kin(profile, known):
             seconds = median(one.result.measurement.samples_seconds)
             yield model.id, trial.mode, trial.batch_size, profile, seconds

@@ -1,12 +1,11 @@
 """Timed workloads before any price: one per measured configuration and per published figure.
 
-With the nouns that rows, charts and pages share: which workload it is, and on which machine it ran.
+With the noun that rows, charts and pages share: which workload it is. Machines are in `machines`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,20 +13,18 @@ from decimal import Decimal
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
+from epochcost.analysis.machines import Machine, measured_machine, published_machine
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
-from epochcost.results.environment import Environment
 from epochcost.results.records import Energy, Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, Outliers, Summary, outliers
 
-_MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re.IGNORECASE)
 Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
 MILLION = 1_000_000
@@ -51,56 +48,6 @@ class Workload:
     def of_source(cls, source: Published) -> Workload:
         """The workload of a published table whose model we do not have."""
         return cls(source.id, source.workload, "published table", is_model=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """One place where a workload ran: a kind of machine, a host of it, and the device used.
-
-    ``host`` tells measured hosts of one kind apart and is None for published figures.
-    """
-
-    hardware: str
-    host: str | None
-    name: str
-    device: str
-    vcpus: int | None
-
-
-def published_machine(hardware: Hardware) -> Machine:
-    """The machine of a published figure: its kind, using its accelerator where it has one."""
-    return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
-
-
-def measured_machine(
-    hardware: Hardware, environment: Environment, device: str, *, only_host: bool, gpu: int = 0
-) -> Machine:
-    """The machine of a measurement, named by its chip where the spec says that it is detected.
-
-    ``gpu`` is the number of the one that did the work, where ``device`` is ``cuda``.
-    """
-    chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
-    name = hardware.name
-    if hardware.detected:
-        name = f"{name}: {chip}, {environment.logical_cpus} vCPUs"
-    if not only_host:
-        name = f"{name} (host {environment.fingerprint[:4]})"
-    if device != hardware.device and not hardware.detected:
-        name = f"{name}, on its {device.upper()}"
-    vcpus = environment.logical_cpus if hardware.detected else hardware.vcpus
-    return Machine(hardware.id, environment.fingerprint, name, device, vcpus)
-
-
-def cpu_name(environment: Environment) -> str:
-    """The CPU's name without trade marks and clock, or that it is not known."""
-    if environment.cpu is None:
-        return "unknown CPU"
-    return " ".join(_MARKS.sub(" ", environment.cpu).split())
-
-
-def _gpu_name(environment: Environment, number: int) -> str:
-    known = environment.gpus[number].name if number < len(environment.gpus) else None
-    return known or "unknown GPU"
 
 
 @dataclass(frozen=True, slots=True)

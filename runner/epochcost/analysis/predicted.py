@@ -15,18 +15,14 @@ from decimal import Decimal
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
     arithmetic_of_model,
+    is_whole_pass,
     optimizer_states,
 )
 from epochcost.analysis.cpus import cpu_of, cpu_rates
 from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.machines import published_machine
 from epochcost.analysis.measured_rates import measured_rates
-from epochcost.analysis.observations import (
-    Evidence,
-    Observation,
-    Workload,
-    epoch_time,
-    published_machine,
-)
+from epochcost.analysis.observations import Evidence, Observation, Workload, epoch_time
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
 from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
@@ -250,8 +246,7 @@ def _words(software: str) -> str:
 def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked]:
     """Training and inference, each where the model's spec names a batch that fits."""
     sizes: dict[Mode, tuple[int, ...]] = {}
-    # With parameters frozen, a step is no three forward passes.
-    if model.training is not None and not model.training.freeze:
+    if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes
     if model.inference is not None:
         sizes["inference"] = model.inference.batch_sizes

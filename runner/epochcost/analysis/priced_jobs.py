@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Literal
 
 from epochcost.analysis.comparisons import PROPORTIONAL, job_cost
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.inputs import Inputs, StoredResult
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row
 from epochcost.analysis.serving import ServingRow, serving_rows
@@ -27,6 +29,14 @@ from epochcost.specs.study import Mode
 from epochcost.units import SECONDS_PER_HOUR
 
 JobGoal = Goal | Literal["hour"]
+GOAL_WORDS: Mapping[JobGoal, str] = MappingProxyType(
+    {
+        "epoch": "one epoch",
+        "full": "full training",
+        "million": "a million inferences",
+        "hour": "an hour",
+    }
+)
 # The source of a figure that nobody timed.
 ESTIMATED = "estimated from FLOPs"
 # How the source of a predicted figure begins, which names the software.
@@ -60,6 +70,12 @@ class JobKey:
     def work(self) -> tuple[object, ...]:
         """The job whatever its goal."""
         return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
+
+
+def machine_words(one: JobKey | Machine) -> str:
+    """The machine's id, the host of it that measured, and the device."""
+    host = f" (host {one.host[:4]})" if one.host else ""
+    return f"{one.hardware}{host}, {one.device}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,12 @@ from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
     Arithmetic,
     arithmetic_of_model,
+    is_whole_pass,
     optimizer_states,
 )
 from epochcost.analysis.inputs import Inputs, StoredCeilings
-from epochcost.analysis.observations import Machine, Observation
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.observations import Observation
 from epochcost.cost.flops import PASSES_PER_STEP, peak_flops
 from epochcost.errors import InputError
 from epochcost.results.ceilings import Ceiling
@@ -176,11 +178,11 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
     """Operations and least bytes of one step; None where frozen parameters spoil the count."""
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
-    if not forward or not weights:
+    if not forward or not weights or not is_whole_pass(model, observed.mode):
         return None
     if observed.mode == "inference":
         return forward, weights
-    if model.training is None or model.training.freeze:
+    if model.training is None:
         return None
     # Read forward and backward, a gradient written, and the update as `step_parts` counts it.
     return PASSES_PER_STEP * forward, (6 + 2 * optimizer_states(model.training.optimizer)) * weights

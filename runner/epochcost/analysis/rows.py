@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeVar
 
 from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Goal, Machine, Observation, observe
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.cost import (
     Candidate,
     Cost,

@@ -12,14 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
-from epochcost.analysis.observations import (
-    MILLION,
-    Evidence,
-    Machine,
-    doubts_about,
-    measured_machine,
-    representatives,
-)
+from epochcost.analysis.machines import Machine, measured_machine
+from epochcost.analysis.observations import MILLION, Evidence, doubts_about, representatives
 from epochcost.analysis.rows import Mark
 from epochcost.cost import Cost, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic

@@ -16,8 +16,8 @@ from epochcost.analysis.arithmetic import arithmetic_of, step_parts
 from epochcost.analysis.claim_words import agreement_words, ours_words
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side
-from epochcost.analysis.difference.words import GOALS, machine_words
 from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energy_goal
+from epochcost.analysis.priced_jobs import GOAL_WORDS, machine_words
 from epochcost.analysis.roofline import AchievedRate, achieved_rates, roof_of
 from epochcost.analysis.rows import group_by
 from epochcost.cost import recompute
@@ -131,7 +131,7 @@ def _energies(pair: Pair, side: Side) -> Iterator[Figure]:
             if row.observed.machine.hardware in machines and row.observed.kind != "predicted"
         ]
         for one in energy_by_machine(side.catalogue, mine, goal):
-            what = f"{workload}, {GOALS[goal]} on {machine_words(one.row.observed.machine)}"
+            what = f"{workload}, {GOAL_WORDS[goal]} on {machine_words(one.row.observed.machine)}"
             yield Figure("energy and CO2", what, *_energy(one))
 
 
@@ -220,7 +220,7 @@ def _size(side: Side, model: Model) -> str:
         f"{scientific(counted.forward_flops)} operations forward",
     ]
     size = model.training.batch_sizes[0] if model.training else 1
-    if parts := step_parts(counted, model.training, size):
+    if parts := step_parts(counted, model, size):
         moved = memory(sum(part.least_bytes for part in parts))
         words.append(f"a step moves at least {moved}")
     return ", ".join(words)

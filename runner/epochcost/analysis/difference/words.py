@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from decimal import Decimal
 
+from epochcost.analysis.difference.changes import ChangedCost, Difference, Winner
+from epochcost.analysis.difference.figures import ChangedFigure
+from epochcost.analysis.difference.predictions import PredictionChanges
+from epochcost.analysis.priced_jobs import GOAL_WORDS, JobKey, PricedWork, machine_words
 from epochcost.cost.estimate import Unpriced
+from epochcost.specs.price import Price
 from epochcost.units import money, money_range
 
-if TYPE_CHECKING:
-    from decimal import Decimal
-
-    from epochcost.analysis.difference.changes import ChangedCost, Difference, Winner
-    from epochcost.analysis.difference.figures import ChangedFigure
-    from epochcost.analysis.difference.predictions import PredictionChanges
-    from epochcost.analysis.observations import Machine
-    from epochcost.analysis.priced_jobs import JobGoal, JobKey, PricedWork
-    from epochcost.specs.price import Price
-
-GOALS: Mapping[JobGoal, str] = MappingProxyType(
-    {
-        "epoch": "one epoch",
-        "full": "full training",
-        "million": "a million inferences",
-        "hour": "an hour",
-    }
-)
 # Changes are ordered as they are shown: what one price does to many costs stands together.
 _DIGITS = 3
 _MOST_NAMED = 3
@@ -151,15 +137,9 @@ def _reasons(change: ChangedCost) -> str:
 
 def job_words(job: JobKey) -> str:
     """What is done, to which end."""
-    words = [job.workload, GOALS[job.goal], _batch_words(job)]
+    words = [job.workload, GOAL_WORDS[job.goal], _batch_words(job)]
     words += [f"{job.threads} threads"] if job.threads and not job.variant else []
     return ", ".join(word for word in (*words, job.variant, job.load, job.source) if word)
-
-
-def machine_words(one: JobKey | Machine) -> str:
-    """The machine's id, the host of it that measured, and the device."""
-    host = f" (host {one.host[:4]})" if one.host else ""
-    return f"{one.hardware}{host}, {one.device}"
 
 
 def plan_words(price: Price | None) -> str:
@@ -195,7 +175,7 @@ def signed(amount: Decimal, currency: str) -> str:
 
 def winner_words(winner: Winner) -> str:
     """A sentence on who was cheapest and who is."""
-    what = f"{winner.workload}, {GOALS[winner.goal]}"
+    what = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
     doubt = "" if winner.sure else "; their intervals overlap, so that either may be cheaper"
     was = _choice_words(winner.before)
     return f"{what}: was {was}; is {_choice_words(winner.after)}{doubt}"

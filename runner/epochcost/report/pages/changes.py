@@ -24,7 +24,7 @@ from epochcost.analysis.difference.words import (
     winner_words,
 )
 from epochcost.analysis.history import Series, histories
-from epochcost.analysis.observations import Machine
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.repository import past_results
 from epochcost.analysis.rows import group_by
 from epochcost.errors import InputError

@@ -160,7 +160,7 @@ def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
         return {"parts": (), "parts_batch": 0}
     size = model.training.batch_sizes[0]
     counted = arithmetic_of_model(report.catalogue, model, report.inputs.cache)
-    return {"parts": step_parts(counted, model.training, size), "parts_batch": size}
+    return {"parts": step_parts(counted, model, size), "parts_batch": size}
 
 
 def _variants(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.analysis.observations import cpu_name, measured_machine
+from epochcost.analysis.machines import cpu_name, measured_machine
 from epochcost.results.environment import Environment, Gpu
 from epochcost.specs.hardware import Accelerator, Hardware
 from report_project import make_result

@@ -1,0 +1,61 @@
+"""Where a workload ran: a kind of machine, a host of it, its device, and what people call that."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from epochcost.results.environment import Environment
+from epochcost.specs.hardware import Hardware
+
+_MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One place where a workload ran: a kind of machine, a host of it, and the device used.
+
+    ``host`` tells measured hosts of one kind apart and is None for published figures.
+    """
+
+    hardware: str
+    host: str | None
+    name: str
+    device: str
+    vcpus: int | None
+
+
+def published_machine(hardware: Hardware) -> Machine:
+    """The machine of a published figure: its kind, using its accelerator where it has one."""
+    return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
+
+
+def measured_machine(
+    hardware: Hardware, environment: Environment, device: str, *, only_host: bool, gpu: int = 0
+) -> Machine:
+    """The machine of a measurement, named by its chip where the spec says that it is detected.
+
+    ``gpu`` is the number of the one that did the work, where ``device`` is ``cuda``.
+    """
+    chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
+    name = hardware.name
+    if hardware.detected:
+        name = f"{name}: {chip}, {environment.logical_cpus} vCPUs"
+    if not only_host:
+        name = f"{name} (host {environment.fingerprint[:4]})"
+    if device != hardware.device and not hardware.detected:
+        name = f"{name}, on its {device.upper()}"
+    vcpus = environment.logical_cpus if hardware.detected else hardware.vcpus
+    return Machine(hardware.id, environment.fingerprint, name, device, vcpus)
+
+
+def cpu_name(environment: Environment) -> str:
+    """The CPU's name without trade marks and clock, or that it is not known."""
+    if environment.cpu is None:
+        return "unknown CPU"
+    return " ".join(_MARKS.sub(" ", environment.cpu).split())
+
+
+def _gpu_name(environment: Environment, number: int) -> str:
+    known = environment.gpus[number].name if number < len(environment.gpus) else None
+    return known or "unknown GPU"
