@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from epochcost.analysis.difference.changes import Difference, difference
 from epochcost.analysis.difference.revision import at_commit, in_working_tree
+from epochcost.report.dataset.lines import values_of
+from epochcost.report.pages.page import Report
 from epochcost.results.records import Result
-from report_project import REPOSITORY, make_result, store_results
+from report_project import REPOSITORY, inputs_of, make_result, store_results
+
+Compare = Callable[[], Difference]
 
 SPECS = {
     "hardware/local": """
@@ -59,6 +63,22 @@ SPECS = {
     """,
 }
 # Steps of 10 ms, known to a percent; regular, so that their interval is.
+PAPER = """
+    id = "paper"
+    title = "A paper"
+    authors = "A. Author"
+    year = 2016
+    workload = "the net"
+    model = "net"
+    source = "a journal"
+    as_of = 2016-11-01
+    [[timings]]
+    id = "one"
+    hardware = "local"
+    batch_size = 128
+    seconds_per_epoch = 20
+    epochs = 10
+"""
 STEPS = (0.0099, 0.0101, 0.0100, 0.0102, 0.0098) * 12
 
 
@@ -110,3 +130,10 @@ def compared(project: Path, scratch: Path) -> Difference:
     """The commit against the working tree."""
     scratch.mkdir()
     return difference(at_commit(project, "HEAD", scratch), in_working_tree(project))
+
+
+def dataset_amounts(project: Path) -> set[object]:
+    """Every cost that the published table has."""
+    columns = ("epoch_cost", "full_cost", "million_cost")
+    lines = [values_of(line) for line in Report(inputs_of(project)).lines]
+    return {line[name] for line in lines for name in columns if line.get(name) is not None}

@@ -23,6 +23,32 @@ provider = "nobody"
 vcpus = 4099
 source = "made up for a test"
 """
+_PRICE = """
+id = "{machine}-{day}"
+hardware = "{machine}"
+plan = "on-demand"
+provider = "Cloud"
+amount = {amount}
+billing = "prorated"
+source = "a test"
+as_of = 2026-{day}
+"""
+OWNED_PRICE = """
+id = "own"
+hardware = "local"
+plan = "owned"
+provider = "local"
+assumed = true
+source = "assumed"
+as_of = 2026-11-01
+ranges = { "owned.utilisation" = { low = 0.1, high = 0.5 } }
+[owned]
+purchase = 8766
+years = 4
+utilisation = 0.25
+power_watts = 100
+electricity_per_kwh = 0.2
+"""
 _MODEL = """
 id = "tiny"
 name = "Tiny"
@@ -75,6 +101,11 @@ def write_tiny_project(root: Path) -> Path:
     (root / "models").mkdir()
     onnx.save(linear_model(), root / "models" / "tiny.onnx")
     return root
+
+
+def price_text(machine: str, amount: str, day: str = "11-01") -> str:
+    """The spec of a list price on demand, of a day of 2026."""
+    return _PRICE.format(machine=machine, amount=amount, day=day)
 
 
 def linear_model() -> onnx.ModelProto:

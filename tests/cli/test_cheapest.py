@@ -12,7 +12,7 @@ import pytest
 
 from epochcost.cli.app import main
 from report_project import make_result, store_results
-from tiny_project import write_tiny_project
+from tiny_project import OWNED_PRICE, price_text, write_tiny_project
 
 BOX = """
 id = "{name}"
@@ -20,32 +20,6 @@ name = "The {name}"
 provider = "Cloud"
 vcpus = 8
 source = "a test"
-"""
-PRICE = """
-id = "{machine}-{day}"
-hardware = "{machine}"
-plan = "on-demand"
-provider = "Cloud"
-amount = {amount}
-billing = "prorated"
-source = "a test"
-as_of = 2026-{day}
-"""
-OWNED = """
-id = "own"
-hardware = "local"
-plan = "owned"
-provider = "local"
-assumed = true
-source = "assumed"
-as_of = 2026-11-01
-ranges = {{ "owned.utilisation" = {{ low = 0.1, high = 0.5 }} }}
-[owned]
-purchase = 8766
-years = 4
-utilisation = 0.25
-power_watts = 100
-electricity_per_kwh = 0.2
 """
 PAPER = """
 id = "paper"
@@ -88,7 +62,7 @@ class Shell:
         """Write a machine and, where an amount is given, what an hour of it costs."""
         self.spec("hardware", name, BOX.format(name=name))
         if amount is not None:
-            price = PRICE.format(machine=name, amount=amount, day="11-01")
+            price = price_text(name, amount)
             self.spec("prices", f"{name}-11-01", price)
 
     def timing(self, machine: str, seconds: int, batch: int = 4, accuracy: str = "90") -> None:
@@ -293,7 +267,7 @@ def test_the_ten_best(shell: Shell) -> None:
 
 def test_a_newer_price_takes_the_place_of_an_older(priced: Shell) -> None:
     """Only today's price of a machine is a choice."""
-    newer = PRICE.format(machine="slow", amount="2", day="11-20")
+    newer = price_text("slow", "2", "11-20")
     priced.spec("prices", "slow-11-20", newer)
     assert priced.chosen() == "quick"
     assert len(priced.json()["candidates"]) == 3
@@ -301,7 +275,7 @@ def test_a_newer_price_takes_the_place_of_an_older(priced: Shell) -> None:
 
 def test_measured_and_assumed(shell: Shell) -> None:
     """A stored result at an assumed price: its interval, and the utilisation that makes it."""
-    shell.spec("prices", "own", OWNED.format())
+    shell.spec("prices", "own", OWNED_PRICE)
     store_results(shell.root, [make_result(model="tiny", batch_size=4)])
     (got,) = shell.json("--mode", "epoch")["candidates"]
     assert (got["figures"], got["least_sure"]) == ("measured, price assumed", "owned.utilisation")
@@ -327,7 +301,7 @@ def test_samples_that_bound_nothing_from_below(shell: Shell) -> None:
 
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
     """Such a plan stands apart; with a rate, interruptions are what makes it least sure."""
-    cheap = PRICE.format(machine="slow", amount="0.5", day="11-20").replace("on-demand", "spot")
+    cheap = price_text("slow", "0.5", "11-20").replace("on-demand", "spot")
     priced.spec("prices", "slow-11-20", cheap)
     assert "slow-11-20" not in {one["price"] for one in priced.json()["candidates"]}
     reasons = [one["reason"] for one in priced.json()["unpriced"]]
@@ -343,7 +317,7 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
 
 def test_inference(shell: Shell) -> None:
     """A million inferences cost their share of a running machine."""
-    shell.spec("prices", "own", OWNED.format())
+    shell.spec("prices", "own", OWNED_PRICE)
     store_results(shell.root, [make_result(model="tiny", mode="inference", batch_size=1)])
     (got,) = shell.json("--mode", "inference")["candidates"]
     assert Decimal(got["seconds"]) == pytest.approx(Decimal(11_000))
@@ -352,7 +326,7 @@ def test_inference(shell: Shell) -> None:
 
 def test_a_variant_is_no_candidate(shell: Shell) -> None:
     """One CPU, however fast, is not what the machine's price buys."""
-    shell.spec("prices", "own", OWNED.format())
+    shell.spec("prices", "own", OWNED_PRICE)
     fast = make_result(model="tiny", batch_size=4, samples=(1e-6, 1.1e-6, 1e-6), vcpus=1)
     store_results(shell.root, [make_result(model="tiny", batch_size=4)])
     before = shell.json("--mode", "epoch")

@@ -9,34 +9,9 @@ import pytest
 from epochcost.cli.costs_here import show_costs
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
-from tiny_project import write_tiny_project
+from tiny_project import OWNED_PRICE, price_text, write_tiny_project
 
 RESULTS = Path("docs/data/results")
-PRICE = """
-id = "{machine}-price"
-hardware = "{machine}"
-plan = "on-demand"
-provider = "Cloud"
-amount = {amount}
-billing = "prorated"
-source = "a test"
-as_of = 2026-11-01
-"""
-OWNED = """
-id = "own"
-hardware = "local"
-plan = "owned"
-provider = "local"
-assumed = true
-source = "assumed"
-as_of = 2026-11-01
-[owned]
-purchase = 8766
-years = 4
-utilisation = 0.25
-power_watts = 100
-electricity_per_kwh = 0.2
-"""
 
 
 @pytest.fixture(autouse=True, name="project")
@@ -70,9 +45,8 @@ def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
 def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An assumed price here is marked; a machine that others can rent is named with its plan."""
     (project / "specs/prices").mkdir(exist_ok=True)
-    (project / "specs/prices/own.toml").write_text(OWNED)
-    price = PRICE.format(machine="giant", amount="3600")
-    (project / "specs/prices/giant-price.toml").write_text(price)
+    (project / "specs/prices/own.toml").write_text(OWNED_PRICE)
+    (project / "specs/prices/giant.toml").write_text(price_text("giant", "3600"))
     fast = make_result(
         model="tiny", mode="inference", batch_size=1, hardware="giant", fingerprint="beef" * 4
     )
@@ -82,6 +56,16 @@ def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFix
     assert "    no time on a machine with a list price is known\n" in text
     assert "    cheapest at a list price: $" in text
     assert ", on-demand (measured)\n" in text
+
+
+def test_a_host_that_is_declared_under_another_name(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was measured as the machine at hand is told, wherever its host is listed."""
+    mine = make_result(model="tiny", mode="inference", batch_size=1, hardware="local")
+    store_results(project, [mine.model_copy(update={"hardware": "giant"})])
+    show_costs(load_catalogue(project), RESULTS, [mine])
+    assert "  Tiny, a million inferences, here: " in capsys.readouterr().out
 
 
 def test_nothing_measured_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

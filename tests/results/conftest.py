@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,8 @@ from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Measurement, Placement, Result
+from report_project import REPOSITORY
+from revisions import SPECS, write_spec
 
 MakeResult = Callable[..., Result]
 
@@ -72,3 +76,15 @@ def make_result(
 def make_result_fixture() -> MakeResult:
     """The maker of results."""
     return make_result
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Specs, a model and an empty folder of results, where the check is run."""
+    for name, text in SPECS.items():
+        write_spec(tmp_path, name, text)
+    (tmp_path / "models").mkdir()
+    shutil.copyfile(REPOSITORY / "models/mnist_mlp.onnx", tmp_path / "models/mnist_mlp.onnx")
+    (tmp_path / "docs/data/results/local").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

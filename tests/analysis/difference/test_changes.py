@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,28 +9,12 @@ import pytest
 
 from epochcost.analysis.difference.changes import ChangedCost, Difference
 from epochcost.analysis.difference.figures import ChangedFigure
-from epochcost.analysis.difference.words import cells, shown_costs, winner_words
+from epochcost.analysis.difference.words import cells, shown_costs
 from epochcost.cost.estimate import Estimate, Unpriced
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.report.dataset.lines import values_of
-from epochcost.report.pages.page import Report
 from epochcost.specs.loader import load_catalogue
-from report_project import inputs_of, make_result, store_results
-from revisions import STEPS, commit, compared, edit, write_repository, write_spec
-
-Compare = Callable[[], Difference]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A repository with one commit."""
-    return write_repository(tmp_path / "project")
-
-
-@pytest.fixture
-def compare(project: Path, tmp_path: Path) -> Compare:
-    """The last commit against the working tree."""
-    return lambda: compared(project, tmp_path / "scratch")
+from report_project import make_result, store_results
+from revisions import PAPER, STEPS, Compare, commit, dataset_amounts, edit, write_spec
 
 
 def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
@@ -197,7 +180,7 @@ def test_chance_beside_a_cause(project: Path, compare: Compare) -> None:
 
 def test_an_edited_published_table(project: Path, compare: Compare) -> None:
     """A published time that is edited changes its cost by the spec alone."""
-    write_spec(project, "published/paper", _TABLE)
+    write_spec(project, "published/paper", PAPER)
     commit(project)
     edit(project, "published/paper", "seconds_per_epoch = 20", "seconds_per_epoch = 30")
     found = compare()
@@ -206,107 +189,6 @@ def test_an_edited_published_table(project: Path, compare: Compare) -> None:
     words = [(one.cause, one.words) for one in change.reasons]
     assert words == [("spec", "the published table was edited")]
     assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
-
-
-_TABLE = """
-    id = "paper"
-    title = "A paper"
-    authors = "A. Author"
-    year = 2016
-    workload = "the net"
-    model = "net"
-    source = "a journal"
-    as_of = 2016-11-01
-    [[timings]]
-    id = "one"
-    hardware = "local"
-    batch_size = 128
-    seconds_per_epoch = 20
-    epochs = 10
-"""
-
-
-NODE = """
-    id = "{name}"
-    name = "A node"
-    provider = "Cloud"
-    vcpus = 8
-    source = "a test"
-    [[accelerators]]
-    name = "GPU"
-    count = 10
-    memory_gib = 80
-    peak_fp16_tflops = 100
-"""
-HOURLY = """
-    id = "{name}"
-    hardware = "{name}"
-    plan = "on-demand"
-    provider = "Cloud"
-    amount = {amount}
-    billing = "prorated"
-    source = "a test"
-    as_of = 2026-07-01
-"""
-LARGE = """
-    id = "large"
-    name = "Large"
-    task = "language"
-    example = "a token"
-    source = "a test"
-    declared = { parameters = 1_000_000_000, training_tokens = 1_000_000_000 }
-"""
-
-
-@pytest.fixture
-def estimating(project: Path) -> Path:
-    """The project with a model that nobody can run, and two machines that such are priced on."""
-    write_spec(project, "models/large", LARGE)
-    for name, amount in (("node", "3.60"), ("mode", "7.20")):
-        write_spec(project, f"hardware/{name}", NODE.format(name=name))
-        write_spec(project, f"prices/{name}", HOURLY.format(name=name, amount=amount))
-    commit(project)
-    return project
-
-
-def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> None:
-    """What nobody timed is compared as its page shows it, and who is cheapest now is said."""
-    edit(estimating, "prices/mode", "7.20", "1.80")
-    found = compare()
-    (change,) = shown_costs(found)
-    assert cells(change) == (
-        "large, full training, estimated from FLOPs",
-        "mode, cuda",
-        "mode",
-        "$24.00 to $60.00",
-        "$6.00 to $15.00",
-        "-$25.71 (-75.0%)",
-        "price: amount 7.2 → 1.8",
-    )
-    (winner,) = found.winners
-    assert winner_words(winner) == (
-        "large, full training: was node, node, $12.00 to $30.00, estimated from FLOPs; is mode, "
-        "mode, $6.00 to $15.00, estimated from FLOPs; their intervals overlap, so that either may "
-        "be cheaper"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "words"),
-    [
-        ("models/large", "training_tokens = 1_", "training_tokens = 2_", "training_tokens"),
-        ("hardware/mode", "tflops = 100", "tflops = 50", "peak_fp16_tflops 100 → 50"),
-    ],
-)
-def test_an_estimate_follows_its_specs(
-    estimating: Path, compare: Compare, name: str, old: str, new: str, words: str
-) -> None:
-    """More work, or a slower machine: the key that was edited is the reason."""
-    edit(estimating, name, old, new)
-    changes = shown_costs(compare())
-    assert {one.job.workload for one in changes} == {"large"}
-    assert [one.reasons[0].cause for one in changes] == ["spec"] * len(changes)
-    assert all(words in one.reasons[0].words for one in changes)
 
 
 def test_an_hour_of_what_nobody_timed(project: Path, compare: Compare) -> None:
@@ -335,7 +217,7 @@ def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare)
     price = "local-2025"
     claims = [ { label = "all", printed = "0.2", unit = "USD", formula = { name = "bill" } } ]
     """
-    write_spec(project, "published/paper", f"{_TABLE}{claims}")
+    write_spec(project, "published/paper", f"{PAPER}{claims}")
     commit(project)
     edit(project, "prices/local-2025", "0.90", "1.80")
     assert compare().figures == (
@@ -343,20 +225,6 @@ def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare)
             "published figure", "paper, one: all", "0.2 USD (= matches)", "0.4 USD (≠ differs)"
         ),
     )
-
-
-def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:
-    """Whatever figure the published table has otherwise after new prices is among the changes."""
-    write_spec(estimating, "published/paper", _TABLE)
-    store_results(estimating, [make_result(mode="inference", batch_size=1, samples=STEPS)])
-    commit(estimating)
-    before = _amounts(estimating)
-    for name, old in (("local-2025", "0.90"), ("node", "3.60"), ("mode", "7.20")):
-        edit(estimating, f"prices/{name}", old, "5.55")
-    otherwise = _amounts(estimating) - before
-    after = [one.after.basis.cost for one in compare().costs if one.after]
-    assert len(otherwise) == 5
-    assert otherwise <= {cost.mean for cost in after if isinstance(cost, Estimate)}
 
 
 @pytest.mark.parametrize("per_vcpu", [True, False])
@@ -373,18 +241,12 @@ def test_a_variant_costs_what_its_page_says(
         text = text.replace("amount = 0.01\n", "").replace("on-demand", "owned") + owned
     write_spec(project, "prices/x", text)
     commit(project)
-    before = _amounts(project)
+    before = dataset_amounts(project)
     edit(project, "prices/x", *(("= 100", "= 200") if per_vcpu else ("0.01", "0.02")))
-    (otherwise,) = _amounts(project) - before
+    (otherwise,) = dataset_amounts(project) - before
     (change,) = (one for one in compare().costs if one.job.variant)
     assert amounts(change)[1] == otherwise
     assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
-
-
-def _amounts(project: Path) -> set[object]:
-    columns = ("epoch_cost", "full_cost", "million_cost")
-    lines = [values_of(line) for line in Report(inputs_of(project)).lines]
-    return {line[name] for line in lines for name in columns if line.get(name) is not None}
 
 
 def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:

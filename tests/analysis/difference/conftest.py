@@ -1,0 +1,21 @@
+"""A repository with one commit, and what its working tree makes different."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from revisions import Compare, compared, write_repository
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    return write_repository(tmp_path / "project")
+
+
+@pytest.fixture
+def compare(project: Path, tmp_path: Path) -> Compare:
+    """The last commit against the working tree."""
+    return lambda: compared(project, tmp_path / "scratch")

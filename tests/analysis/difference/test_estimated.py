@@ -1,0 +1,108 @@
+"""What two revisions make different in costs that nobody timed, and that no amount is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.difference.words import cells, shown_costs, winner_words
+from epochcost.cost.estimate import Estimate
+from report_project import make_result, store_results
+from revisions import PAPER, STEPS, Compare, commit, dataset_amounts, edit, write_spec
+
+NODE = """
+    id = "{name}"
+    name = "A node"
+    provider = "Cloud"
+    vcpus = 8
+    source = "a test"
+    [[accelerators]]
+    name = "GPU"
+    count = 10
+    memory_gib = 80
+    peak_fp16_tflops = 100
+"""
+HOURLY = """
+    id = "{name}"
+    hardware = "{name}"
+    plan = "on-demand"
+    provider = "Cloud"
+    amount = {amount}
+    billing = "prorated"
+    source = "a test"
+    as_of = 2026-07-01
+"""
+LARGE = """
+    id = "large"
+    name = "Large"
+    task = "language"
+    example = "a token"
+    source = "a test"
+    declared = { parameters = 1_000_000_000, training_tokens = 1_000_000_000 }
+"""
+
+
+@pytest.fixture
+def estimating(project: Path) -> Path:
+    """The project with a model that nobody can run, and two machines that such are priced on."""
+    write_spec(project, "models/large", LARGE)
+    for name, amount in (("node", "3.60"), ("mode", "7.20")):
+        write_spec(project, f"hardware/{name}", NODE.format(name=name))
+        write_spec(project, f"prices/{name}", HOURLY.format(name=name, amount=amount))
+    commit(project)
+    return project
+
+
+def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> None:
+    """What nobody timed is compared as its page shows it, and who is cheapest now is said."""
+    edit(estimating, "prices/mode", "7.20", "1.80")
+    found = compare()
+    (change,) = shown_costs(found)
+    assert cells(change) == (
+        "large, full training, estimated from FLOPs",
+        "mode, cuda",
+        "mode",
+        "$24.00 to $60.00",
+        "$6.00 to $15.00",
+        "-$25.71 (-75.0%)",
+        "price: amount 7.2 → 1.8",
+    )
+    (winner,) = found.winners
+    assert winner_words(winner) == (
+        "large, full training: was node, node, $12.00 to $30.00, estimated from FLOPs; is mode, "
+        "mode, $6.00 to $15.00, estimated from FLOPs; their intervals overlap, so that either may "
+        "be cheaper"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("models/large", "training_tokens = 1_", "training_tokens = 2_", "training_tokens"),
+        ("hardware/mode", "tflops = 100", "tflops = 50", "peak_fp16_tflops 100 → 50"),
+    ],
+)
+def test_an_estimate_follows_its_specs(
+    estimating: Path, compare: Compare, name: str, old: str, new: str, words: str
+) -> None:
+    """More work, or a slower machine: the key that was edited is the reason."""
+    edit(estimating, name, old, new)
+    changes = shown_costs(compare())
+    assert {one.job.workload for one in changes} == {"large"}
+    assert [one.reasons[0].cause for one in changes] == ["spec"] * len(changes)
+    assert all(words in one.reasons[0].words for one in changes)
+
+
+def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:
+    """Whatever figure the published table has otherwise after new prices is among the changes."""
+    write_spec(estimating, "published/paper", PAPER)
+    store_results(estimating, [make_result(mode="inference", batch_size=1, samples=STEPS)])
+    commit(estimating)
+    before = dataset_amounts(estimating)
+    for name, old in (("local-2025", "0.90"), ("node", "3.60"), ("mode", "7.20")):
+        edit(estimating, f"prices/{name}", old, "5.55")
+    otherwise = dataset_amounts(estimating) - before
+    after = [one.after.basis.cost for one in compare().costs if one.after]
+    assert len(otherwise) == 5
+    assert otherwise <= {cost.mean for cost in after if isinstance(cost, Estimate)}
