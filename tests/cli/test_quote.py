@@ -223,6 +223,12 @@ def test_assumptions_are_said(shell: Shell) -> None:
     assert "Assumed, not a market price." in out
 
 
+def test_all_that_is_missing_is_told_at_once(shell: Shell) -> None:
+    """The time too."""
+    said = "quote: missing --duration; --price ID or --rate AMOUNT\n"
+    assert shell.quote() == (2, "", said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

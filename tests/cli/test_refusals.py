@@ -16,7 +16,6 @@ from epochcost.cli.app import app
         ("estimate --model x", "Missing option '--price'"),
         ("cheapest --model m --mode serve", "unknown 'serve'; did you mean 'inference'?"),
         ("cheapest --model m --mode trainin", "unknown 'trainin'; did you mean 'training'?"),
-        ("quote", "quote: missing --duration; --price ID or --rate AMOUNT"),
         ("quote --rate 1 --billing hourly --duration 1h", "did you mean 'whole-hour'?"),
         ("run --provider gpu", "unknown 'gpu'; did you mean 'cuda'?"),
         ("run --provider tpux", "expected one of cpu, cuda, got 'tpux'"),
