@@ -34,7 +34,7 @@ POINT = Point(
 )
 def test_a_target_is_met_or_not(text: str, met: bool) -> None:
     """Accuracy from below, losses from above, perplexity as the loss's exponential."""
-    assert parse_target(text).met(POINT) == met
+    assert parse_target(text).met([POINT]) == met
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_accuracy_demands_classes() -> None:
     """A model without answers has none."""
     without = POINT.model_copy(update={"accuracy": None})
     with pytest.raises(InputError, match="does not answer by classes"):
-        parse_target("accuracy >= 0.9").met(without)
+        parse_target("accuracy >= 0.9").met([without])

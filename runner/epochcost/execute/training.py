@@ -32,10 +32,12 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.reference_data import Dataset
 from epochcost.specs.study import Provider
+from epochcost.train.aims import Aim, Stability
 from epochcost.train.batches import example_fields, step_targets
 from epochcost.train.datasets import load_examples
 from epochcost.train.loop import Recipe, TrainingDiverged, Watch, train
 from epochcost.train.pipeline import Examples, Feed, fitting_input, require_fitting
+from epochcost.train.stability import find_stable
 from epochcost.train.state import (
     Progress,
     SavedState,
@@ -188,10 +190,11 @@ def _run_repeat(
     weights = {name: values[name] for name in first}
     exported = with_values(prepared.graph, weights).SerializeToString(deterministic=True)
     write_atomically(folder / "model.onnx", exported, refusal)
-    return _record(seed, progress, digest(weights))
+    return _record(prepared.recipe.aim, seed, progress, digest(weights))
 
 
-def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
+def _record(aim: Aim | None, seed: int, progress: Progress, weights_sha256: str) -> Repeat:
+    stability = aim if isinstance(aim, Stability) else Stability()
     assert progress.ending is not None, "only a training with an end is stored"
     times = progress.times
     reached = progress.curve[-1].step if progress.ending == "reached" else None
@@ -206,7 +209,7 @@ def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
         sessions=progress.sessions,
         reached_step=reached,
         curve=_thinned(progress.curve),
-        stable=progress.stable,
+        stable=find_stable(progress.curve, stability.within),
         weights_sha256=weights_sha256,
     )
 

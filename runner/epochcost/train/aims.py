@@ -1,4 +1,4 @@
-"""What a training is for: an accuracy, a loss; and when that is met."""
+"""What a training is for: an accuracy, a loss, or a curve that is stable; and when that is met."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epochcost.errors import InputError
-from epochcost.results.trainings import Point, Stable
+from epochcost.results.trainings import Point
+from epochcost.train.stability import find_stable, is_known
 
 # By what can be measured, whether more of it is better.
 _MEASURES = {"accuracy": True, "loss": False, "perplexity": False}
@@ -22,8 +23,9 @@ class Target:
     measure: str
     value: float
 
-    def met(self, point: Point) -> bool:
-        """Whether an evaluation keeps it; raises InputError where it has no such measure."""
+    def met(self, curve: Sequence[Point]) -> bool:
+        """Whether the last evaluation keeps it; raises InputError where it has no such measure."""
+        point = curve[-1]
         if self.measure != "accuracy":
             bound = math.log(self.value) if self.measure == "perplexity" else self.value
             return point.loss <= bound
@@ -35,7 +37,21 @@ class Target:
         return point.accuracy >= self.value
 
 
-Aim = Target
+@dataclass(frozen=True)
+class Stability:
+    """A curve that is within ``within`` of its limit, and surely so."""
+
+    within: float = 0.005
+
+    def met(self, curve: Sequence[Point]) -> bool:
+        """Whether that is known by now; asked less often as the curve grows."""
+        if len(curve) % max(1, len(curve) // 20):
+            return False
+        stable = find_stable(curve, self.within)
+        return stable is not None and is_known(stable, curve[-1].step)
+
+
+Aim = Target | Stability
 
 
 def parse_target(text: str) -> Target:
@@ -56,10 +72,3 @@ def parse_target(text: str) -> Target:
     if measure == "perplexity" and value < 1:
         raise InputError(f"--target: expected a perplexity from 1, got {text!r}")
     return Target(measure, value)
-
-
-def judge(aim: Aim | None, curve: Sequence[Point]) -> tuple[bool, Stable | None]:
-    """Whether the last evaluation met the aim, and what is known of the curve's plateau."""
-    if isinstance(aim, Target):
-        return aim.met(curve[-1]), None
-    return False, None

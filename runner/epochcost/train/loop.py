@@ -2,8 +2,8 @@
 
 The same training gives the same weights however often it is interrupted: what a step is fed follows
 from its number alone, and everything else is in the saved state. Sessions are left to
-``measure.training``, the state's file to ``state``, what is fed to ``pipeline``, when a curve is
-stable to ``stability``.
+``measure.training``, the state's file to ``state``, what is fed to ``pipeline``, when an aim
+is met to ``aims``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epochcost.errors import InputError
 from epochcost.measure.training import Evaluated
 from epochcost.results.trainings import Point
 from epochcost.specs.training import OnPlateau, Schedule
-from epochcost.train.aims import Aim, judge
+from epochcost.train.aims import Aim
 from epochcost.train.pipeline import EpochBatches, Feed
 from epochcost.train.schedule import Horizon, rate_factors
 from epochcost.train.state import Progress
@@ -209,15 +209,14 @@ def _after_epoch(recipe: Recipe, schedule: OnPlateau, point: Point, progress: Pr
 
 def _judged(recipe: Recipe, feed: Feed, progress: Progress) -> Progress:
     """The ending, where the evaluation brought it."""
-    reached, stable = judge(recipe.aim, progress.curve)
     ending = progress.ending
-    if reached:
+    if recipe.aim is not None and recipe.aim.met(progress.curve):
         ending = "reached"
     elif progress.step >= recipe.epochs * feed.epoch_steps:
         ending = "epochs"
     elif recipe.patience is not None and _idle(progress.curve) >= recipe.patience:
         ending = "patience"
-    return replace(progress, ending=ending, stable=stable)
+    return replace(progress, ending=ending)
 
 
 def _idle(curve: tuple[Point, ...]) -> int:

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.results.files import is_full, write_atomically
-from epochcost.results.trainings import Ending, Point, Stable
+from epochcost.results.trainings import Ending, Point
 from epochcost.train.schedule import Plateau
 
 _VERSION = 1
@@ -58,7 +58,6 @@ class Progress:
     times: Times = field(default_factory=Times)
     sessions: int = 0
     ending: Ending | None = None
-    stable: Stable | None = None
 
     def spent(self, **more: float) -> Progress:
         """The same with more seconds, by the field of ``Times``."""
