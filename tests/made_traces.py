@@ -1,6 +1,6 @@
 """Traces of spot machines that are made from a seed: nobody ever asked these prices.
 
-    python tests/made_traces.py > tests/traces/made-three-zones.csv
+    python tests/made_traces.py > specs/replays/made-three-zones.csv
 
 writes the one that the documentation replays. Each zone's price wanders about the same mean, by
 itself, and jumps to some multiple of it now and then, for hours; its machines are taken back at

@@ -61,7 +61,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     )
     onnx.save(linear_model(), project / "model.onnx")
     (project / "vms.csv").write_text(LISTED)
-    shutil.copyfile(ROOT / "tests/traces/made-three-zones.csv", project / "prices.csv")
+    shutil.copyfile(ROOT / "specs/replays/made-three-zones.csv", project / "prices.csv")
     git(project, "init", "--quiet", "--initial-branch", "main")
     commit(project)
     with pytest.MonkeyPatch.context() as patch:

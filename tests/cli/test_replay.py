@@ -11,7 +11,7 @@ import pytest
 
 from epochcost.cli.app import main
 
-MADE = Path(__file__).parents[1] / "traces" / "made-three-zones.csv"
+MADE = Path(__file__).parents[2] / "specs" / "replays" / "made-three-zones.csv"
 STEADY = (
     "time,zone,price,available\n"
     "2026-01-01T00:00Z,dear,2,1\n"

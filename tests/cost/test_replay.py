@@ -119,6 +119,16 @@ def test_waiting_for_the_last_moment_by_hand() -> None:
     check(got, 2 + 3.2 * 4, 5.5, 1, 0)
 
 
+def test_a_notice_saves_what_was_worked() -> None:
+    """1.9 h of a are saved in the notice before 2 h; 2.1 h and a restart are left at $0.50."""
+    check(play("stay", replace(JOB, notice_seconds=0.1 * HOUR)), 2 + 2.3 * 0.5, 5.3, 1, 0)
+
+
+def test_too_short_a_notice_saves_nothing() -> None:
+    """A save takes 0.1 h and the notice is shorter: as without one."""
+    check(play("stay", replace(JOB, notice_seconds=0.09 * HOUR)), 2 + 3.4 * 0.5, 6.4, 1, 0)
+
+
 def test_a_job_begins_in_the_middle() -> None:
     """Half an hour before a is taken back, nothing of it is saved."""
     check(play("stay", hour=1.5), 0.5 + (0.2 + 4.3) * 0.5, 1.5 + 4.5, 1, 0)

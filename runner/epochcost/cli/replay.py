@@ -13,10 +13,16 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model, optimizer_states
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.observations import Observation, observe
+from epochcost.analysis.observations import observe
 from epochcost.analysis.predicted import predict_times
+from epochcost.analysis.replays import (
+    SavingTerms,
+    Work,
+    on_demand_per_hour,
+    policies_of,
+    work_of_model,
+)
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.terminal import (
     RESULTS,
@@ -29,14 +35,12 @@ from epochcost.cli.terminal import (
     say,
     with_option_groups,
 )
-from epochcost.cost import Time, Usage
-from epochcost.cost.bill import share_total
+from epochcost.cost import Time
 from epochcost.cost.market import InterruptionRate, Market
-from epochcost.cost.policies import Comparison, PolicyResult, compare_policies, saving_interval
+from epochcost.cost.policies import Comparison, PolicyResult, compare_policies
 from epochcost.cost.replay import POLICIES, MovingJob, Policy
 from epochcost.errors import InputError, UsageError
-from epochcost.specs.catalogue import Catalogue, current_prices
-from epochcost.specs.model import Model
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.prices.traces import LONGEST_GAP_SECONDS, Trace, read_traces
 from epochcost.specs.wording import suggestion
 from epochcost.units import (
@@ -56,8 +60,6 @@ _WORDS: dict[Policy, str] = {
 }
 _HEADER = ("policy", "cost", "10 to 90 %", "worst", "time", "worst time", "interrupted", "moved")
 _DROP = ("worst time", "moved", "interrupted", "worst")
-_KINDS = ("measured", "published", "predicted")
-_GIGABYTE = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +115,24 @@ class JobOptions:
     network: Annotated[str, typer.Option(help="GB moved to another zone in a second.")] = "0.1"
     transfer_price: Annotated[str, typer.Option(help="Price of a GB moved.")] = "0"
     restart: Annotated[str, typer.Option(help="Time from a start to work.")] = "5m"
+    notice: Annotated[
+        str | None, typer.Option(help="Time between the word that a machine goes and its end: 2m.")
+    ] = None
     interval: Annotated[
         str | None, typer.Option(help="Work between saves.  [default: Daly's optimum]")
     ] = None
 
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """How long a job works, by which kind of knowledge, and what is saved of it."""
-
-    name: str
-    time: Time
-    known: str
-    state_gb: float
+    def terms(self) -> SavingTerms:
+        """What saving and moving take; raises InputError where an option is no number."""
+        return SavingTerms(
+            disk_gb_per_second=_amount(self.disk, "disk") or 1,
+            network_gb_per_second=_amount(self.network, "network") or 1,
+            transfer_price_per_gb=float(parse_decimal(self.transfer_price, "transfer-price")),
+            restart_seconds=_duration(self.restart) or 0.0,
+            interval_seconds=_duration(self.interval),
+            notice_seconds=_duration(self.notice) or 0.0,
+            deadline_seconds=_duration(self.deadline),
+        )
 
 
 @with_option_groups
@@ -154,7 +161,7 @@ def replay(
         raise UsageError("replay: expected --hardware with --model, the machine of its time")
     catalogue = catalogue_to_read() if asked.model or asked.hardware else None
     work = _work(asked, catalogue, results)
-    job = _job(asked, work, market, _on_demand(asked, catalogue, trace.currency))
+    job = asked.terms().job(work, market, _on_demand(asked, catalogue, trace.currency))
     found = compare_policies(market, job, work.time, _policies(policy, job), starts)
     if form == "json":
         print_json(_as_json(trace, work, job, found))
@@ -174,10 +181,11 @@ def _policies(text: str | None, job: MovingJob) -> list[Policy]:
             raise InputError(
                 f"policy: expected {', '.join(POLICIES)}, got {one!r:.80}{suggestion(one, known)}"
             )
-    if asked:
-        return [known[one] for one in asked]
-    ready = job.on_demand_per_hour is not None and job.deadline_seconds is not None
-    return [one for one in POLICIES if one != "deadline" or ready]
+    return [known[one] for one in asked] or policies_of(job)
+
+
+def _duration(text: str | None) -> float | None:
+    return None if text is None else float(parse_duration_seconds(text))
 
 
 def _amount(text: str | None, name: str) -> float | None:
@@ -189,79 +197,28 @@ def _amount(text: str | None, name: str) -> float | None:
     return float(value)
 
 
-def _work(asked: JobOptions, catalogue: Catalogue | None, results: Path) -> _Work:
+def _work(asked: JobOptions, catalogue: Catalogue | None, results: Path) -> Work:
     state = _amount(asked.state_gb, "state-gb")
     if asked.hours is not None:
         hours = _amount(asked.hours, "hours")
         work = Time.exact(Decimal(repr(hours)) * SECONDS_PER_HOUR)
-        return _Work("a job", work, "as given", 1.0 if state is None else state)
+        return Work("a job", work, "as given", 1.0 if state is None else state)
     assert catalogue is not None, "a model is read from the catalogue"
-    model = catalogue.model(str(asked.model))
-    timed = _timed(catalogue, model, catalogue.machine(str(asked.hardware)).id, results)
-    assert timed.full is not None, "chosen as it has one"
-    name = f"{model.id} on {asked.hardware}"
-    return _Work(name, timed.full, timed.kind, state or _state_gb(catalogue, model))
-
-
-def _timed(catalogue: Catalogue, model: Model, hardware: str, results: Path) -> Observation:
-    """The best known time of all epochs there: measured before published before predicted."""
+    model, machine = catalogue.model(str(asked.model)), catalogue.machine(str(asked.hardware))
     folder = results_to_read(results)
     inputs = read_inputs(catalogue, [folder], folder.parent.parent)
-    found = [
-        one
-        for one in (*observe(inputs), *predict_times(inputs, [model]).observations)
-        if (one.workload.id, one.machine.hardware) == (model.id, hardware)
-        and one.full is not None
-        and one.epochs_known
-    ]
-    if not found:
-        raise InputError(
-            f"{model.id}: expected a time of its training on {hardware}, found none: give --hours"
-        )
-    return min(found, key=lambda one: (_KINDS.index(one.kind), one.full and one.full.mean))
-
-
-def _state_gb(catalogue: Catalogue, model: Model) -> float:
-    """Its parameters and what the optimizer keeps of each, in fp32."""
-    counted = arithmetic_of_model(catalogue, model)
-    if counted is None or model.training is None:
-        raise InputError(f"{model.id}: expected a model with a graph, found none: give --state-gb")
-    numbers = counted.parameters * (1 + optimizer_states(model.training.optimizer))
-    return numbers * BYTES_PER_NUMBER / _GIGABYTE
+    known = (*observe(inputs), *predict_times(inputs, [model]).observations)
+    return work_of_model(catalogue, known, model, machine.id, state)
 
 
 def _on_demand(asked: JobOptions, catalogue: Catalogue | None, currency: str) -> float | None:
     """The price of an hour on demand, as given or the least of the machine's; None: unknown."""
     if asked.on_demand is not None or asked.hardware is None or catalogue is None:
         return _amount(asked.on_demand, "on-demand")
-    machine = catalogue.machine(asked.hardware)
-    hour = Usage(Decimal(SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators))
-    known = [
-        share_total(price, hour)
-        for price in current_prices(catalogue.prices_of(machine.id))
-        if price.plan == "on-demand" and price.currency == currency
-    ]
-    return float(min(known)) if known else None
+    return on_demand_per_hour(catalogue, asked.hardware, currency)
 
 
-def _job(asked: JobOptions, work: _Work, market: Market, on_demand: float | None) -> MovingJob:
-    save = work.state_gb / (_amount(asked.disk, "disk") or 1)
-    interval, limit = asked.interval, asked.deadline
-    return MovingJob(
-        work_seconds=float(work.time.mean),
-        interval_seconds=float(parse_duration_seconds(interval))
-        if interval
-        else saving_interval(market, save),
-        save_seconds=save,
-        restart_seconds=float(parse_duration_seconds(asked.restart)),
-        move_seconds=work.state_gb / (_amount(asked.network, "network") or 1),
-        move_charge=work.state_gb * float(parse_decimal(asked.transfer_price, "transfer-price")),
-        on_demand_per_hour=on_demand,
-        deadline_seconds=float(parse_duration_seconds(limit)) if limit else None,
-    )
-
-
-def _show(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> None:
+def _show(trace: Trace, work: Work, job: MovingJob, found: Comparison) -> None:
     say("\n".join(_introduction(trace, work, job, found)) + "\n")
     left_out = print_table(
         _HEADER, [_cells(one, trace.currency) for one in found.results], drop=_DROP
@@ -271,15 +228,20 @@ def _show(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> None:
         say(f"Left out of the table: {', '.join(left_out)}; --format json has all")
 
 
-def _introduction(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> Iterator[str]:
+def _introduction(trace: Trace, work: Work, job: MovingJob, found: Comparison) -> Iterator[str]:
     low, high = (seconds(float(end)) for end in (work.time.low, work.time.high))
     between = f", {low} to {high}" if low != high else ""
     yield f"{work.name}: {seconds(job.work_seconds)} of work ({work.known}{between})"
     zones = "1 zone" if len(trace.zones) == 1 else f"{len(trace.zones)} zones"
     yield f"{trace.source}: {trace.window}, {zones}"
+    when = (
+        f"within the notice of {seconds(job.notice_seconds)}"
+        if job.saves_on_notice
+        else f"after every {seconds(job.interval_seconds)} of work"
+    )
     yield (
-        f"{work.state_gb:.3g} GB saved in {seconds(job.save_seconds)} after every "
-        f"{seconds(job.interval_seconds)} of work; a restart takes {seconds(job.restart_seconds)}, "
+        f"{work.state_gb:.3g} GB saved in {seconds(job.save_seconds)} {when}; "
+        f"a restart takes {seconds(job.restart_seconds)}, "
         f"a move {seconds(job.move_seconds)} more and {_money(job.move_charge, trace.currency)}"
     )
     if not trace.tells_availability:
@@ -306,6 +268,7 @@ def _cells(one: PolicyResult, currency: str) -> tuple[str, ...]:
 def _conclusions(trace: Trace, found: Comparison, job: MovingJob) -> Iterator[str]:
     stay, currency = found.results[0], trace.currency
     yield f"Staying as the closed form expects it: {_money(found.closed_form, currency)}"
+    yield from _about_notice(found, job, currency)
     for one in found.results:
         if one.low < one.high:
             ends = f"{_money(one.low, currency)} to {_money(one.high, currency)}"
@@ -326,6 +289,16 @@ def _conclusions(trace: Trace, found: Comparison, job: MovingJob) -> Iterator[st
     yield f"On demand it costs {_money(found.on_demand, currency)}: spot {verb} at best"
     if job.deadline_seconds is None:
         yield "With --deadline, what falling back to on demand costs is shown too"
+
+
+def _about_notice(found: Comparison, job: MovingJob, currency: str) -> Iterator[str]:
+    if found.unnoticed is not None:
+        yield f"Staying, with no notice to save in: {_money(found.unnoticed, currency)}"
+    elif job.notice_seconds:
+        yield (
+            f"A notice of {seconds(job.notice_seconds)} saves nothing: a save takes "
+            f"{seconds(job.save_seconds)}"
+        )
 
 
 def _name(one: PolicyResult) -> str:
@@ -371,7 +344,7 @@ def _money(amount: float, currency: str) -> str:
     return money(Decimal(f"{amount:.12g}"), currency)
 
 
-def _as_json(trace: Trace, work: _Work, job: MovingJob, found: Comparison) -> dict[str, Any]:
+def _as_json(trace: Trace, work: Work, job: MovingJob, found: Comparison) -> dict[str, Any]:
     return {
         "work": work,
         "trace": {

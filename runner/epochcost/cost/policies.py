@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 
 from epochcost.cost.estimate import Time
-from epochcost.cost.market import Flags, Market
+from epochcost.cost.market import Flags, Indices, Market
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.replay import (
     MovingJob,
@@ -72,7 +72,8 @@ class Comparison:
     """Policies side by side, the best single zone first.
 
     ``closed_form`` is the expected cost of staying there, by `cost.spot`; ``on_demand`` that of a
-    machine that is never taken back. Of ``starts`` so many were ``compared``.
+    machine that is never taken back. ``unnoticed`` is what staying costs without the job's notice;
+    None where that saves nothing. Of ``starts`` so many were ``compared``.
     """
 
     results: tuple[PolicyResult, ...]
@@ -80,6 +81,7 @@ class Comparison:
     compared: int
     closed_form: float
     on_demand: float | None
+    unnoticed: float | None = None
 
 
 def saving_interval(market: Market, save: float) -> float:
@@ -131,7 +133,14 @@ def compare_policies(
         None
         if job.on_demand_per_hour is None
         else job.on_demand_per_hour * job.work_seconds / SECONDS_PER_HOUR,
+        _mean_unnoticed(market, job, starts, homes[best]) if job.saves_on_notice else None,
     )
+
+
+def _mean_unnoticed(market: Market, job: MovingJob, starts: Floats, home: Indices) -> float:
+    """The mean cost of staying where no notice comes, over the starts that end."""
+    played = replay(market, replace(job, notice_seconds=0.0), "stay", starts, home)
+    return float(played.cost[played.finished].mean())
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:

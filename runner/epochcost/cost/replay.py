@@ -11,7 +11,7 @@ a stretch of work and save at a time; those that the trace ends before they do h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Literal, get_args
 
@@ -35,9 +35,10 @@ class MovingJob:
     """A job and what starts, saves and moves take.
 
     Every interval of work is saved; a start after the first takes a restart, and a move more in
-    another zone, which is charged ``move_charge`` once. ``on_demand_per_hour`` is the price of a
-    machine that nobody takes back, the deadline the longest time on the wall: the policy of that
-    name needs both. Raises InputError where a number is out of its range.
+    another zone, which is charged ``move_charge`` once. Where the notice before a machine is taken
+    back is long enough to save in, work is saved then and only then. ``on_demand_per_hour`` is the
+    price of a machine that nobody takes back, the deadline the longest time on the wall: the policy
+    of that name needs both. Raises InputError where a number is out of its range.
     """
 
     work_seconds: float
@@ -48,6 +49,17 @@ class MovingJob:
     move_charge: float = 0.0
     on_demand_per_hour: float | None = None
     deadline_seconds: float | None = None
+    notice_seconds: float = 0.0
+
+    @property
+    def saves_on_notice(self) -> bool:
+        """Whether the notice is long enough to save in."""
+        return 0 < self.save_seconds <= self.notice_seconds
+
+    @property
+    def regular_save_seconds(self) -> float:
+        """What the save at the end of every interval takes: nothing where a notice suffices."""
+        return 0.0 if self.saves_on_notice else self.save_seconds
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -105,7 +117,7 @@ def replay(
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
     """So many starts from which undisturbed work ends within the trace; InputError if none does."""
-    last = market.end - job.work_seconds - job.save_seconds * job.stretches
+    last = market.end - job.work_seconds - job.regular_save_seconds * job.stretches
     if last < 0:
         raise InputError(
             "trace: expected one longer than the work, "
@@ -118,7 +130,7 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
 def expected_cost(job: MovingJob, rate: InterruptionRate, mean_price: float) -> float:
     """The closed form of `cost.spot` for staying: interruptions at random, one price."""
     if not rate.interruptions:
-        undisturbed = job.work_seconds + job.save_seconds * (job.stretches - 1)
+        undisturbed = job.work_seconds + job.regular_save_seconds * (job.stretches - 1)
         return undisturbed * mean_price / SECONDS_PER_HOUR
     per_second = rate.mean / SECONDS_PER_HOUR
     given = (
@@ -130,7 +142,10 @@ def expected_cost(job: MovingJob, rate: InterruptionRate, mean_price: float) -> 
         job.interval_seconds,
     )
     with exact_arithmetic():
-        running = expected_time(SpotJob(*(Decimal(repr(float(one))) for one in given))).running
+        spot = SpotJob(*(Decimal(repr(float(one))) for one in given))
+        if job.saves_on_notice:
+            spot = replace(spot, interval=None)
+        running = expected_time(spot).running
     return float(running) * mean_price / SECONDS_PER_HOUR
 
 
@@ -180,7 +195,7 @@ class _Runs:
         restarted, moved = begun & ~self._held[who], begun & (zone != self._zone[who])
         left = self._left[who]
         length = np.where(
-            left > job.interval_seconds, job.interval_seconds + job.save_seconds, left
+            left > job.interval_seconds, job.interval_seconds + job.regular_save_seconds, left
         )
         ready = self._now[who] + restarted * job.restart_seconds + moved * job.move_seconds
         bound = (self._zone[who] >= 0) & (self._policy == "stay")
@@ -191,7 +206,7 @@ class _Runs:
         else:
             waits = ~there
         self._now[who[waits]] = opens[waits]
-        self._work(who[there], zone[there], (ready + length)[there], moved[there])
+        self._work(who[there], zone[there], ready[there], length[there], moved[there])
         # On demand the price is known after the trace, too.
         self._finished[who] &= (self._now[who] <= market.end) | self._rescued[who]
         self.active = who[(self._now[who] <= market.end) & ~self._finished[who]]
@@ -207,19 +222,23 @@ class _Runs:
         rate = self._market.rate
         return np.asarray(rate[zone, column] <= rate[best, column])
 
-    def _work(self, who: Indices, zone: Indices, finish: Floats, moved: Flags) -> None:
+    def _work(
+        self, who: Indices, zone: Indices, ready: Floats, length: Floats, moved: Flags
+    ) -> None:
         """Run machines to the end of a stretch, or until they are taken back."""
         market, job, now = self._market, self._job, self._now[who]
-        until = market.until[zone, market.column(now)]
-        saved = finish <= until
+        until, finish = market.until[zone, market.column(now)], ready + length
+        left = self._left[who]
+        # What a notice leaves to work, but for the job's last stretch, which needs no save.
+        noticed = until - job.save_seconds if job.saves_on_notice else until
+        saved = finish <= np.where(left > job.interval_seconds, noticed, until)
+        kept = np.maximum(noticed - ready, 0.0) if job.saves_on_notice else 0.0
         stop = np.where(saved, finish, until)
         self._cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
         self._cost[who] += moved * job.move_charge
         self._running[who] += stop - now
         self._moves[who] += moved
-        left = np.where(
-            saved, np.maximum(self._left[who] - job.interval_seconds, 0.0), self._left[who]
-        )
+        left = np.maximum(left - np.where(saved, job.interval_seconds, kept), 0.0)
         done = left == 0
         self._interruptions[who] += ~done & (stop == until)
         self._now[who], self._zone[who], self._left[who] = stop, zone, left

@@ -20,6 +20,7 @@ from epochcost.specs.observation import ObservationTable
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
 from epochcost.specs.reference_data import Dataset, ExchangeRate, Grid
+from epochcost.specs.replay import ReplayedJob
 from epochcost.specs.study import Study
 from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
@@ -35,6 +36,7 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "published": Published,
         "devices": Device,
         "observations": ObservationTable,
+        "replays": ReplayedJob,
     }
 )
 # Folders whose meaning is settled and whose specs this version cannot read yet.
@@ -95,6 +97,7 @@ class Catalogue:
     grids: Mapping[str, Grid] = field(default_factory=dict)
     devices: Mapping[str, Device] = field(default_factory=dict)
     observations: Mapping[str, ObservationTable] = field(default_factory=dict)
+    replays: Mapping[str, ReplayedJob] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property

@@ -11,7 +11,7 @@ and editors' backups; and the .csv files of price histories and of observations.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -32,13 +32,17 @@ from epochcost.specs.price import Price
 from epochcost.specs.published import Published
 from epochcost.specs.reference_data import Dataset, ExchangeRate, Grid
 from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
+from epochcost.specs.replay import ReplayedJob
 from epochcost.specs.study import Study
 from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
 # The project that the package brings, for who has none: our own, without its exporters.
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
-_WITH_TABLES = frozenset({"prices", "observations"})
+# How tables beside the specs of a kind may end.
+_TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"prices": (".csv",), "observations": (".csv",), "replays": (".csv", ".json")}
+)
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
@@ -98,11 +102,7 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
         entry = pending.pop()
         if isinstance(entry, Fault):
             yield entry
-        elif (
-            kind in _WITH_TABLES
-            and entry.name.endswith(".csv")
-            and entry.is_file(follow_symlinks=False)
-        ):
+        elif entry.name.endswith(_TABLES.get(kind, ())) and entry.is_file(follow_symlinks=False):
             continue
         elif (is_folder := entry.is_dir(follow_symlinks=False)) == entry.name.endswith(".toml"):
             sort = "folder" if is_folder else "link" if entry.is_symlink() else "file"
@@ -181,6 +181,7 @@ def load_catalogue(root: Path) -> Catalogue:
         grids=_by_id(loaded, Grid),
         devices=_by_id(loaded, Device),
         observations=_by_id(loaded, ObservationTable),
+        replays=_by_id(loaded, ReplayedJob),
         files=MappingProxyType(files),
     )
 

@@ -40,6 +40,8 @@ _REFERENCES = (
     _Reference("studies", (*_EACH_LIMIT, "hardware"), "hardware"),
     _Reference("studies", (*_EACH_LIMIT, "price"), "prices"),
     _Reference("published", ("model",), "models"),
+    _Reference("replays", ("hardware",), "hardware"),
+    _Reference("replays", ("model",), "models"),
     _Reference("published", ("timings", _EACH, "hardware"), "hardware"),
     _Reference("published", ("timings", _EACH, "price"), "prices"),
     _Reference("published", (*_EACH_FORMULA, "price"), "prices"),
@@ -107,6 +109,8 @@ def cross_check(document: Document, others: Neighbours) -> Iterator[Finding]:
         case "observations":
             yield from _missing_file(document, "table")
             yield from _missing_file(document, "profiles")
+        case "replays":
+            yield from _missing_file(document, "trace")
         case "published":
             yield from _prices_of_other_machines(document, others)
 
@@ -181,11 +185,11 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """A CSV file beside the spec that it names and that is not there."""
+    """A table beside the spec that it names and that is not there."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
-    files = {path.name for path in document.path.parent.glob("*.csv")}
+    files = {path.name for path in document.path.parent.glob("*.[cj]s*")}
     if name not in files:
         demand = f"should be a file in {display_path(document.path.parent)}/"
         yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")

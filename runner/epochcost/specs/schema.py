@@ -37,6 +37,7 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
         "published": "published",
         "devices": "device",
         "observations": "observation",
+        "replays": "replay",
     }
 )
 Schema = Mapping[str, Any]
