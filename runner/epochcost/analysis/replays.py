@@ -6,9 +6,10 @@ How a policy acts is left to `cost.replay`, how policies compare to `cost.polici
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 
 import numpy as np
 
@@ -29,10 +30,18 @@ from epochcost.cost.replay import (
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.model import Model
-from epochcost.specs.prices.traces import Trace, read_traces
+from epochcost.specs.prices.traces import Floats, Trace, read_traces
 from epochcost.specs.replay import ReplayedJob
 from epochcost.units import SECONDS_PER_HOUR
 
+POLICY_WORDS: Mapping[Policy, str] = MappingProxyType(
+    {
+        "stay": "staying",
+        "cheapest": "moving when interrupted",
+        "gap": "moving when it pays, too",
+        "deadline": "falling back to on demand",
+    }
+)
 _KINDS = ("measured", "published", "predicted")
 _GIGABYTE = 1e9
 _STARTS = 1000
@@ -154,12 +163,19 @@ class Replayed:
         return self.market.zones.index(str(self.comparison.results[0].zone))
 
     def costs_by_start(self) -> Iterator[tuple[Policy, float, float]]:
-        """Policy, start in seconds since 1970, and cost, of starts that end within the trace."""
+        """Policy, start in seconds since 1970, and cost, of starts that end within the trace.
+
+        A policy whose costs are those of one before it is left out.
+        """
         starts = evenly_spaced_starts(self.market, self.job, _DRAWN_STARTS)
         home = np.full(len(starts), self.home)
+        shown: list[Floats] = []
         for one in self.comparison.results:
             stays = one.policy == "stay"
             outcome = replay(self.market, self.job, one.policy, starts, home if stays else None)
+            if any(np.array_equal(outcome.cost, before) for before in shown):
+                continue
+            shown.append(outcome.cost)
             for at in np.flatnonzero(outcome.finished).tolist():
                 yield one.policy, self.trace.start + float(starts[at]), float(outcome.cost[at])
 

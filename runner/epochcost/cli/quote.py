@@ -38,6 +38,7 @@ from epochcost.cost.bill import NINE_OF_TEN
 from epochcost.cost.currency import Conversion
 from epochcost.cost.energy import EnergyUse, UnknownEnergy
 from epochcost.cost.project import ProjectQuote, quote_project
+from epochcost.cost.spot import SHOWN_RATES, interrupted_at
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
@@ -49,6 +50,7 @@ from epochcost.units import (
     plain,
     price_age,
     seconds,
+    share,
     significant_places,
 )
 
@@ -265,6 +267,7 @@ def _notes(bill: _Bill) -> Iterator[str]:
         yield f"Elapsed: {elapsed}, with start-ups and what is expected of failures."
     if bill.project is None and bill.price is not None:
         yield from _spread_words(bill.price, bill.quote, bill.usage)
+        yield from _unknown_rate_words(bill.price, usage)
     if quoted.credit_left is not None:
         before, left = quoted.before_credit, quoted.credit_left
         yield (
@@ -275,6 +278,20 @@ def _notes(bill: _Bill) -> Iterator[str]:
         yield converted_words(quoted, bill.conversion)
     if bill.energy is not None:
         yield from energy_words(bill.energy)
+
+
+def _unknown_rate_words(price: Price, usage: Usage) -> Iterator[str]:
+    """What a spot plan without a rate of interruptions costs if it has one."""
+    if price.plan == "spot" and price.interruptions is None:
+        costs = ", ".join(
+            f"{money(bill(interrupted_at(price, rate), usage).total, price.currency)} at "
+            f"{share(float(rate))}"
+            for rate in SHOWN_RATES
+        )
+        yield (
+            "How often it is taken back is unknown. By interruptions an hour, with 30 s to save "
+            f"and 5 min to go on: {costs}."
+        )
 
 
 def _spread_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:

@@ -17,6 +17,7 @@ from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.predicted import predict_times
 from epochcost.analysis.replays import (
+    POLICY_WORDS,
     SavingTerms,
     Work,
     on_demand_per_hour,
@@ -52,12 +53,6 @@ from epochcost.units import (
     share,
 )
 
-_WORDS: dict[Policy, str] = {
-    "stay": "stay in {zone}",
-    "cheapest": "move when interrupted",
-    "gap": "move when it pays, too",
-    "deadline": "on demand for the deadline",
-}
 _HEADER = ("policy", "cost", "10 to 90 %", "worst", "time", "worst time", "interrupted", "moved")
 _DROP = ("worst time", "moved", "interrupted", "worst")
 
@@ -254,7 +249,7 @@ def _introduction(trace: Trace, work: Work, job: MovingJob, found: Comparison) -
 def _cells(one: PolicyResult, currency: str) -> tuple[str, ...]:
     cost, time = one.cost, one.seconds
     return (
-        _WORDS[one.policy].format(zone=one.zone),
+        POLICY_WORDS[one.policy] + (f" in {one.zone}" if one.zone else ""),
         _money(cost.mean, currency),
         f"{_money(cost.p10, currency)} to {_money(cost.p90, currency)}",
         _money(cost.worst, currency),
@@ -272,13 +267,13 @@ def _conclusions(trace: Trace, found: Comparison, job: MovingJob) -> Iterator[st
     for one in found.results:
         if one.low < one.high:
             ends = f"{_money(one.low, currency)} to {_money(one.high, currency)}"
-            yield f"By the interval of the work's time, {_name(one)}: {ends}"
+            yield f"By the interval of the work's time, {POLICY_WORDS[one.policy]}: {ends}"
     for one in found.results[1:]:
         saved, less = one.saved, 1 - one.cost.mean / stay.cost.mean
         than = "less" if less >= 0 else "more"
         yield (
-            f"{_name(one).capitalize()} costs {share(abs(less))} {than} than the best single zone; "
-            f"start by start it saves {share(saved.p10)} to {share(saved.p90)}"
+            f"{POLICY_WORDS[one.policy].capitalize()} costs {share(abs(less))} {than} than the "
+            f"best single zone; start by start it saves {share(saved.p10)} to {share(saved.p90)}"
         )
     if found.on_demand is None:
         yield "On demand: price unknown; give --on-demand"
@@ -299,15 +294,6 @@ def _about_notice(found: Comparison, job: MovingJob, currency: str) -> Iterator[
             f"A notice of {seconds(job.notice_seconds)} saves nothing: a save takes "
             f"{seconds(job.save_seconds)}"
         )
-
-
-def _name(one: PolicyResult) -> str:
-    return {
-        "stay": "staying",
-        "cheapest": "moving when interrupted",
-        "gap": "moving when it pays, too",
-        "deadline": "falling back to on demand",
-    }[one.policy]
 
 
 def _show_rates(trace: Trace, market: Market, form: Format, *, told: bool) -> None:

@@ -34,6 +34,10 @@ from epochcost.specs.terms import Interruptions
 from epochcost.units import SECONDS_PER_HOUR
 
 _ZERO, _ONE = Decimal(0), Decimal(1)
+# At which a plan is shown of which nobody says how often it is interrupted, per hour.
+SHOWN_RATES = (Decimal(0), Decimal("0.05"), Decimal("0.2"))
+# A model of a few gigabytes on a common disk, and a machine that is there again.
+_ASSUMED_SAVE_SECONDS, _ASSUMED_RESTART_SECONDS = Decimal(30), Decimal(300)
 
 
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
@@ -129,6 +133,16 @@ class SpotTime:
     def starts(self) -> Decimal:
         """The first start, and one after each end that is not the job's."""
         return 1 + self.interruptions + self.forced
+
+
+def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
+    """The plan, interrupted so often: saves of 30 s by Daly's optimum and 5 min to go on."""
+    terms = Interruptions(
+        rate_per_hour=rate_per_hour,
+        checkpoint_seconds=_ASSUMED_SAVE_SECONDS,
+        restart_seconds=_ASSUMED_RESTART_SECONDS,
+    )
+    return price.model_copy(update={"interruptions": terms})
 
 
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:

@@ -37,6 +37,7 @@ from epochcost.report.pages import (
     prices,
     rent_or_buy,
     sources,
+    spot,
     trust,
     workloads,
 )
@@ -53,6 +54,7 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Prices": prices.pages,
     "Calculator": calculator.pages,
     "Rent or buy": rent_or_buy.pages,
+    "Spot machines": spot.pages,
     "Sources": sources.pages,
     "Predictions": trust.pages,
     "Changes": changes.pages,

@@ -1,0 +1,165 @@
+"""The page on spot machines: declared replays, and plans of which nobody says how often they end.
+
+What a replay is, is left to `analysis.replays`; what is expected of one plan to the bill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.analysis.replays import POLICY_WORDS, Replayed, play
+from epochcost.cost import Usage, quote
+from epochcost.cost.bill import share_total
+from epochcost.cost.spot import SHOWN_RATES, interrupted_at
+from epochcost.errors import InputError
+from epochcost.report.charts.spot import cost_by_interval, cost_by_start, machines_over_time
+from epochcost.report.pages.page import Page, Report
+from epochcost.specs.catalogue import current_prices
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
+from epochcost.units import SECONDS_PER_HOUR, money, seconds, share
+
+_DAY_SECONDS = Decimal(24 * SECONDS_PER_HOUR)
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """A policy's figures in words."""
+
+    name: str
+    cost: str
+    spread: str
+    worst: str
+    time: str
+    interruptions: str
+    moves: str
+
+
+@dataclass(frozen=True)
+class Story:
+    """A replay in words; ``saves`` is what spot saves, ``until`` when it does not."""
+
+    played: Replayed
+    model: str
+    machine: str
+    saves: str
+    until: str
+    rows: tuple[PolicyRow, ...]
+
+
+@dataclass(frozen=True)
+class UnknownRate:
+    """A spot plan without a rate of interruptions; ``day`` are costs of a day of work by rate."""
+
+    price: Price
+    machine: Hardware
+    on_demand: str
+    day: tuple[str, ...]
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The one page."""
+    played = [
+        play(report.catalogue, report.observations, spec)
+        for spec in report.catalogue.replays.values()
+    ]
+    yield Page(
+        uri="spot.md",
+        title="Spot machines",
+        template="spot.md.jinja",
+        description="What machines that may be taken back cost once they are.",
+        context={
+            "stories": [_story(report, one) for one in played],
+            "unknown": list(_unknown_rates(report)),
+            "rates": SHOWN_RATES,
+        },
+        figures={
+            f"{name}-{one.spec.id}": drawn(one)
+            for one in played
+            for name, drawn in (
+                ("starts", cost_by_start),
+                ("time", machines_over_time),
+                ("interval", cost_by_interval),
+            )
+        },
+    )
+
+
+def _story(report: Report, played: Replayed) -> Story:
+    catalogue, currency = report.catalogue, played.trace.currency
+    rows = tuple(
+        PolicyRow(
+            POLICY_WORDS[one.policy] + (f" in {one.zone}" if one.zone else ""),
+            _money(one.cost.mean, currency),
+            f"{_money(one.cost.p10, currency)} to {_money(one.cost.p90, currency)}",
+            _money(one.cost.worst, currency),
+            seconds(one.seconds.mean),
+            f"{one.interruptions:.2f}",
+            f"{one.moves:.2f}",
+        )
+        for one in played.comparison.results
+    )
+    model, machine = catalogue.model(played.spec.model), catalogue.machine(played.spec.hardware)
+    return Story(played, model.name, machine.name, _saves(played), _until(played), rows)
+
+
+def _saves(played: Replayed) -> str:
+    """What spot saves against on demand, by the best policy."""
+    found, currency = played.comparison, played.trace.currency
+    best = min(found.results, key=lambda one: one.cost.mean)
+    cost = _money(best.cost.mean, currency)
+    if found.on_demand is None:
+        return f"spot costs {cost} at best ({POLICY_WORDS[best.policy]})"
+    less, whole = 1 - best.cost.mean / found.on_demand, _money(found.on_demand, currency)
+    if less <= 0:
+        return f"spot saves nothing: {cost} at best, {whole} on demand"
+    return f"spot saves {share(less)}: {cost} by {POLICY_WORDS[best.policy]}, {whole} on demand"
+
+
+def _until(played: Replayed) -> str:
+    rate = played.break_even_per_hour()
+    if rate is None:
+        return ""
+    seen = played.market.interruption_rate(played.home).mean
+    return f"It would save nothing if machines were taken back {rate:.2g} times an hour: " + (
+        f"here it was {seen:.2g} times." if seen else "here it never happened."
+    )
+
+
+def _unknown_rates(report: Report) -> Iterator[UnknownRate]:
+    """Every current spot plan without a rate, cheapest first."""
+    catalogue = report.catalogue
+    found = [
+        (price, machine)
+        for machine in catalogue.hardware.values()
+        for price in current_prices(catalogue.prices_of(machine.id))
+        if price.plan == "spot" and price.interruptions is None
+    ]
+    for price, machine in sorted(found, key=lambda one: (one[0].amount or 0, one[1].name)):
+        usage = Usage(_DAY_SECONDS, 1, machine.vcpus, bool(machine.accelerators))
+        yield UnknownRate(
+            price,
+            machine,
+            _on_demand_day(report, machine, price.currency, usage),
+            tuple(
+                money(quote(interrupted_at(price, rate), usage).total, price.currency)
+                for rate in SHOWN_RATES
+            ),
+        )
+
+
+def _on_demand_day(report: Report, machine: Hardware, currency: str, usage: Usage) -> str:
+    known = []
+    for price in current_prices(report.catalogue.prices_of(machine.id)):
+        if price.plan == "on-demand" and price.currency == currency:
+            try:
+                known.append(share_total(price, usage))
+            except InputError:  # a plan per vCPU of a machine whose count is not known
+                continue
+    return money(min(known), currency) if known else "—"
+
+
+def _money(amount: float, currency: str) -> str:
+    return money(Decimal(f"{amount:.12g}"), currency)
