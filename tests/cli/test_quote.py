@@ -211,6 +211,20 @@ def test_interruptions_have_a_spread(shell: Shell, tmp_path: Path) -> None:
     assert "nine runs of ten" not in out
 
 
+def test_a_spot_plan_without_a_rate(shell: Shell, tmp_path: Path) -> None:
+    """It says that its rate is unknown, and what it costs at three; others say nothing of it."""
+    spot = PRICE.replace("box-hourly", "box-spot").replace("whole-hour", "prorated")
+    spot = spot.replace('plan = "on-demand"', 'plan = "spot"')
+    (tmp_path / "specs/prices/box-spot.toml").write_text(spot)
+    _, out, _ = shell.quote("--price", "box-spot", "--duration", "10h")
+    said = " ".join(out.split()).split("How often it is taken back is unknown.")[1]
+    never, seldom, often = (float(part.split()[0]) for part in said.split("$")[1:])
+    assert f"${never:.2f}" in out.split("total")[1].splitlines()[0]
+    assert never < seldom < often
+    _, out, _ = shell.quote("--price", "box-hourly", "--duration", "10h")
+    assert "taken back" not in out
+
+
 def test_ten_minutes_at_least(shell: Shell) -> None:
     """The named rule of Google's machines before 2017-09-26: ten minutes, then whole minutes."""
     got = shell.json("--rate", "0.60", "--billing", "ten-minutes", "--duration", "5s")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.cli.app import main
+from report_project import write_project
 
 MADE = Path(__file__).parents[2] / "specs" / "replays" / "made-three-zones.csv"
 STEADY = (
@@ -57,7 +58,12 @@ def test_steady_prices(run: Callable[..., str]) -> None:
     text = run(*STEADY_JOB, "--hardware", "box", "--deadline", "20h")
     assert "a job: 10 h of work (as given)" in text
     assert "10 GB saved in 20 s after every 2 h of work" in text
-    for words in ("stay in cheap", "move when interrupted", "move when it pays, too", "on demand"):
+    for words in (
+        "staying in cheap",
+        "moving when interrupted",
+        "moving when it pays, too",
+        "falling",
+    ):
         line = next(line for line in text.splitlines() if line.startswith(words))
         assert "$10.02" in line
     assert "Staying as the closed form expects it: $10.02" in text
@@ -81,7 +87,7 @@ def test_the_made_trace(run: Callable[..., str]) -> None:
     assert "996 starts, evenly over the trace; 4 more would end after the trace" in text
     assert "Moving when it pays, too costs 17 % less than the best single zone" in text
     one = run("--trace", str(MADE), "--hours", "24", "--policy", "gap", "--starts", "10")
-    assert "move when interrupted" not in one
+    assert "moving when interrupted" not in one
     assert "On demand: price unknown; give --on-demand" in one
 
 
@@ -94,6 +100,34 @@ def test_rates_for_a_price(run: Callable[..., str]) -> None:
     assert "low = 0.039, high = 0.098" in text
     [rate] = json.loads(run("--trace", str(MADE), "--rate", "--zones", "made-a", "--format=json"))
     assert (rate["interruptions"], rate["hours"]) == (20, 315)
+
+
+def test_a_notice(run: Callable[..., str]) -> None:
+    """Long enough to save in, it is set beside staying without one; too short, it says so."""
+    job = ("--trace", str(MADE), "--hours", "24", "--state-gb", "10")
+    text = run(*job, "--notice", "30s")
+    assert "10 GB saved in 20 s within the notice of 30 s" in text
+    with_notice = float(text.split("staying in made-a")[1].split("$")[1].split()[0])
+    without = float(text.split("Staying, with no notice to save in: $")[1].split()[0])
+    assert with_notice < without
+    text = run(*job, "--notice", "10s")
+    assert "A notice of 10 s saves nothing: a save takes 20 s" in text
+
+
+def test_a_model_on_a_machine(
+    run: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work is the published time of all epochs, the price on demand the machine's."""
+    project = write_project(tmp_path / "other")
+    monkeypatch.chdir(project)
+    job = ("--model", "net", "--hardware", "box", "--trace", str(tmp_path / "steady.csv"))
+    text = run(*job, "--state-gb", "10")
+    assert "net on box: 3.33 min of work (published)" in text
+    assert "On demand it costs $0.044" in text
+    text = run(*job)
+    assert "expected a model with a graph" not in text
+    text = run("--model", "silent", "--hardware", "box", "--trace", str(tmp_path / "steady.csv"))
+    assert "silent: expected a time of its training on box, found none" in text
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ def work_of_model(
     ]
     if not found:
         raise InputError(
-            f"{model.id}: expected a time of its training on {hardware}, found none: give --hours"
+            f"{model.id}: expected a time of its training on {hardware}, found none: measure it "
+            "there, or replay so many --hours"
         )
     best = min(found, key=lambda one: (_KINDS.index(one.kind), one.full and one.full.mean))
     assert best.full is not None, "chosen as it has one"
@@ -182,7 +183,8 @@ class Replayed:
     def costs_by_interval(self) -> Iterator[tuple[float, float, float]]:
         """Interval in seconds, mean cost of staying as replayed, and by the closed form.
 
-        Of the starts that end at every interval; nothing where a notice is enough to save in.
+        Of the starts that end at every interval; those of one stretch, or for which half the trace
+        has no room, are left out. Nothing where a notice is enough to save in.
         """
         if self.job.saves_on_notice:
             return
@@ -190,7 +192,12 @@ class Replayed:
             replace(self.job, interval_seconds=self.job.interval_seconds * factor)
             for factor in _FACTORS
         ]
-        starts = evenly_spaced_starts(self.market, jobs[0], _STARTS)
+        half = self.market.end / 2
+        jobs = [one for one in jobs if one.undisturbed_seconds <= half and one.stretches > 1]
+        if not jobs:
+            return
+        longest = max(jobs, key=lambda job: job.undisturbed_seconds)
+        starts = evenly_spaced_starts(self.market, longest, _STARTS)
         home = np.full(len(starts), self.home)
         played = [replay(self.market, job, "stay", starts, home) for job in jobs]
         ended = np.all([one.finished for one in played], axis=0)
@@ -207,21 +214,23 @@ class Replayed:
         demand, or spot is dearer however seldom it is interrupted. The interval is Daly's at each
         rate.
         """
-        on_demand, price = self.comparison.on_demand, self.market.mean_price(self.home)
-        if on_demand is None or price >= (self.job.on_demand_per_hour or 0.0):
+        on_demand = self.comparison.on_demand
+        if on_demand is None or self.cost_at(_LEAST_PER_HOUR) >= on_demand:
             return None
         low, high = _LEAST_PER_HOUR, _MOST_PER_HOUR
         for _ in range(_HALVINGS):
             middle = (low * high) ** 0.5
-            cheaper = self._cost_at(middle, price) < on_demand
+            cheaper = self.cost_at(middle) < on_demand
             low, high = (middle, high) if cheaper else (low, middle)
         return low
 
-    def _cost_at(self, per_hour: float, price: float) -> float:
+    def cost_at(self, per_hour: float) -> float:
+        """What staying is expected to cost at a rate of interruptions, saving as is best then."""
         rate = InterruptionRate("", 1, 1 / per_hour)
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
-        return expected_cost(replace(self.job, interval_seconds=interval), rate, price)
+        job = replace(self.job, interval_seconds=interval)
+        return expected_cost(job, rate, self.market.mean_price(self.home))
 
 
 def play(catalogue: Catalogue, observations: Sequence[Observation], spec: ReplayedJob) -> Replayed:

@@ -52,6 +52,11 @@ class MovingJob:
     notice_seconds: float = 0.0
 
     @property
+    def undisturbed_seconds(self) -> float:
+        """The work with a save after every stretch, the last one too."""
+        return self.work_seconds + self.regular_save_seconds * self.stretches
+
+    @property
     def saves_on_notice(self) -> bool:
         """Whether the notice is long enough to save in."""
         return 0 < self.save_seconds <= self.notice_seconds
@@ -117,7 +122,7 @@ def replay(
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
     """So many starts from which undisturbed work ends within the trace; InputError if none does."""
-    last = market.end - job.work_seconds - job.regular_save_seconds * job.stretches
+    last = market.end - job.undisturbed_seconds
     if last < 0:
         raise InputError(
             "trace: expected one longer than the work, "

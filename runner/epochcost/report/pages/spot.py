@@ -61,10 +61,12 @@ class UnknownRate:
 
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
-    played = [
-        play(report.catalogue, report.observations, spec)
-        for spec in report.catalogue.replays.values()
-    ]
+    played, failures = [], []
+    for spec in report.catalogue.replays.values():
+        try:
+            played.append(play(report.catalogue, report.observations, spec))
+        except InputError as error:
+            failures.append(f"{spec.name}: {error}")
     yield Page(
         uri="spot.md",
         title="Spot machines",
@@ -72,6 +74,7 @@ def pages(report: Report) -> Iterator[Page]:
         description="What machines that may be taken back cost once they are.",
         context={
             "stories": [_story(report, one) for one in played],
+            "failures": failures,
             "unknown": list(_unknown_rates(report)),
             "rates": SHOWN_RATES,
         },

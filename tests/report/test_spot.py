@@ -1,0 +1,157 @@
+"""The page on spot machines: a replay in words and charts, and plans without a rate."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.replays import Replayed, play
+from epochcost.report.pages import spot
+from epochcost.report.pages.page import Page, Report
+from epochcost.report.templates import environment, render
+from report_project import HOSTILE, REPOSITORY, cells, inputs_of, write_project
+
+# The dear zone is there all the time, the cheap one but for the minute after 10:02.
+TRACE = """time,zone,price,available
+2026-01-01T10:00Z,cheap,0.4,1
+2026-01-01T10:00Z,dear,0.6,1
+2026-01-01T10:02Z,cheap,,0
+2026-01-01T10:03Z,cheap,0.4,1
+2026-01-01T10:20Z,dear,0.6,1
+"""
+REPLAY = f"""id = "two"
+name = '''{HOSTILE}'''
+trace = "two.csv"
+model = "net"
+hardware = "box"
+state_gb = 5
+restart_seconds = 0
+interval_seconds = 50
+source = '''{HOSTILE}'''
+"""
+PLAN = """id = "box-spot"
+hardware = "box"
+plan = "spot"
+provider = "Cloud"
+amount = 0.3
+billing = "prorated"
+source = "a test"
+as_of = 2026-07-01
+"""
+
+
+def _project(folder: Path, replay: str = REPLAY) -> Report:
+    project = write_project(folder)
+    (project / "specs/replays").mkdir()
+    (project / "specs/replays/two.toml").write_text(replay)
+    (project / "specs/replays/two.csv").write_text(TRACE)
+    (project / "specs/prices/box-spot.toml").write_text(PLAN)
+    return Report(inputs_of(project))
+
+
+@pytest.fixture(scope="module", name="report")
+def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A project with 200 s of training at $0.80 on demand, and a trace of two zones."""
+    return _project(tmp_path_factory.mktemp("spot"))
+
+
+@pytest.fixture(scope="module", name="page")
+def page_fixture(report: Report) -> Page:
+    """Its page."""
+    (page,) = spot.pages(report)
+    return page
+
+
+def _played(report: Report) -> Replayed:
+    return play(report.catalogue, report.observations, report.catalogue.replays["two"])
+
+
+def test_the_page_says_what_spot_saves(report: Report, page: Page) -> None:
+    """Of the 4.4 cents on demand, by the policy whose mean is least, as the replay has it."""
+    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
+    found = _played(report).comparison
+    assert found.on_demand == pytest.approx(200 * 0.8 / 3600)
+    best = min(one.cost.mean for one in found.results)
+    assert f"spot saves {100 * (1 - best / found.on_demand):.0f} %" in text
+    rows = [row for line in text.splitlines() if (row := cells(line))]
+    assert [row[0] for row in rows][:3] == [
+        "staying in cheap",
+        "moving when interrupted",
+        "moving when it pays, too",
+    ]
+    assert "{{ 7*7 }}" not in text.replace(HOSTILE, "")
+    assert "<script>window" not in render(environment(REPOSITORY / "site_templates"), page)
+
+
+def test_spot_pays_up_to_a_rate(report: Report) -> None:
+    """At the rate that is named the closed form costs what on demand does."""
+    played = _played(report)
+    rate = played.break_even_per_hour()
+    assert rate is not None
+    assert played.cost_at(rate) == pytest.approx(played.comparison.on_demand, rel=1e-6)
+
+
+def test_the_time_line_has_each_interruption(page: Page) -> None:
+    """The cheap zone was taken back once; the dear one never."""
+    figure = page.figures["time-two"]
+    assert figure is not None
+    rows = figure.table.rows
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("cheap", "taken back"),
+        ("cheap", "as far as shown"),
+        ("dear", "as far as shown"),
+    ]
+
+
+def test_costs_by_start_are_the_replays(page: Page) -> None:
+    """A job that begins at 10:03 stays in the cheap zone, and costs 200 s and three saves."""
+    figure = page.figures["starts-two"]
+    assert figure is not None
+    undisturbed = (200 + 3 * 10) * 0.4 / 3600
+    assert min(float(row[-1]) for row in figure.table.rows) == pytest.approx(undisturbed, rel=1e-3)
+    policies = {row[0] for row in figure.table.rows}
+    assert "staying" in policies
+    assert len(policies) == len({tuple(v) for v in _lines(figure.table.rows).values()})
+
+
+def _lines(rows: tuple[tuple[object, ...], ...]) -> dict[object, list[object]]:
+    lines: dict[object, list[object]] = {}
+    for row in rows:
+        lines.setdefault(row[0], []).append(row[-1])
+    return lines
+
+
+def test_saving_all_the_time_costs_most(page: Page) -> None:
+    """After a thirtieth of the interval a save takes seven times as long as the work before it."""
+    figure = page.figures["interval-two"]
+    assert figure is not None
+    closed = [row[-1] for row in figure.table.rows if row[0] == "closed form"]
+    assert closed[0] > 2 * min(closed)
+    assert len(closed) > 2
+
+
+def test_a_plan_without_a_rate_shows_three(page: Page) -> None:
+    """Never taken back it costs 24 h at $0.30; more often costs more."""
+    (one,) = page.context["unknown"]
+    assert one.price.id == "box-spot"
+    assert one.on_demand == "$19.20"
+    never, seldom, often = (Decimal(cost.removeprefix("$")) for cost in one.day)
+    assert Decimal("7.20") == never < seldom < often
+
+
+def test_without_a_replay_the_page_says_how_to_have_one(tmp_path: Path) -> None:
+    """The command is named, and plans have their table all the same."""
+    (page,) = spot.pages(Report(inputs_of(write_project(tmp_path))))
+    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
+    assert "epochcost replay --help" in text
+    assert "Every spot plan here has a rate." in text
+
+
+def test_a_replay_of_a_machine_without_a_time(tmp_path: Path) -> None:
+    """The page says what is missing, and stands all the same."""
+    (page,) = spot.pages(_project(tmp_path, REPLAY.replace('"box"', '"bare"')))
+    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
+    assert "net: expected a time of its training on bare, found none" in text
