@@ -21,7 +21,7 @@ from tiny_project import linear_model
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SPECS = ("hardware", "prices", "grids", "currencies", "datasets", "devices")
-MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl")
+MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp")
 # It serves until it is stopped; that it has these options is tested with all others.
 ENDLESS = {"serve"}
 # What takes long by its nature; each has quick tests of its own.

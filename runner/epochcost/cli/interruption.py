@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -71,6 +71,27 @@ def interrupted_by_signals() -> Iterator[Interruption]:
         for number in heeded:
             signal.signal(number, before[number])
     interruption.require_none()
+
+
+@contextlib.contextmanager
+def noted_signals() -> Iterator[Callable[[], bool]]:
+    """Give what says whether a signal came, which interrupts nothing; a second one does."""
+    heard: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if heard:
+            raise KeyboardInterrupt
+        heard.append(number)
+
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, note)
+    try:
+        yield lambda: bool(heard)
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
 
 
 @contextlib.contextmanager

@@ -109,7 +109,7 @@ def prepare(
     require_fitting(examples, data_field, targets[0])
     if len(examples.training.labels) < size:
         got = len(examples.training.labels)
-        raise InputError(f"--batch: expected at most {got} examples in a step, got {size}")
+        raise InputError(f"--batch-size: expected at most {got} examples in a step, got {size}")
     feed = Feed(
         examples=examples,
         inputs=(data_field, *constants),

@@ -117,7 +117,7 @@ class Catalogue:
         return tuple(sorted(found, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine of an id; raises InputError naming the nearest ids, as the next four do."""
+        """The machine of an id; raises InputError naming the nearest ids, as the next five do."""
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
@@ -131,6 +131,10 @@ class Catalogue:
     def study(self, identifier: str) -> Study:
         """The study of an id."""
         return _named("study", self.studies, identifier)
+
+    def dataset(self, identifier: str) -> Dataset:
+        """The data set of an id."""
+        return _named("data set", self.datasets, identifier)
 
     def grid(self, identifier: str) -> Grid:
         """The electricity grid of an id."""

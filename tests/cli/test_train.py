@@ -1,0 +1,126 @@
+"""`epochcost train` on scikit-learn's digits: what it says, keeps, costs, and goes on from."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epochcost.cli.app import main
+from epochcost.results.trainings import Repeat, load_trainings
+from heeded_signals import heeded_signals
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(name="kept", autouse=True)
+def kept_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Our project; what a training keeps goes elsewhere."""
+    monkeypatch.chdir(ROOT)
+    return ("--to", str(tmp_path / "to"), "--results", str(tmp_path / "results"), "--threads", "1")
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of the program in this process."""
+    monkeypatch.setattr(sys, "argv", ["epochcost", "train", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def repeats(folder: Path) -> list[Repeat]:
+    """Those of the one training that was stored."""
+    (record,) = load_trainings(folder / "results").records.values()
+    return list(record.repeats)
+
+
+def test_repeats_to_a_target_are_priced_and_stored(
+    tmp_path: Path,
+    kept: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Time, cost and accuracy with their spread; a second call trains nothing again."""
+    asked = ("--model", "digits-mlp", "--target", "accuracy >= 0.9", "--repeats", "2", *kept)
+    assert call(monkeypatch, *asked) == 0
+    told = capsys.readouterr()
+    assert "accuracy >= 0.9: 2 of 2 reached it; time " in told.out
+    assert "at assumed-local, an assumed price" in told.out
+    assert "so far, at most " in told.err
+    before = repeats(tmp_path)
+    assert [repeat.seed for repeat in before] == [0, 1]
+    assert call(monkeypatch, *asked, "--format", "json") == 0
+    told = capsys.readouterr()
+    assert told.err.count("stored before: seed") == 2
+    answer = json.loads(told.out)
+    assert answer["time"]["mean"] == pytest.approx(sum(each.seconds for each in before) / 2)
+    assert float(answer["repeats"][0]["cost"]) > 0
+    assert repeats(tmp_path) == before
+
+
+def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[str, ...]) -> None:
+    """The same command ends with the weights of a training that nobody stopped."""
+    command = [sys.executable, "-m", "epochcost", "train", "--model", "digits-cnn", "--epochs", "6"]
+    with (
+        heeded_signals(),
+        subprocess.Popen([*command, *kept], stderr=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stderr is not None
+        assert "step 1 of at most 264" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert f"the state is saved in {tmp_path / 'to'}" in said
+    assert "the same command goes on" in said
+    done = subprocess.run([*command, *kept], capture_output=True, text=True, check=True)
+    assert "goes on at step" in done.stderr
+    stopped, *_ = repeats(tmp_path)
+    assert stopped.sessions == 2
+    whole = subprocess.run([*command, *kept, "--anew"], capture_output=True, text=True, check=True)
+    assert "goes on" not in whole.stderr
+    assert repeats(tmp_path)[0].sessions == 1
+    assert repeats(tmp_path)[0].weights_sha256 == stopped.weights_sha256
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--target", "98"), 1, "--target: expected accuracy >= SHARE"),
+        (("--target", "loss <= 1", "--until", "stable"), 2, "either --target or --until stable"),
+        (("--dataset", "wmt14-en-de"), 1, "expected a table [data] or [generated] in its spec"),
+        (("--dataset", "textured-shapes"), 1, "expected [64] numbers in each for the input"),
+        (("--dataset", "digit"), 1, 'did you mean "digits"?'),
+        (("--batch-size", "2000"), 1, "--batch-size: expected at most 1437 examples"),
+    ],
+)
+def test_what_cannot_be_trained_is_one_line(
+    kept: tuple[str, ...],
+    arguments: tuple[str, ...],
+    code: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Targets, data sets and sizes that do not fit are told before the first step."""
+    assert call(monkeypatch, "--model", "digits-mlp", *arguments, *kept) == code
+    told = " ".join(capsys.readouterr().err.split())
+    assert words in told
+    assert "Traceback" not in told
+
+
+def test_a_model_without_data_of_its_own_kind_says_so(
+    kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that carries state, has no recipe, or reads several inputs is not trained on data yet."""
+    for model, words in (
+        ("text-generator-keras", "expected one term of the loss"),
+        ("t5-11b", "expected a table [training]"),
+        ("bert-base", "expected one input that is fed from data"),
+        ("lstm-char-cnn", "expected one without [[carried]] state"),
+    ):
+        assert call(monkeypatch, "--model", model, *kept) == 1
+        assert words in " ".join(capsys.readouterr().err.split())
