@@ -77,3 +77,13 @@ def test_only_web_addresses_become_links() -> None:
     assert shown(str(with_links(source))) == (
         "see a.example/x_y?q=1&z=2, (b.example/c). javascript:hack() data:x"
     )
+
+
+def test_a_repositorys_commit_becomes_a_link() -> None:
+    """With the first digits of the commit; a file's commit that names no repository stays text."""
+    commit = "6fc13b5236fd04fd16ff3f9dc7490d0813994099"
+    made = str(with_links(f"aws/karpenter-provider-aws@{commit}, pkg/a.go; main.py@{commit}"))
+    assert f'href="https://github.com/aws/karpenter-provider-aws/tree/{commit}"' in html.unescape(
+        made
+    )
+    assert shown(made) == f"aws/karpenter-provider-aws@6fc13b5, pkg/a.go; main.py@{commit}"

@@ -16,7 +16,11 @@ from markupsafe import Markup
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _BLANKS = re.compile(r"\s+")
 _SPECIAL = re.compile(r"""[\\`*_{}\[\]()#!|~^<>&"'$@]|(?<![A-Za-z0-9])[-+.:=]|[-+.:=](?!\w)""")
-_LINK = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]")
+# An address, or a repository of GitHub at a commit.
+_LINK = re.compile(
+    r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]"
+    r"|(?<![\w./-])(?P<repository>[\w-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})\b"
+)
 _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff06"})
 
 
@@ -57,18 +61,22 @@ def page_title(text: str) -> str:
 
 
 def with_links(text: str) -> Markup:
-    """The text with its http and https addresses as links, everything else escaped."""
+    """The text with its addresses and its repositories' commits as links, all else escaped."""
     parts: list[str] = []
     end = 0
     for found in _LINK.finditer(one_line(text)):
-        parts += [_entities(found.string[end : found.start()]), _anchor(found.group())]
+        parts += [_entities(found.string[end : found.start()]), _anchor(found)]
         end = found.end()
     rest = one_line(text)[end:]
     text = "".join([*parts, _entities(rest)])
     return Markup(f'<span class="ec-source">{text}</span>')  # noqa: S704  each part is escaped
 
 
-def _anchor(url: str) -> str:
-    label = url.split("://", 1)[1]
-    shown = label if len(label) <= 48 else f"{label.split('/', 1)[0][:48]}/…"
+def _anchor(found: re.Match[str]) -> str:
+    url, repository, commit = found.group(), found["repository"], found["commit"]
+    if repository:
+        url, shown = f"https://github.com/{repository}/tree/{commit}", f"{repository}@{commit[:7]}"
+    else:
+        label = url.split("://", 1)[1]
+        shown = label if len(label) <= 48 else f"{label.split('/', 1)[0][:48]}/…"
     return f'<a href="{_entities(url)}" rel="noopener">{_entities(shown)}</a>'

@@ -226,8 +226,8 @@ def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> 
         id=identifier,
         title=_titled(title),
         description=(
-            "The measured times at each machine's cheapest current plan, as a share of a running "
-            "machine's bill; bars are the 95 % intervals of the time, in money."
+            "The measured times at each machine's cheapest current plan, on a machine "
+            "that is always busy; bars are the 95 % intervals of the time, in money."
         ),
         chart=AgainstBatchSize(
             data,
