@@ -64,6 +64,18 @@ def test_a_link_into_a_fold_opens_it(site: Site) -> None:
     assert page.locator("details.ec-fold td").last.is_visible()
 
 
+def test_paper_shows_charts_that_nobody_opened(site: Site) -> None:
+    """As pictures, which are fetched for paper only."""
+    page = site.tab()
+    page.goto(site.address + "models/net.html")
+    picture = page.locator("details.ec-fold .ec-paper").first
+    assert not picture.is_visible()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    wait_until(page, "document.querySelector('.ec-paper').naturalWidth > 100")
+    assert picture.is_visible()
+
+
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
 def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, look: Look) -> None:
     """Sixty rows stand on three pages, and the page moves little when they get there."""

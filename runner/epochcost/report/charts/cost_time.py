@@ -27,6 +27,11 @@ from epochcost.report.wording import count_words, time_words
 # Of a phone's plot, in pixels: where names have room there, they have it everywhere.
 _PHONE = (300.0, 330.0)
 _CHARACTER, _LINE, _LONGEST = 6.2, 15.0, 190
+# Left of and below a machine of the frontier none is that may win.
+_SIDES: Mapping[str, Mapping[str, Any]] = {
+    "left": {"align": "right", "dx": -7, "dy": 11},
+    "right": {"align": "left", "dx": 9, "dy": -6},
+}
 _BEST = "datum.on_frontier == 'yes'"
 _PREDICTED = "indexof(datum.figure, 'predicted') == 0"
 
@@ -45,7 +50,7 @@ class Point:
     on_frontier: Annotated[bool, Shown("On frontier")]
     may_win: Annotated[bool, Shown("May win", place="chart")]
     label: Annotated[str | None, Shown("Label", place="chart")]
-    side: Annotated[str, Shown("Side", place="chart")]
+    side: Annotated[str | None, Shown("Side", place="chart")]
 
 
 @dataclass(frozen=True)
@@ -85,21 +90,13 @@ class CostTime(Chart[Point]):
         return [line, *bars, points, *self._names(base)]
 
     def _names(self, base: Any) -> Iterator[Any]:
-        """The names to each side of their points."""
-        for side, align, dx in (("right", "left", 9), ("left", "right", -9)):
-            if any(row["side"] == side and "label" in row for row in self.data.values):
-                yield (
-                    base.transform_filter(f"datum.label && datum.side == '{side}'")
-                    .mark_text(
-                        align=align,
-                        dx=dx,
-                        dy=-6,
-                        fontSize=12,
-                        limit=_LONGEST,
-                        color="var(--ec-ink)",
-                    )
-                    .encode(text="label:N")
-                )
+        """The names beside their points, each on paper of its own."""
+        for side, place in _SIDES.items():
+            if any(row.get("side") == side for row in self.data.values):
+                named = base.transform_filter(f"datum.side == '{side}'").encode(text="label:N")
+                look = {**place, "fontSize": 12, "limit": _LONGEST}
+                yield named.mark_text(**look, stroke="var(--ec-paper)", strokeWidth=4)
+                yield named.mark_text(**look, color="var(--ec-ink)")
 
 
 def _coloured(value: Any, *before: Mapping[str, str]) -> Any:
@@ -112,7 +109,7 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
     """Cost against time for one job of one workload; None below two machines."""
     if contest is None or len(contest.machines) < 2:
         return None
-    labels = {id(one) for one in _labelled(contest)}
+    sides = {id(one): side for one, side in _labelled(contest)}
     best = {id(one) for one in contest.frontier}
     points = tuple(
         Point(
@@ -125,8 +122,8 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
             cost=ends(one.cost),
             on_frontier=id(one) in best,
             may_win=one in contest.competing,
-            label=one_line(one.name) if id(one) in labels else None,
-            side="right" if float(contest.time_axis.percent(one.time.mean)) < 50 else "left",
+            label=one_line(one.name) if id(one) in sides else None,
+            side=sides.get(id(one)),
         )
         for one in contest.machines
     )
@@ -160,18 +157,18 @@ def _words(contest: Contest, job: str) -> str:
     )
 
 
-def _labelled(contest: Contest) -> Iterator[Contender]:
-    """The answers, then others of the frontier, whose names meet no other name."""
+def _labelled(contest: Contest) -> Iterator[tuple[Contender, str]]:
+    """The answers, then others of the frontier, whose names meet no other name; each's side."""
     width, height = _PHONE
     placed: list[tuple[float, float, float]] = []
     for one in (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier):
         x = float(contest.time_axis.percent(one.time.mean)) / 100 * width
         y = float(contest.cost_axis.percent(one.cost.mean)) / 100 * height
         reach = min(_CHARACTER * len(one.name), _LONGEST)
-        box = (x, x + reach, y) if x < width / 2 else (x - reach, x, y)
+        side, box = ("left", (x - reach, x, y)) if reach < x else ("right", (x, x + reach, y))
         if all(_apart(box, other) for other in placed):
             placed.append(box)
-            yield one
+            yield one, side
 
 
 def _apart(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
