@@ -70,10 +70,9 @@ def test_paper_shows_charts_that_nobody_opened(site: Site) -> None:
     page.goto(site.address + "models/net.html")
     picture = page.locator("details.ec-fold .ec-paper").first
     assert not picture.is_visible()
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    wait_until(page, "document.querySelector('.ec-paper').naturalWidth > 100")
-    assert picture.is_visible()
+    address = picture.evaluate("one => one.src")
+    with page.expect_request_finished(lambda asked: asked.url == address):
+        page.pdf()
 
 
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
