@@ -10,18 +10,17 @@ import datetime as dt
 import json
 from collections.abc import Iterator
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from epochcost.analysis.observations import Goal
 from epochcost.report.pages.page import Job, Report, html, machine_uri, workload_uri
-from epochcost.report.ranking import Contender, Contest
 
 FOLDER = "api/v1"
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
 
 class Interval(_Part):
@@ -33,26 +32,32 @@ class Interval(_Part):
 
 
 class Choice(_Part):
-    """A machine for a job under its cheapest plan."""
+    """A machine for a job under its cheapest plan, read from a Contender."""
 
-    machine: str = Field(description="id in machines.json")
+    machine: str = Field(validation_alias="hardware", description="id in machines.json")
     name: str
-    price: str = Field(description="id of the price plan")
-    price_as_of: dt.date
-    currency: str = Field(description="of the cost, by its code in ISO 4217")
+    price: str = Field(
+        validation_alias=AliasPath("price", "id"), description="id of the price plan"
+    )
+    price_as_of: dt.date = Field(validation_alias=AliasPath("price", "as_of"))
+    currency: str = Field(
+        validation_alias=AliasPath("cost", "currency"),
+        description="of the cost, by its code in ISO 4217",
+    )
     cost: Interval
-    seconds: Interval
+    seconds: Interval = Field(validation_alias="time")
     batch_size: int | None = Field(description="null for estimates")
     software: str = Field(description="what executes the work; empty for estimates")
     evidence: str = Field(
-        description="measured, published, predicted or estimated, and whether the price is assumed"
+        validation_alias="mark",
+        description="measured, published, predicted or estimated, and whether the price is assumed",
     )
     answers: bool = Field(description="false where the remarks keep it from being the choice")
     remarks: list[str]
 
 
 class JobAnswer(_Part):
-    """All machines for a job, cheapest first, and three choices among them."""
+    """All machines for a job, cheapest first, and three choices among them, read from a Contest."""
 
     goal: Goal = Field(description="one full training, one epoch, or a million inferences")
     cheapest: Choice
@@ -128,7 +133,9 @@ def api_files(report: Report) -> Iterator[tuple[str, str]]:
     for workload in report.workloads:
         uri = workload_uri(workload)
         answers = uri.removesuffix("md") + "json"
-        jobs = {job: _job(one) for job, one in report.contests_of(workload).items()}
+        jobs = {
+            job: JobAnswer.model_validate(one) for job, one in report.contests_of(workload).items()
+        }
         about = {"id": workload.id, "name": workload.name, "task": workload.task}
         documents[answers] = ModelAnswers(**about, page=html(uri), jobs=jobs)
         entries.append(ModelEntry(**about, answers=answers, jobs=list(jobs)))
@@ -157,31 +164,3 @@ def _machines(report: Report) -> Iterator[MachineEntry]:
             accelerators={device.name: device.count for device in one.accelerators},
             page=html(machine_uri(one.id)),
         )
-
-
-def _job(found: Contest) -> JobAnswer:
-    return JobAnswer(
-        goal=found.goal,
-        cheapest=_choice(found.cheapest),
-        fastest=_choice(found.fastest),
-        balanced=_choice(found.balanced),
-        machines=[_choice(one) for one in found.machines],
-    )
-
-
-def _choice(one: Contender) -> Choice:
-    time, cost = one.time, one.cost
-    return Choice(
-        machine=one.hardware,
-        name=one.name,
-        price=one.price.id,
-        price_as_of=one.price.as_of,
-        currency=cost.currency,
-        cost=Interval(low=float(cost.low), mean=float(cost.mean), high=float(cost.high)),
-        seconds=Interval(low=float(time.low), mean=float(time.mean), high=float(time.high)),
-        batch_size=one.batch_size,
-        software=one.software,
-        evidence=one.mark,
-        answers=one.answers,
-        remarks=list(one.remarks),
-    )
