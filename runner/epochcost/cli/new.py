@@ -23,6 +23,7 @@ from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.results.environment import Environment, Gpu
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.layout import new_spec
+from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
 
@@ -212,8 +213,9 @@ def model(
 
 
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """With what specs/devices/ says of it; where it has no such device, a line says so."""
-    names = {known: one for one in own_catalogue().devices.values() for known in one.names}
+    """With what specs/devices/ says of it, of ours where the project has none."""
+    devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
+    names = {known: one for one in devices.values() for known in one.names}
     device = names.get(name.casefold())
     if device is None:
         typer.echo(f"{name}: not in specs/devices{suggestion(name, names)}", err=True)
