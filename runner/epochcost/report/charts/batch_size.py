@@ -42,6 +42,13 @@ _CAUSES: Mapping[Cause, str] = MappingProxyType(
         "failure": "fails",
     }
 )
+_TITLES = {
+    "time_per_example": "time per example",
+    "cost_per_million": "cost of a million examples",
+    "examples_per_second": "examples per second",
+    "peak_memory": "peak memory",
+}
+_TIMES = "Measured mean time of a batch, per example; bars are 95 % intervals. Lower is faster."
 _TimePerExample = Annotated[Ends, Shown("Time per example", "seconds")]
 
 
@@ -101,7 +108,7 @@ class AgainstBatchSize(Chart[Any]):
     @property
     def summary(self) -> str:
         """What the chart is of."""
-        return f"{_titled(self.title)}."
+        return f"{self.title[:1].upper()}{self.title[1:]} vs. batch size."
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
@@ -152,10 +159,7 @@ def time_by_batch(
         MachineTime(machine_name(one), one.mode, one.batch_size, _per_example(one))
         for one in _timed(observations)
     )
-    if not points:
-        return None
-    data = ChartData(points)
-    return _times(data, "machine", identifier, colours_of(colours, data), paired=True)
+    return _figure(points, "time_per_example", _TIMES, identifier, colours)
 
 
 def time_by_batch_on_machine(
@@ -173,12 +177,10 @@ def time_by_batch_on_machine(
         for name, one in timed
         if name in lines
     )
-    if not points:
-        return None
     left = len(sizes) - len(lines)
     note = f" {count_words(left, 'other workload')}: in the tables below." if left else ""
-    colours = tuple((name, at) for at, name in enumerate(sorted(lines)))
-    return _times(ChartData(points), "workload", identifier, colours, note)
+    numbers = tuple((name, at) for at, name in enumerate(sorted(lines)))
+    return _figure(points, "time_per_example", _TIMES + note, identifier, numbers, by="workload")
 
 
 def _timed(observations: Iterable[Observation]) -> list[Observation]:
@@ -191,53 +193,37 @@ def _per_example(observed: Observation) -> Ends:
     return low / observed.batch_size, mean / observed.batch_size, high / observed.batch_size
 
 
-def _times(
-    data: ChartData[Any],
-    by: str,
+def _figure(
+    rows: Sequence[Any],
+    quantity: str,
+    description: str,
     identifier: str,
     colours: Colours,
-    note: str = "",
     *,
-    paired: bool = False,
-) -> Figure:
-    chart = AgainstBatchSize(
-        data, "time per example", by, "time_per_example", colours, paired=paired
-    )
-    return Figure(
-        id=identifier,
-        title=_titled("time per example"),
-        description=(
-            "Measured mean time of a batch, per example; bars are 95 % intervals. Lower is "
-            f"faster.{note}"
-        ),
-        chart=chart,
-    )
+    by: str = "machine",
+    currency: str = "USD",
+) -> Figure | None:
+    """The rows that have a quantity over their batch sizes; None of none."""
+    drawn = tuple(one for one in rows if getattr(one, quantity) is not None)
+    if not drawn:
+        return None
+    data, machines = ChartData(drawn, currency), by == "machine"
+    known = colours_of(colours, data) if machines else colours
+    chart = AgainstBatchSize(data, _TITLES[quantity], by, quantity, known, paired=machines)
+    return Figure(identifier, chart.summary.rstrip("."), description, chart)
 
 
 def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> Figure | None:
     """Measured cost of a million examples against batch size, at each machine's cheapest plan."""
     found = _cheapest_measured(rows)
-    if not found:
-        return None
-    currency = found[0][1].currency
-    points = tuple(_cost(row, cost) for row, cost in found if cost.currency == currency)
-    data, title = ChartData(points, currency), "cost of a million examples"
-    return Figure(
-        id=identifier,
-        title=_titled(title),
-        description=(
-            "The measured times at each machine's cheapest current plan, on a machine "
-            "that is always busy; bars are the 95 % intervals of the time, in money."
-        ),
-        chart=AgainstBatchSize(
-            data,
-            title,
-            "machine",
-            "cost_per_million",
-            colours_of(colours, data),
-            paired=True,
-        ),
+    currency = found[0][1].currency if found else "USD"
+    points = [_cost(row, cost) for row, cost in found if cost.currency == currency]
+    description = (
+        "The measured times at each machine's cheapest current plan, as a share of a running "
+        "machine's bill; bars are the 95 % intervals of the time, in money."
     )
+    quantity = "cost_per_million"
+    return _figure(points, quantity, description, identifier, colours, currency=currency)
 
 
 def _cheapest_measured(rows: Iterable[Row]) -> list[tuple[Row, Estimate]]:
@@ -279,8 +265,7 @@ def rate_by_batch(
         "faster. A ring marks where the sweep of batch sizes ended."
     )
     points = _sweep_points(observations, limits)
-    title, quantity = "examples per second", "examples_per_second"
-    return _sweep(points, title, quantity, description, identifier, colours)
+    return _figure(points, "examples_per_second", description, identifier, colours)
 
 
 def memory_by_batch(
@@ -296,34 +281,7 @@ def memory_by_batch(
         "the GPU. A ring marks where the sweep of batch sizes ended."
     )
     points = _sweep_points(observations, limits)
-    return _sweep(points, "peak memory", "peak_memory", description, identifier, colours)
-
-
-def _titled(title: str) -> str:
-    return f"{title[:1].upper()}{title[1:]} vs. batch size"
-
-
-def _sweep(
-    points: tuple[SweepPoint, ...],
-    title: str,
-    quantity: str,
-    description: str,
-    identifier: str,
-    colours: Colours,
-) -> Figure | None:
-    drawn = tuple(one for one in points if getattr(one, quantity) is not None)
-    if not drawn:
-        return None
-    data = ChartData(drawn)
-    chart = AgainstBatchSize(
-        data,
-        title,
-        "machine",
-        quantity,
-        colours_of(colours, data),
-        paired=True,
-    )
-    return Figure(identifier, _titled(title), description, chart)
+    return _figure(points, "peak_memory", description, identifier, colours)
 
 
 def _sweep_points(
