@@ -39,6 +39,11 @@ class Workload:
     task: str
     is_model: bool
 
+    @property
+    def key(self) -> str:
+        """Its id among all workloads; those known from tables only stand apart: no ids meet."""
+        return self.id if self.is_model else f"published/{self.id}"
+
     @classmethod
     def of_model(cls, model: Model) -> Workload:
         """The workload of a model spec."""

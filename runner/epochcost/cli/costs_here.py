@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Goal, observe
 from epochcost.analysis.predicted import predict_times
+from epochcost.analysis.priced_jobs import GOAL_WORDS
 from epochcost.analysis.rows import Row, answer, price_rows
 from epochcost.cli.terminal import say
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, seconds
-
-_WORDS: MappingProxyType[Goal, str] = MappingProxyType(
-    {"full": "full training", "epoch": "an epoch", "million": "a million inferences"}
-)
 
 
 def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) -> None:
@@ -64,7 +60,7 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 def _lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
     """The cheapest batch here, then the cheapest machine at a list price, where one is known."""
     own = min((row for row in here if row.time(goal)), key=lambda row: _cost_first(row, goal))
-    yield f"  {own.observed.workload.name}, {_WORDS[goal]}, here: {_said(own, goal)}"
+    yield f"  {own.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_said(own, goal)}"
     listed = answer([row for row in rows if row.price and not row.reservation], goal)
     if listed is None or listed.cheapest is None:
         yield "    no time on a machine with a list price is known"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.observations import Observation
 from epochcost.analysis.rows import Row, group_by
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
@@ -78,11 +78,7 @@ def _rows(report: Report) -> dict[str, list[Row]]:
         and row.estimate("epoch" if row.mode == "training" else "million") is not None
     ]
     groups = group_by(priced, lambda row: row.observed.workload)
-    return {_key(workload): list(rows) for workload, rows in groups.items()}
-
-
-def _key(workload: Workload) -> str:
-    return workload.id if workload.is_model else f"published/{workload.id}"
+    return {workload.key: list(rows) for workload, rows in groups.items()}
 
 
 def _places(rows: Sequence[Row]) -> int:

@@ -70,15 +70,11 @@ def _first(asked: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
 def script(report: Report) -> str:
     """What is shown of each model and job, as a script, which a page from the disk can load."""
     data = {
-        f"{_key(one)}/{job}": _shown(report, one, job, found)
+        f"{one.key}/{job}": _shown(report, one, job, found)
         for one in report.workloads
         for job, found in report.contests_of(one).items()
     }
     return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
-
-
-def _key(workload: Workload) -> str:
-    return workload.id if workload.is_model else f"published/{workload.id}"
 
 
 def _shown(report: Report, workload: Workload, job: Job, found: Contest) -> dict[str, Any]:

@@ -187,9 +187,8 @@ def _epochs(model: Model) -> int | Decimal | None:
 
 
 def workload_uri(workload: Workload) -> str:
-    """The page of a workload; those known from tables only stand apart, so that ids never meet."""
-    folder = "models" if workload.is_model else "models/published"
-    return f"{folder}/{workload.id}.md"
+    """The page of a workload."""
+    return f"models/{workload.key}.md"
 
 
 def stem(workload: Workload) -> str:

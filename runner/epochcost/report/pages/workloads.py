@@ -16,7 +16,8 @@ from epochcost.analysis.comparisons import (
     scalings,
 )
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
-from epochcost.analysis.observations import Goal, Observation, Workload
+from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.priced_jobs import GOAL_WORDS
 from epochcost.analysis.rows import Row, group_by
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.report.charts.batch_size import (
@@ -37,7 +38,6 @@ from epochcost.specs.model import Model
 from epochcost.specs.published import Published
 from epochcost.units import memory, scientific
 
-_JOBS: Mapping[Goal, str] = {"epoch": "one epoch of training", "million": "a million inferences"}
 # Single precision, in which everything here runs.
 _BYTES_PER_PARAMETER = 4
 
@@ -124,7 +124,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     if found is None:
         return None
     epochs = (row.observed.epochs for row in report.rows_of(workload) if row.mode == "training")
-    words = full_training_words(epochs) if found.goal == "full" else _JOBS[found.goal]
+    words = full_training_words(epochs) if found.goal == "full" else GOAL_WORDS[found.goal]
     made = cost_against_time(found, identifier=f"{stem(workload)}-{job}", job=words)
     return replace(made, scripted=True) if made else None
 
