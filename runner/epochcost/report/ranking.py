@@ -155,7 +155,7 @@ def _of_row(row: Row, goal: Goal, *, answers: bool) -> Contender:
         answers=answers,
         batch_size=observed.batch_size,
         software=observed.software,
-        remarks=tuple(filter(None, remarks)),
+        remarks=tuple(dict.fromkeys(filter(None, remarks))),
     )
 
 
