@@ -12,7 +12,15 @@ import typer
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.observations import mean_time
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
-from epochcost.cli.terminal import RESULTS, ExactAmounts, ids, print_json, print_table, say
+from epochcost.cli.terminal import (
+    RESULTS,
+    ExactAmounts,
+    ids,
+    price_words,
+    print_json,
+    print_table,
+    say,
+)
 from epochcost.cost import Quote, Time, Usage, quote
 from epochcost.cost.flops import (
     OF_LARGE_MODELS,
@@ -190,8 +198,8 @@ def _show(found: _Estimated) -> None:
     say(
         f"{found.model.id}: {scientific(float(work.flops))} operations of a full training "
         f"({counted}) on {number} of {price.hardware}, {scientific(float(work.peak_flops))} a "
-        f"second at its {found.precision} peak;\n{price.id}: {price.provider}, {price.plan}, "
-        f"prices of {price.as_of}{', assumed' if price.assumed else ''}\n"
+        f"second at its {found.precision} peak;\n{price_words(price)}"
+        f"{', assumed' if price.assumed else ''}\n"
     )
     shares = work.utilisation
     ends = (

@@ -27,6 +27,7 @@ from epochcost.cli.quote_extras import (
 from epochcost.cli.terminal import (
     ExactAmounts,
     ids,
+    price_words,
     print_json,
     print_table,
     say,
@@ -48,7 +49,6 @@ from epochcost.units import (
     parse_decimal,
     parse_duration_seconds,
     plain,
-    price_age,
     seconds,
     share,
     significant_places,
@@ -184,15 +184,12 @@ def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _B
     catalogue = _catalogue()
     _refuse_machine(identifier, catalogue)
     price = catalogue.price(identifier)
-    place = f", {price.region}" if price.region else ""
-    said = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
-    plan = ", ".join(filter(None, (said, price_age(price.as_of))))
     note = "Assumed, not a market price." if price.assumed else ""
     usage = _with_vcpus(usage, price, catalogue)
     if not planned.wanted:
-        return _Bill(bill(price, usage), usage, plan, note, price)
+        return _Bill(bill(price, usage), usage, price_words(price), note, price)
     found = quote_project(price, usage, planned.chosen())
-    return _Bill(found.quote, usage, plan, note, price, found)
+    return _Bill(found.quote, usage, price_words(price), note, price, found)
 
 
 def _refuse_machine(identifier: str, catalogue: Catalogue) -> None:

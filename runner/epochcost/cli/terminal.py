@@ -25,7 +25,8 @@ from rich.table import Table
 
 from epochcost.errors import InputError
 from epochcost.specs.loader import FOLDER
-from epochcost.units import plain
+from epochcost.specs.price import Price
+from epochcost.units import plain, price_age
 
 RESULTS = Path("docs/data/results")
 _GAP = 2
@@ -139,6 +140,13 @@ def _broken(line: str, width: int) -> str:
     return textwrap.fill(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+
+
+def price_words(price: Price) -> str:
+    """A price as the heading of what it costs: who asks it where, since when, and how old it is."""
+    place = f", {price.region}" if price.region else ""
+    said = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
+    return ", ".join(filter(None, (said, price_age(price.as_of))))
 
 
 def print_table(
