@@ -100,7 +100,7 @@ def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixtur
         "unstable:",
         "  net training cpu batch 32: other programs kept 1.0 of 2 CPUs busy",
         "  net training cpu batch 64: other programs kept 0.5 of 2 CPUs busy",
-        "  remedy: end them, or measure when the machine is idle",
+        "    remedy: end them, or measure when the machine is idle",
     ]
 
 

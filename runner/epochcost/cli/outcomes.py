@@ -144,9 +144,11 @@ def show_doubts(results: Sequence[Result]) -> None:
         for found in instabilities(result.measurement, result.environment):
             titles = remedies.setdefault(found.remedy, {}).setdefault(found.seen, [])
             titles.append(result.trial.title)
+    if remedies:
+        say("unstable:", err=True)
     for remedy, seen in remedies.items():
         lines = [f"  {_all_of(titles)}: {phrase}" for phrase, titles in seen.items()]
-        say("\n".join(["unstable:", *lines, f"  remedy: {remedy}"]), err=True)
+        say("\n".join([*lines, f"    remedy: {remedy}"]), err=True)
 
 
 def _all_of(titles: Sequence[str]) -> str:
