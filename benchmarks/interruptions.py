@@ -4,9 +4,9 @@
 
 The perceptron for scikit-learn's digits is trained by processes that SIGKILL ends at random, until
 it is done; each seed draws other moments. Printed are interruptions, what was lost, and the time
-that machines ran: as measured, as `cost.spot` expects it of the measured work, saves and starts, as `cost.simulation` plays it, and as `cost.replay` has it over a trace of these very starts;
-and whether the weights are those of a training that nobody disturbed. Percent are of measured time
-over each.
+that machines ran: as measured; as `cost.spot` expects it of the measured work, saves and starts; as
+`cost.simulation` plays it; as `cost.replay` has it over a trace of these very starts; and whether
+the weights are those of a training that nobody disturbed. Percent are of measured time over each.
 """
 
 from __future__ import annotations
