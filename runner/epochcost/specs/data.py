@@ -44,13 +44,41 @@ class DataFile(Spec):
         "array and the labels'.",
         examples=[["data_batch_1.bin"]],
     )
+    held_out_members: Annotated[tuple[FileName, ...], FROM_LIST] = Field(
+        (),
+        description="Which members are held out, where one archive has both parts; `members` are "
+        "then those to train on.",
+        examples=[["test_batch.bin"]],
+    )
     size_bytes: PositiveInt | None = Field(None, description="Its length.", examples=[28881])
+    unpacked_bytes: PositiveInt | None = Field(
+        None,
+        description="The most that it unpacks to, where reading stops; left out, a hundred times "
+        "its length and a MiB.",
+        examples=[60008],
+    )
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
         None
     ) = Field(None, description="Its SHA-256; left out where no source has it.")
     address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
-        Field(None, description="Where its publisher offers it.")
+        Field(None, description="Where its publisher offers it, or who hosts it with their leave.")
     )
+
+    @model_validator(mode="after")
+    def _two_parts_in_one(self) -> DataFile:
+        if self.held_out_members and not (self.members and self.part == "both"):
+            raise ValueError('should have members and part = "both" beside held_out_members')
+        return self
+
+    def by_part(self) -> tuple[DataFile, ...]:
+        """The file as two, one for each part, where its members say which is which."""
+        if not self.held_out_members:
+            return (self,)
+        rest = {"held_out_members": ()}
+        return (
+            self.model_copy(update={**rest, "part": "training"}),
+            self.model_copy(update={**rest, "part": "held-out", "members": self.held_out_members}),
+        )
 
 
 class Files(Spec):

@@ -40,7 +40,8 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
         )
     paths = {file.name: _place(dataset, dataset.data, file, folder) for file in dataset.data.files}
     hashes = [verify(paths[file.name], file) for file in dataset.data.files]
-    read = [read_file(paths[file.name], file, dataset.data.format) for file in dataset.data.files]
+    files = tuple(part for file in dataset.data.files for part in file.by_part())
+    read = [read_file(paths[file.name], file, dataset.data.format) for file in files]
     sha256 = hashlib.sha256(" ".join(hashes).encode()).hexdigest()
     if dataset.data.format == "text":
         text = np.concatenate([one for one, _ in read if one is not None])
@@ -48,8 +49,13 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
         overlapping = (length - 1) // stride
         parts = _split_in_order(dataset, _windows(text, length, positions, stride), overlapping)
     else:
-        parts = _joined(dataset, dataset.data, read)
+        parts = _joined(dataset, dataset.data.model_copy(update={"files": files}), read)
     return Examples(dataset.id, *parts, sha256, float(dataset.data.largest_value))
+
+
+def data_path(dataset: Dataset, file: DataFile, folder: Path) -> Path:
+    """Where a file lies once it is fetched or imported."""
+    return folder / dataset.id / file.name
 
 
 def best_result(dataset: Dataset) -> Best | None:
@@ -78,12 +84,13 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
     """Where a file is: as fetched or imported, else in the package that has it."""
-    path = folder / dataset.id / file.name
+    path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
         if not path.exists():
             raise CapabilityError(
                 f"{path}: expected a file of the data set {dataset.id}, found none: `epochcost "
-                f"data fetch {dataset.id}`, or put files at hand there"
+                f"data fetch {dataset.id}`, or `epochcost data import {dataset.id} PATH` for files "
+                "at hand"
             )
         return path
     package, _, below = data.package.partition("/")

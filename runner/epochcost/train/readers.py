@@ -1,31 +1,31 @@
 """Files of examples and labels in the formats that data sets are published in.
 
-No file is unpacked to disk and nothing of one is run: archives are read in memory up to what their
-format announces, and CIFAR's pickles by a reader that knows arrays of bytes and nothing else. What
-a file should be is the data set's spec; raises InputError where it is not.
+Nothing of a file is run: CIFAR's pickles are read by a reader that knows arrays of bytes and no
+more. Unpacking is left to ``archives``. What a file should be is the data set's spec; raises
+InputError where it is not.
 """
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import hashlib
 import io
+import lzma
 import math
 import pickle
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.errors import InputError
 from epochcost.specs.data import DataFile, DataFormat
+from epochcost.train.archives import is_zip, members, opened
 
 Array = NDArray[Any]
 # Of one file: examples, or labels, or both; None for what it has not.
@@ -33,11 +33,12 @@ Read = tuple[Array | None, Array | None]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MOST_BYTES = 16 * 2**30
 _CIFAR_SHAPE = (3, 32, 32)
-_GZIP = b"\x1f\x8b"
 # What readers of damaged files raise.
 _FAULTS = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, AttributeError),
-    *(pickle.UnpicklingError, tarfile.TarError, zipfile.BadZipFile, zlib.error),
+    *(pickle.UnpicklingError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    # A header that announces more than there is memory; a zip member that is encrypted.
+    *(MemoryError, RuntimeError),
 )
 
 
@@ -89,28 +90,15 @@ def read_idx(data: BinaryIO) -> Array:
 
 
 def _idx(path: Path, declared: DataFile) -> Read:
-    with _opened(path) as file:
+    with opened(path, declared) as file:
         values = read_idx(file)
     return (None, values) if declared.holds == "labels" else (values, None)
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's content, unpacked while it is read where it is gzip."""
-    with path.open("rb") as file:
-        compressed = file.read(2) == _GZIP
-        file.seek(0)
-        if not compressed:
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            yield cast("BinaryIO", unpacked)
 
 
 def _cifar_binary(path: Path, declared: DataFile) -> Read:
     record = 1 + math.prod(_CIFAR_SHAPE)
     parts = []
-    for content in _members(path, declared):
+    for content in members(path, declared):
         rows = np.frombuffer(content, np.uint8)
         if not len(rows) or len(rows) % record:
             raise ValueError(f"{len(rows):,} bytes, no whole number of records of {record}")
@@ -120,7 +108,7 @@ def _cifar_binary(path: Path, declared: DataFile) -> Read:
 
 
 def _cifar_python(path: Path, declared: DataFile) -> Read:
-    found = [_batch(content) for content in _members(path, declared)]
+    found = [_batch(content) for content in members(path, declared)]
     examples, labels = zip(*found, strict=True)
     return np.concatenate(examples), np.concatenate(labels)
 
@@ -130,23 +118,6 @@ def _batch(content: bytes) -> tuple[Array, Array]:
     values = {name.decode() if isinstance(name, bytes) else name: v for name, v in batch.items()}
     labels = values.get("labels", values.get("fine_labels"))
     return values["data"].array().reshape(-1, *_CIFAR_SHAPE), np.asarray(labels, np.int64)
-
-
-def _members(path: Path, declared: DataFile) -> Iterator[bytes]:
-    """The members of a tar archive that the spec lists, by their last name; a plain file itself."""
-    if not declared.members:
-        yield path.read_bytes()
-        return
-    with tarfile.open(path, "r:*") as archive:
-        found = {}
-        for member in archive:
-            name = member.name.rpartition("/")[2]
-            if name in declared.members and member.isfile() and member.size <= _MOST_BYTES:
-                found[name] = member
-        for name in declared.members:
-            file = archive.extractfile(found[name])
-            assert file is not None, "a regular file can be read"
-            yield file.read()
 
 
 class _PickledArray:
@@ -196,20 +167,20 @@ class _PlainUnpickler(pickle.Unpickler):
         return self._KNOWN[module, name]
 
 
-def _text(path: Path, _declared: DataFile) -> Read:
+def _text(path: Path, declared: DataFile) -> Read:
     """Indices of characters among those of the text, in order."""
-    with _opened(path) as file:
-        text = file.read(_MOST_BYTES).decode("utf-8")
+    with opened(path, declared) as file:
+        text = file.read().decode("utf-8")
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     return np.unique(codes, return_inverse=True)[1].astype(np.int64), None
 
 
-def _csv(path: Path, _declared: DataFile) -> Read:
+def _csv(path: Path, declared: DataFile) -> Read:
     """Rows of numbers, the last of which is the label; a header of names is left out."""
-    with _opened(path) as file:
+    with opened(path, declared) as file:
         first = file.readline().decode().split(",")[0].strip()
         headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
-    with _opened(path) as file:
+    with opened(path, declared) as file:
         rows = np.loadtxt(file, delimiter=",", skiprows=int(headed), dtype=np.float64, ndmin=2)
     labels = rows[:, -1]
     if not np.array_equal(labels, np.floor(labels)):
@@ -219,11 +190,14 @@ def _csv(path: Path, _declared: DataFile) -> Read:
 
 def _numpy(path: Path, declared: DataFile) -> Read:
     """An .npy of examples or labels, or an .npz whose arrays the spec lists: examples, labels."""
-    found = np.load(path, mmap_mode="r", allow_pickle=False)
-    if isinstance(found, np.ndarray):
+    if not is_zip(path):
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
         return (None, found) if declared.holds == "labels" else (found, None)
-    with found:
-        examples, labels = (found[name] for name in declared.members)
+    if len(declared.members) != 2:
+        raise ValueError("an .npz of which its spec does not name two members")
+    names = tuple(f"{name}.npy" for name in declared.members)
+    contents = members(path, declared.model_copy(update={"members": names}))
+    examples, labels = (np.load(io.BytesIO(content), allow_pickle=False) for content in contents)
     return examples, labels
 
 
