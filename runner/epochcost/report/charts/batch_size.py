@@ -219,8 +219,8 @@ def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> 
     currency = found[0][1].currency if found else "USD"
     points = [_cost(row, cost) for row, cost in found if cost.currency == currency]
     description = (
-        "The measured times at each machine's cheapest current plan, as a share of a running "
-        "machine's bill; bars are the 95 % intervals of the time, in money."
+        "The measured times at each machine's cheapest current plan, on a machine that is always "
+        "busy; bars are the 95 % intervals of the time, in money."
     )
     quantity = "cost_per_million"
     return _figure(points, quantity, description, identifier, colours, currency=currency)
