@@ -1,15 +1,15 @@
 """What a training step takes of memory, estimated and measured, and what recomputation saves.
 
-    python benchmarks/memory.py --keep FILE.jsonl [--gib 4] [--gflops 150] [--checkpoint] [MODEL …]
+    python benchmarks/memory.py --keep FILE.jsonl [--gib 4] [--rematerialise] [MODEL …]
     python benchmarks/memory.py --keep FILE.jsonl --table
 
 Each model is taken at three batch sizes, each twice the one before, the largest of which stays
 within ``--gib`` of estimated memory and ``--gflops`` a step. A fresh process loads the step and its
 first values, and then takes steps: measured is the peak of its resident set less what it held
 after loading. The estimate beside it is that of ``epochcost plan``: the arena, the second set of
-carried values, and a batch. ``--checkpoint`` runs steps that compute segments again, one batch size
-each, and takes their times, which are figures on an idle machine only. Cases that FILE has are not
-repeated.
+carried values, and a batch. ``--rematerialise`` runs steps that compute segments again, one batch
+size each, and takes their times, which are figures on an idle machine only. Cases that FILE has are
+not repeated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pathlib import Path
 import psutil
 
 from epochcost import __version__
-from epochcost.autodiff.passes.recompute import Checkpoint
+from epochcost.autodiff.passes.recompute import Rematerialisation
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
@@ -67,7 +67,7 @@ class Case:
 
     model: str
     batch_size: int
-    checkpoint: Checkpoint
+    rematerialise: Rematerialisation
     estimated_bytes: int
     measured_bytes: int
     process_estimated_bytes: int
@@ -77,7 +77,7 @@ class Case:
     @property
     def key(self) -> tuple[str, int, str]:
         """What it is a case of."""
-        return self.model, self.batch_size, self.checkpoint
+        return self.model, self.batch_size, self.rematerialise
 
     @property
     def ratio(self) -> float:
@@ -111,7 +111,7 @@ def batches(model: Model, path: Path, gib: float, gflops: float) -> Iterator[Foo
 
 
 def measured(
-    catalogue: Catalogue, model: Model, footprint: Footprint, checkpoint: Checkpoint
+    catalogue: Catalogue, model: Model, footprint: Footprint, rematerialise: Rematerialisation
 ) -> Case:
     """Let a fresh process load the job and take its steps."""
     trial = Trial(
@@ -132,10 +132,10 @@ def measured(
     with tempfile.TemporaryDirectory() as folder:
         path = catalogue.graph_path(model)
         job = build_job(trial, model, path, Path(folder))
-        if checkpoint != "none":
+        if rematerialise != "none":
             graph = bind_model(load_model(path), model, footprint.batch_size)
             step = build_step(
-                graph, model, model.training, "cpu", trial.seed, checkpoint=checkpoint
+                graph, model, model.training, "cpu", trial.seed, rematerialise=rematerialise
             )
             save_graph(step.model, job.graph)
             activations = peak_activation_bytes(step.model)
@@ -147,7 +147,7 @@ def measured(
     return Case(
         model=model.id,
         batch_size=footprint.batch_size,
-        checkpoint=checkpoint,
+        rematerialise=rematerialise,
         estimated_bytes=step_bytes(footprint),
         process_estimated_bytes=footprint.memory_bytes("cpu"),
         **told,
@@ -188,7 +188,9 @@ def kept(file: Path) -> list[Case]:
 def table(cases: list[Case]) -> Iterator[str]:
     """Lines of Markdown: each model with its batch sizes, then the largest differences."""
     yield HEADER
-    plain = sorted((case for case in cases if case.checkpoint == "none"), key=lambda case: case.key)
+    plain = sorted(
+        (case for case in cases if case.rematerialise == "none"), key=lambda case: case.key
+    )
     for model, group in groupby(plain, key=lambda case: case.model):
         of = list(group)
         columns = (
@@ -206,10 +208,10 @@ def table(cases: list[Case]) -> Iterator[str]:
 def savings(cases: list[Case]) -> Iterator[str]:
     """Of steps that were measured both ways: memory, the activations in it, and time."""
     found = {case.key: case for case in cases}
-    for model, batch_size, checkpoint in sorted(found):
-        if checkpoint == "none":
+    for model, batch_size, rematerialise in sorted(found):
+        if rematerialise == "none":
             continue
-        again = found[model, batch_size, checkpoint]
+        again = found[model, batch_size, rematerialise]
         plain = found[model, batch_size, "none"]
         yield (
             f"{model} {batch_size}: {plain.measured_bytes / MIB:,.0f} to "
@@ -222,13 +224,13 @@ def savings(cases: list[Case]) -> Iterator[str]:
 def run(catalogue: Catalogue, given: argparse.Namespace) -> None:
     """Measure what is missing, a line to the file as soon as it is there."""
     done = {case.key for case in kept(given.keep)}
-    kinds: tuple[Checkpoint, ...] = ("none", "sqrt") if given.checkpoint else ("none",)
+    kinds: tuple[Rematerialisation, ...] = ("none", "sqrt") if given.rematerialise else ("none",)
     for name in given.models or sorted(catalogue.models):
         model = catalogue.model(name)
         if model.training is None or model.graph is None:
             continue
         found = batches(model, catalogue.graph_path(model), given.gib, given.gflops)
-        for footprint in [*found][-1:] if given.checkpoint else found:
+        for footprint in [*found][-1:] if given.rematerialise else found:
             for kind in kinds:
                 if (name, footprint.batch_size, kind) not in done:
                     case = measured(catalogue, model, footprint, kind)
@@ -243,7 +245,7 @@ def main() -> None:
     arguments.add_argument("--keep", type=Path)
     arguments.add_argument("--gib", type=float, default=4)
     arguments.add_argument("--gflops", type=float, default=150)
-    arguments.add_argument("--checkpoint", action="store_true")
+    arguments.add_argument("--rematerialise", action="store_true")
     arguments.add_argument("--table", action="store_true")
     arguments.add_argument("--child", type=Path)
     given = arguments.parse_args()

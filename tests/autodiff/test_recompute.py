@@ -58,7 +58,7 @@ CHAINS = {
 def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
     """The plain step and the one that computes segments again."""
     plain, again = (
-        training_step(model, loss="mse", optimizer="adam", seed=1, checkpoint=kind)
+        training_step(model, loss="mse", optimizer="adam", seed=1, rematerialise=kind)
         for kind in ("none", "sqrt")
     )
     return plain, again

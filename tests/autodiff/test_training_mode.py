@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
-from epochcost.autodiff.passes.recompute import Checkpoint
+from epochcost.autodiff.passes.recompute import Rematerialisation
 from epochcost.errors import ModelError
 from epochcost.graphs.parameters import materialise, parameters, state
 from graph_text import model_of_text, run
@@ -220,13 +220,13 @@ def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str)
 
 
 @pytest.mark.parametrize("exporter", ["dyn", "tr"])
-@pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
+@pytest.mark.parametrize("rematerialise", ["none", "sqrt"])
 def test_without_running_statistics_a_batch_goes_by_its_own(
-    exporter: str, checkpoint: Checkpoint
+    exporter: str, rematerialise: Rematerialisation
 ) -> None:
     """track_running_stats=False of both exporters: nothing is carried, the losses are PyTorch's."""
     model = onnx.load(FAULTS / f"bn_no_running_stats_{exporter}.onnx")
-    step = training_step(model, checkpoint=checkpoint)
+    step = training_step(model, rematerialise=rematerialise)
     assert step.state == ()
     x = np.random.default_rng(0).standard_normal((2, 3, 6, 6)).astype(np.float32)
     feeds = {step.inputs[0]: x, "target": np.array([0, 2])}

@@ -85,7 +85,7 @@ def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
 
 
 def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
-    """With --checkpoint sqrt a deep chain has more nodes and names fewer bytes of activations."""
+    """With --rematerialise sqrt a deep chain has more nodes and fewer bytes of activations."""
     deep, weights = tmp_path / "deep.onnx", "float[4,4] w = {" + ", ".join(["0.1"] * 16) + "}"
     layers = " ".join(f"p{i} = MatMul(h{i}, w) h{i + 1} = Tanh(p{i})" for i in range(24))
     text = f"g (float[batch,4] h0) => (float[batch,4] y) <{weights}> {{ {layers} y = Neg(h24) }}"
@@ -93,7 +93,7 @@ def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
     told = []
     for kind in ("none", "sqrt"):
         out = tmp_path / f"{kind}.onnx"
-        given = ("--dim", "batch=256", "--checkpoint", kind, "-o", out, "--format", "json")
+        given = ("--dim", "batch=256", "--rematerialise", kind, "-o", out, "--format", "json")
         told.append((json.loads(train_graph(deep, *given).stdout), len(onnx.load(out).graph.node)))
     (plain, nodes), (again, more) = told
     assert more > nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
+from epochcost.results.submissions import training_faults
 from epochcost.results.trainings import (
     Point,
     Repeat,
@@ -20,6 +22,7 @@ from epochcost.results.trainings import (
     spread,
     write_trainings,
 )
+from epochcost.specs.loader import load_catalogue
 
 POINTS = tuple(
     Point(
@@ -113,6 +116,31 @@ def test_a_repeat_that_contradicts_itself_is_refused(changes: dict[str, Any], wo
     """A curve beyond the training's end, and an aim that was reached nowhere."""
     with pytest.raises(ValidationError, match=words):
         repeat(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": "none"}, "model: expected one whose spec has training, got 'none'"),
+        ({"model": "chinchilla"}, "model: expected one whose spec has training"),
+        ({"dataset": "none"}, "dataset: expected one with a spec, got 'none'"),
+        ({"hardware": "nowhere"}, "expected a machine with a spec, got 'nowhere'"),
+        ({"provider": "cuda"}, "gpus: expected the GPU that was measured"),
+        ({"measured_at": "2199-01-01T00:00:00Z"}, "measured_at"),
+        ({"repeats": (repeat(step_seconds=1e-6),)}, "step_seconds of seed 0: expected 8e-05 or"),
+    ],
+)
+def test_what_cannot_be_true_is_a_fault(
+    tmp_path: Path, make: Callable[..., Trainings], changes: dict[str, Any], words: str
+) -> None:
+    """Specs that are not there, a time to come, steps faster than any call; all else is taken."""
+    catalogue, now = load_catalogue(Path(__file__).parents[2]), dt.datetime.now(dt.UTC)
+    write_trainings(tmp_path, make(model="digits-mlp"))
+    assert list(training_faults(catalogue, tmp_path, now)) == []
+    path = write_trainings(tmp_path, make(**({"model": "digits-mlp"} | changes)))
+    assert {fault.path: fault.message for fault in training_faults(catalogue, tmp_path, now)}[
+        path
+    ].startswith(words)
 
 
 def test_repeats_have_seeds_of_their_own(make: Callable[..., Trainings]) -> None:

@@ -34,7 +34,7 @@ from epochcost.autodiff.objective import (
 )
 from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
 from epochcost.autodiff.passes import lower, prepare
-from epochcost.autodiff.passes.recompute import Checkpoint, recompute_segments
+from epochcost.autodiff.passes.recompute import Rematerialisation, recompute_segments
 from epochcost.autodiff.passes.training_mode import in_inference_mode, in_training_mode
 from epochcost.autodiff.update import (
     Carried,
@@ -168,7 +168,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     carry: Mapping[str, str] | None = None,
     precision: Precision = "fp32",
     loss_scaling: LossScaling | None = None,
-    checkpoint: Checkpoint = "none",
+    rematerialise: Rematerialisation = "none",
 ) -> TrainingStep:
     """Differentiate a model into a training step.
 
@@ -184,9 +184,9 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     from one step to another. ``precision`` fp16 or bf16 computes in half precision what
     ``graphs.precision`` does not keep in float32; weights, loss, gradients' sums and update are
     float32, and the loss of fp16 is scaled as ``loss_scaling`` says (default: as PyTorch's
-    GradScaler does). ``checkpoint`` "sqrt" keeps only some values of the forward pass and computes
-    the others again in the backward pass: less memory for more time. A parameter that does not
-    reach the output is not trained. Raises ModelError for unknown names and for what cannot be
+    GradScaler does). ``rematerialise`` "sqrt" keeps only some values of the forward pass and
+    computes the others again in the backward pass: less memory for more time. A parameter that does
+    not reach the output is not trained. Raises ModelError for unknown names and for what cannot be
     differentiated.
     """
     terms, rule = terms_of(loss, output), _optimizer(optimizer)
@@ -205,7 +205,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     built = objective(forward, terms)
     forward_nodes = len(op.nodes)
     pulled = _pull(forward, built, tensors.trained, micro_batches, scale)
-    if checkpoint == "sqrt":
+    if rematerialise == "sqrt":
         recompute_segments(op, forward_nodes)
     sums = accumulate(op, pulled.gradients) if micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)

@@ -70,7 +70,7 @@ def train_graph(
         Literal["fp32", "fp16", "bf16"],
         typer.Option(help="What it computes in; weights, loss and update stay fp32."),
     ] = "fp32",
-    checkpoint: Annotated[
+    rematerialise: Annotated[
         Literal["none", "sqrt"],
         typer.Option(help="sqrt: compute segments of the forward pass again, to keep less of it."),
     ] = "none",
@@ -95,7 +95,7 @@ def train_graph(
         provider=provider,
         carry=pairs("--carry", carry or (), "h0=hn"),
         precision=precision,
-        checkpoint=checkpoint,
+        rematerialise=rematerialise,
     )
     asked = keep_term_outputs(loaded, terms_of(loss, output))
     forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)

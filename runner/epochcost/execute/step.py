@@ -22,7 +22,7 @@ from epochcost.autodiff import (
     training_step,
 )
 from epochcost.autodiff.losses import SoftmaxCrossEntropy
-from epochcost.autodiff.passes.recompute import Checkpoint
+from epochcost.autodiff.passes.recompute import Rematerialisation
 from epochcost.graphs.in_place import in_place_updates
 from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training
@@ -88,11 +88,11 @@ def build_step(
     provider: Provider,
     seed: int | None = None,
     precision: Precision = "fp32",
-    checkpoint: Checkpoint = "none",
+    rematerialise: Rematerialisation = "none",
 ) -> TrainingStep:
     """Differentiate as the spec says; ``seed`` makes Dropout repeatable.
 
-    No trial asks for ``checkpoint``: it is for steps that do not fit otherwise.
+    No trial asks for ``rematerialise``: it is for steps that do not fit otherwise.
 
     Raises ModelError for names that the graph does not have, and for what has no gradient.
     """
@@ -107,7 +107,7 @@ def build_step(
         provider=provider,
         carry={carried.input: carried.output for carried in model.carried},
         precision=precision,
-        checkpoint=checkpoint,
+        rematerialise=rematerialise,
     )
 
 

@@ -1,4 +1,4 @@
-"""Result files and ceilings against the project: whose model, whose machine, how much arithmetic.
+"""Result files and what stands beside them against the project: whose model, machine, arithmetic.
 
 What a file by itself must be is said in ``results.submission``, what its figures must be in
 ``results.submission_figures``. A ceiling that is too high makes every figure below it look poor.
@@ -42,6 +42,8 @@ from epochcost.results.submission_figures import (
     review_remarks,
     why_unwatched,
 )
+from epochcost.results.trainings import FOLDER as TRAININGS
+from epochcost.results.trainings import Trainings, load_trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.specs.hardware import Hardware
@@ -55,6 +57,10 @@ _Identity = tuple[str, str, str]
 _FEWEST_TO_COPY = 3
 # A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
 _COPY_BYTES_A_CYCLE = 192
+# Kinds of records beside results, by their folders.
+_BESIDE = (LIMITS, CEILINGS, TRAININGS)
+# Less than any call of ONNX Runtime takes.
+_LEAST_STEP_SECONDS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +190,15 @@ def _introduced(one: Submission, host: _Host, known: frozenset[_Host | str]) -> 
 
 
 def _beside(project: _Project, root: Path) -> Iterator[Fault]:
-    """What is wrong first with each end of a sweep and each of the ceilings beside results."""
-    faults = (*load_limits(root).faults, *ceiling_faults(project.catalogue, root, project.now))
+    """What is wrong first with each record beside results: sweeps, ceilings, trainings."""
+    catalogue, now = project.catalogue, project.now
+    faults = (
+        *load_limits(root).faults,
+        *ceiling_faults(catalogue, root, now),
+        *training_faults(catalogue, root, now),
+    )
     found = {fault.path: fault for fault in faults}
-    for folder in (LIMITS, CEILINGS):
+    for folder in _BESIDE:
         for path in sorted(root.glob(f"*/{folder}/*.json")):
             try:
                 read_plain(path, root)
@@ -203,7 +214,7 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
     found: list[Path] = []
     for path in paths:
         inside = sorted(path.rglob("*.json")) if path.is_dir() and not path.is_symlink() else [path]
-        inside = [one for one in inside if one.parent.name not in (LIMITS, CEILINGS)]
+        inside = [one for one in inside if one.parent.name not in _BESIDE]
         if not inside or not (path.exists() or path.is_symlink()):
             expected = f"expected a result file or a folder of them below {root}"
             raise InputError(f"{display_path(path)}: {expected}, found nothing there")
@@ -305,19 +316,54 @@ def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
             yield Fault(path, 1, 1, words)
 
 
-def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> Iterator[str]:
-    hardware, environment = catalogue.hardware.get(ceilings.hardware), ceilings.environment
+def training_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
+    """The same for trainings: their model, data set and machine have specs, their times a past."""
+    loaded = load_trainings(root)
+    yield from loaded.faults
+    for path, trainings in loaded.records.items():
+        words = next(_implausible_training(catalogue, trainings, now), None)
+        if words is not None:
+            yield Fault(path, 1, 1, words)
+
+
+def _implausible_training(
+    catalogue: Catalogue, trainings: Trainings, now: dt.datetime
+) -> Iterator[str]:
+    model = catalogue.models.get(trainings.model)
+    if model is None or model.training is None:
+        yield f"model: expected one whose spec has training, got {trainings.model!r:.80}"
+    if trainings.dataset not in catalogue.datasets:
+        yield f"dataset: expected one with a spec, got {trainings.dataset!r:.80}"
+    yield from _of_another_machine(catalogue, trainings, now)
+    for repeat in trainings.repeats:
+        least = repeat.steps * _LEAST_STEP_SECONDS
+        if repeat.step_seconds < least:
+            yield f"step_seconds of seed {repeat.seed}: expected {least:.3g} or more"
+
+
+def _of_another_machine(
+    catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
+) -> Iterator[str]:
+    """What of a record beside results is not of its machine, or of a time to come."""
+    hardware, environment = catalogue.hardware.get(record.hardware), record.environment
     if hardware is None:
-        yield f"hardware: expected a machine with a spec, got {ceilings.hardware!r:.80}"
+        yield f"hardware: expected a machine with a spec, got {record.hardware!r:.80}"
         return
-    yield from implausible_dates("measured_at", ceilings.measured_at, ceilings.measured_at, now)
+    yield from implausible_dates("measured_at", record.measured_at, record.measured_at, now)
     yield from implausible_environment(environment)
     found = contradictions(hardware, environment)
-    unsaid = [words for words in found if words not in ceilings.contradictions]
+    unsaid = [words for words in found if words not in record.contradictions]
     if unsaid:
         yield f"environment: expected {hardware.name}, got {'; '.join(unsaid)}"
-    if ceilings.provider == "cuda" and not environment.gpus:
+    if record.provider == "cuda" and not environment.gpus:
         yield "gpus: expected the GPU that was measured, found none"
+
+
+def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> Iterator[str]:
+    yield from _of_another_machine(catalogue, ceilings, now)
+    hardware, environment = catalogue.hardware.get(ceilings.hardware), ceilings.environment
+    if hardware is None:
+        return
     for one in ceilings.ceilings:
         yield from _beyond_the_cpu(one, hardware, environment)
     if ceilings.provider == "cpu":

@@ -18,6 +18,7 @@ from epochcost.errors import Fault, InputError, SpecError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.store import MAX_FILE_BYTES
+from epochcost.results.trainings import FOLDER as TRAININGS
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
@@ -194,7 +195,7 @@ def _is_beside(path: str) -> bool:
     kept, _, name = path.rpartition("/")
     folder, _, kind = kept.rpartition("/")
     inside = folder.rpartition("/")[0] == _RESULTS
-    return inside and kind in (CEILINGS, LIMITS) and name.endswith(".json")
+    return inside and kind in (CEILINGS, LIMITS, TRAININGS) and name.endswith(".json")
 
 
 def _is_plain(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Activation checkpointing: segments of the forward pass are computed again in the backward pass.
+"""Rematerialisation: segments of the forward pass are computed again in the backward pass.
 
 Runs once the backward nodes are there. Of each segment but the last, only what crosses into the
 next is kept; the rest is computed again from that, just before its first gradient. Random numbers
@@ -22,7 +22,7 @@ from epochcost.autodiff.builder import Builder, Value
 from epochcost.graphs.nodes import RANDOM, VIEWS, copied, reads
 
 _ZERO = np.zeros(1, np.int64)
-Checkpoint = Literal["none", "sqrt"]
+Rematerialisation = Literal["none", "sqrt"]
 
 # What is so much smaller than its operands is kept: means, variances, maxima.
 _SMALLER = 32

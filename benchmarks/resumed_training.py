@@ -1,0 +1,105 @@
+"""A training that is killed again and again, and one of many steps: same weights, flat memory.
+
+A convnet is trained on digits through the command line; the process gets SIGKILL at a
+random moment, and the same command is given again, until the training was killed so often and has
+ended. Its weights are compared with those of a training that nobody killed. Then 10,000 steps of a
+perceptron are taken in this process, and its resident memory is read after each thousand.
+
+    python benchmarks/resumed_training.py [--kills 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from epochcost.execute.training import TrainingRequest, prepare, run_repeat
+from epochcost.plan.trial import SessionSettings
+from epochcost.specs.loader import load_catalogue
+from epochcost.train.loop import Recipe
+from epochcost.train.state import Progress
+
+ROOT = Path(__file__).parents[1]
+STEPS = 10_000
+
+
+def command(folder: Path, *more: str) -> list[str]:
+    """The training that is killed; its state is saved at every moment."""
+    kept = ("--to", str(folder / "to"), "--results", str(folder / "results"), "--threads", "1")
+    trained = ("train", "--model", "digits-cnn", "--epochs", "20", "--save-seconds", "0.02")
+    return [sys.executable, "-m", "epochcost", *trained, *kept, *more]
+
+
+def weights(folder: Path) -> str:
+    """SHA-256 of the exported model."""
+    (path,) = folder.glob("to/*/seed-0/model.onnx")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def killed(folder: Path, kills: int, longest_seconds: float) -> int:
+    """How often the training really was killed before it ended."""
+    rng, count = random.Random(0), 0
+    while count < kills:
+        with subprocess.Popen(
+            command(folder), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stderr is not None
+            process.stderr.readline()
+            time.sleep(rng.uniform(0, longest_seconds))
+            process.send_signal(signal.SIGKILL)
+        if process.returncode != -signal.SIGKILL:
+            return count
+        count += 1
+    subprocess.run(command(folder), cwd=ROOT, check=True, capture_output=True)
+    return count
+
+
+def memory(folder: Path) -> list[float]:
+    """MiB after each thousand steps."""
+    catalogue = load_catalogue(ROOT)
+    model = catalogue.model("digits-mlp")
+    training = model.training
+    assert training is not None
+    recipe = Recipe(training.schedule, training.optimizer.learning_rate, 1000, 0)
+    digits = catalogue.datasets["digits"]
+    settings = SessionSettings(threads=1)
+    request = TrainingRequest(model, training, digits, 32, "cpu", settings, 100, 0.2)
+    own, found = psutil.Process(), list[float]()
+
+    def told(_progress: Progress, step: int, _loss: float) -> None:
+        if step % 1000 == 0:
+            found.append(own.memory_info().rss / 2**20)
+
+    prepared = prepare(request, recipe, catalogue, folder)
+    run_repeat(prepared, 0, folder, told, lambda: len(found) == STEPS // 1000)
+    return found
+
+
+def main() -> None:
+    """Print how often it was killed, whether weights agree, and the memory."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    kills = parser.parse_args().kills
+    with tempfile.TemporaryDirectory() as scratch:
+        whole, parts = Path(scratch, "whole"), Path(scratch, "parts")
+        begun = time.monotonic()
+        subprocess.run(command(whole), cwd=ROOT, check=True, capture_output=True)
+        took = time.monotonic() - begun
+        count = killed(parts, kills, took / kills / 2)
+        same = "the same" if weights(whole) == weights(parts) else "OTHER"
+        print(f"killed {count} times, {same} weights as a training that nobody killed")
+        found = memory(Path(scratch, "memory"))
+    print("resident MiB after each thousand steps:", ", ".join(f"{each:.1f}" for each in found))
+
+
+if __name__ == "__main__":
+    main()
