@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from epochcost.measure.environment import detect_environment
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.results.submissions import training_faults
@@ -124,7 +125,7 @@ def test_a_repeat_that_contradicts_itself_is_refused(changes: dict[str, Any], wo
         ({"model": "none"}, "model: expected one whose spec has training, got 'none'"),
         ({"model": "chinchilla"}, "model: expected one whose spec has training"),
         ({"dataset": "none"}, "dataset: expected one with a spec, got 'none'"),
-        ({"hardware": "nowhere"}, "expected a machine with a spec, got 'nowhere'"),
+        ({"hardware": "nowhere"}, "hardware: expected a machine with a spec, got 'nowhere'"),
         ({"provider": "cuda"}, "gpus: expected the GPU that was measured"),
         ({"measured_at": "2199-01-01T00:00:00Z"}, "measured_at"),
         ({"repeats": (repeat(step_seconds=1e-6),)}, "step_seconds of seed 0: expected 8e-05 or"),
@@ -135,9 +136,10 @@ def test_what_cannot_be_true_is_a_fault(
 ) -> None:
     """Specs that are not there, a time to come, steps faster than any call; all else is taken."""
     catalogue, now = load_catalogue(Path(__file__).parents[2]), dt.datetime.now(dt.UTC)
-    write_trainings(tmp_path, make(model="digits-mlp"))
+    sound: dict[str, Any] = {"model": "digits-mlp", "environment": detect_environment()}
+    write_trainings(tmp_path, make(**sound))
     assert list(training_faults(catalogue, tmp_path, now)) == []
-    path = write_trainings(tmp_path, make(**({"model": "digits-mlp"} | changes)))
+    path = write_trainings(tmp_path, make(**(sound | changes)))
     assert {fault.path: fault.message for fault in training_faults(catalogue, tmp_path, now)}[
         path
     ].startswith(words)
