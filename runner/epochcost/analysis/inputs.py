@@ -26,6 +26,7 @@ from epochcost.results.ceilings import Ceilings, load_ceilings
 from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
+from epochcost.results.trainings import Trainings, load_trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import BUNDLED
 
@@ -195,8 +196,8 @@ class Inputs:
     ``declared`` has for it.
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
     ``trust`` says how far predictions are off; None where that was not computed.
-    ``folders`` are those of the results, whose earlier files git may have, and ``limit_files`` the
-    files of ``limits``.
+    ``folders`` are those of the results, whose earlier files git may have, ``limit_files`` the
+    files of ``limits``, and ``trainings`` what was trained to an accuracy, by file.
     """
 
     catalogue: Catalogue
@@ -211,13 +212,14 @@ class Inputs:
     declared: Mapping[str, str] = field(default_factory=dict)
     limit_files: tuple[Path, ...] = ()
     trust: Trust | None = None
+    trainings: Mapping[Path, Trainings] = field(default_factory=dict)
 
     @property
     def files(self) -> frozenset[Path]:
         """Every file of the folders that was read."""
         results = (one.path for one in self.stored)
         ceilings = (one.path for one in self.ceilings)
-        return frozenset((*results, *ceilings, *self.limit_files))
+        return frozenset((*results, *ceilings, *self.limit_files, *self.trainings))
 
 
 def declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
@@ -268,6 +270,8 @@ def read_inputs(
     )
     ends = [load_limits(folder) for folder in results]
     problems += [f"{fault} (left out of the site)" for end in ends for fault in end.faults]
+    trained = [load_trainings(folder) for folder in results]
+    problems += [f"{fault} (left out of the site)" for one in trained for fault in one.faults]
     ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
     at = declared_machines(catalogue, stored)
     trust = _or(None, lambda: read_trust(docs), problems)
@@ -293,6 +297,7 @@ def read_inputs(
         at,
         tuple(path for end in ends for path in end.records),
         trust,
+        {path: one for each in trained for path, one in each.records.items()},
     )
 
 
