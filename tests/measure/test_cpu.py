@@ -78,6 +78,14 @@ def test_the_name_is_that_of_cpuinfo(tmp_path: Path) -> None:
     assert cpu_model(root / "cpuinfo") == "AMD EPYC 7R13"
 
 
+def test_a_name_without_a_number_gets_family_and_model(tmp_path: Path) -> None:
+    """Two generations that a hypervisor gives one name are two CPUs."""
+    text = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n"
+    text += text.replace(": 0", ": 1").replace(": 25", ": 26")
+    root = write(tmp_path, {"cpuinfo": text})
+    assert cpu_model(root / "cpuinfo") == "AMD EPYC (family 25, model 1)"
+
+
 @pytest.mark.parametrize(
     ("files", "variables", "kind"),
     [

@@ -96,6 +96,8 @@ EC2 = Instance(provider="AWS EC2", type="p2.xlarge")
         # A hypervisor shows threads as cores.
         ({"cores": 2}, {"physical_cores": 4}),
         ({}, {"cpu_quota": 4.0}),
+        ({"cpu": "AMD EPYC (family 25, model 1)"}, {"cpu": "AMD EPYC 7R13"}),
+        ({"cpu": "Xeon E5-2686 v4"}, {"cpu": "Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz"}),
         ({"provider": "AWS EC2"}, {"instance": EC2}),
         # The service of a cloud knows nothing of those who rent its machines out.
         ({"provider": "Lambda"}, {"instance": EC2}),
@@ -129,6 +131,16 @@ def test_every_known_fact_may_agree(changes: dict[str, Any], facts: dict[str, An
         ),
         ({"cores": 2}, {"physical_cores": 1}, "1 cores, not 2"),
         ({}, {"cpu_quota": 2.5}, "a quota of 2.5 CPUs, not 4"),
+        (
+            {"cpu": "AMD EPYC (family 25, model 1)"},
+            {"cpu": "AMD EPYC (family 26, model 2)"},
+            "a CPU AMD EPYC (family 26, model 2), not AMD EPYC (family 25, model 1)",
+        ),
+        (
+            {"cpu": "AMD EPYC 7R13"},
+            {"cpu": "Intel(R) Xeon(R) Processor"},
+            "a CPU Intel(R) Xeon(R) Processor, not AMD EPYC 7R13",
+        ),
         (
             {"accelerators": [{"name": "Tesla T4"}]},
             {},

@@ -44,11 +44,18 @@ _HERTZ_PER_KILOHERTZ = 1000
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
-    """The name that the CPU gives itself."""
+    """The name that the CPU gives itself; where a hypervisor left it without a number, its kind.
+
+    Hosts that say no more than "AMD EPYC" differ by generations, which family and model tell.
+    """
     lines = (read_text(cpuinfo) or "").splitlines()
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    pairs = (line.partition(":") for line in reversed(lines))
+    said = {key.strip(): value.strip() for key, _, value in pairs}
+    name, family, model = (said.get(key) for key in ("model name", "cpu family", "model"))
+    if name and family and model and not any(letter.isdigit() for letter in name):
+        name = f"{name} (family {family}, model {model})"
     apple = tool_output("sysctl", "-n", "machdep.cpu.brand_string") if not lines else None
-    return _first(next(named, None), apple, _lscpu_model(), platform.processor())
+    return _first(name, apple, _lscpu_model(), platform.processor())
 
 
 def _lscpu_model() -> str | None:

@@ -20,6 +20,9 @@ _GIB = 2**30
 # does of a GPU, and some lists print GB for GiB (7 %); the next size has a sixth more at least.
 _LEAST_MEMORY_SHARE = 0.85
 _MOST_MEMORY_SHARE = 1.08
+_MAKERS = {"amd", "intel"}
+# What tells generations apart where a hypervisor hides the model's name.
+_KIND = re.compile(r"\(family \d+, model \d+\)")
 _PROVIDERS: tuple[CloudProvider, ...] = ("AWS EC2", "Google Compute Engine", "Azure")
 # Ids of machines that no catalogue of instance types lists begin so.
 _MADE_UP = "gcp-"
@@ -41,11 +44,21 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
     if hardware.detected:
         return ()
     return (
+        *_processor(hardware, environment),
         *_cpus(hardware, environment),
         *_memory(hardware, environment),
         *_gpus(hardware, environment),
         *_instance(hardware, environment),
     )
+
+
+def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
+    """By its maker, and by family and model where both sides give them."""
+    names = (hardware.cpu or "", environment.cpu or "")
+    makers = [set(_words(name)) & _MAKERS for name in names]
+    kinds = [_KIND.findall(name) for name in names]
+    if any(all(told) and told[0] != told[1] for told in (makers, kinds)):
+        yield f"a CPU {environment.cpu}, not {hardware.cpu}"
 
 
 def _cpus(hardware: Hardware, environment: Environment) -> Iterator[str]:

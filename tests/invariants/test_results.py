@@ -1,0 +1,20 @@
+"""The committed results: each passes the check that a result sent in has to pass."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+from epochcost.results.submissions import check_results
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_committed_results_have_no_fault() -> None:
+    """Neither a trial nor a ceiling claims what its machine cannot do."""
+    found = check_results(
+        load_catalogue(ROOT), ROOT / "docs/data/results", (), dt.datetime.now(dt.UTC)
+    )
+    assert found.faults == ()
+    assert len(found.submissions) > 200
