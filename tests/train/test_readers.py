@@ -167,7 +167,9 @@ def test_csv_has_its_label_last(tmp_path: Path, header: bytes) -> None:
     np.testing.assert_array_equal(labels, [1, 0])
 
 
-@pytest.mark.parametrize("content", [b"1,2\n1,x\n", b"1,2\n1\n", b"1,0.5\n", b"a,b\n1,nan\n"])
+@pytest.mark.parametrize(
+    "content", [b"1,2\n1,x\n", b"1,2\n1\n", b"1,0.5\n", b"a,b\n1,nan\n", b"a,b\n", b""]
+)
 def test_a_damaged_csv_is_one_line(tmp_path: Path, content: bytes) -> None:
     """What is no number, rows of several lengths, and labels that are no whole numbers."""
     with pytest.raises(InputError, match="expected a whole file in the format csv, got "):

@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "ceilings": "Measure what this machine does at most, for predictions.",
         "cheapest": "Show where a model costs least, and what would change that.",
         "check": "Validate specs, results or budgets; say where each fault is.",
+        "data": "Fetch or import the files of data sets, and list them.",
         "diff": "Show which costs change between two git revisions, and why.",
         "estimate": "Price a training from its operations alone, as a range.",
         "fmt": "Bring specs into one layout; comments stay.",
@@ -52,6 +53,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 )
 # The module and the function or app of those whose own name does not tell it.
 _PLACES = {
+    "data": ("data", "app"),
     "fmt": ("project", "fmt"),
     "init": ("project", "init"),
     "schema": ("project", "schema"),
@@ -68,6 +70,9 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "ceilings": "epochcost ceilings --hardware local",
         "cheapest": "epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD",
         "check": "epochcost check specs/prices",
+        "data fetch": "epochcost data fetch mnist",
+        "data import": "epochcost data import digits digits.csv.gz",
+        "data list": "epochcost data list",
         "diff": "epochcost diff main",
         "estimate": "epochcost estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07 "
         "--utilisation 0.3-0.5",

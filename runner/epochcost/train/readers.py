@@ -180,6 +180,8 @@ def _csv(path: Path, declared: DataFile) -> Read:
     with opened(path, declared) as file:
         first = file.readline().decode().split(",")[0].strip()
         headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
+        if headed and not file.readline():
+            raise ValueError("no row of numbers")
     with opened(path, declared) as file:
         rows = np.loadtxt(file, delimiter=",", skiprows=int(headed), dtype=np.float64, ndmin=2)
     labels = rows[:, -1]

@@ -1,0 +1,121 @@
+"""`epochcost data` as a user runs it: lines, exit codes, and a spec that is completed by them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fake_publisher import Offer, Publisher, published
+
+PROGRAM = str(Path(sys.executable).with_name("epochcost"))
+ROWS = b"".join(b"%d,%d\n" % (row, row % 2) for row in range(20_000))
+SPEC = """id = "made"
+name = "Made up"
+example = "a number"
+shape = "one number"
+training_examples = 15_000
+held_out_examples = 5_000
+licence = "CC0"
+source = "a test"
+
+[data]
+format = "csv"
+
+[[data.files]]
+name = "x.csv"
+part = "both"
+address = "{address}/x.csv"
+"""
+GENERATED = """id = "chain"
+name = "A chain"
+example = "a character"
+shape = "of two"
+training_examples = 10
+held_out_examples = 2
+source = "a test"
+
+[generated]
+generator = "markov-text"
+characters = 2
+"""
+
+
+@pytest.fixture(name="publisher")
+def publisher_fixture() -> Iterator[Publisher]:
+    """Offers the one file of the project's data set."""
+    with published({"/x.csv": Offer(ROWS, {"ETag": '"one"'})}) as publisher:
+        yield publisher
+
+
+@pytest.fixture(name="project")
+def project_fixture(tmp_path: Path, publisher: Publisher) -> Path:
+    """Two data sets: one on the server, one made up."""
+    folder = tmp_path / "project/specs/datasets"
+    folder.mkdir(parents=True)
+    (folder / "made.toml").write_text(SPEC.format(address=publisher.address))
+    (folder / "chain.toml").write_text(GENERATED)
+    return tmp_path / "project"
+
+
+def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
+    """What the command prints, and its errors."""
+    done = subprocess.run(
+        [PROGRAM, "data", *arguments], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+def test_a_data_set_without_a_hash_gets_one(project: Path, publisher: Publisher) -> None:
+    """The line that is printed, added to the spec, is what the next command checks by."""
+    out, err = run(project, "fetch", "made")
+    assert out.startswith("data/made/x.csv: fetched, 148,890 bytes; its spec has no SHA-256.")
+    assert "Made up, licence: CC0" in err
+    assert "x.csv: fetching 148,890 bytes\n" in err
+    line = out.splitlines()[-1]
+    spec = project / "specs/datasets/made.toml"
+    spec.write_text(spec.read_text() + line + "\n")
+    out, _ = run(project, "fetch", "made")
+    assert out == "data/made/x.csv: is there, 148,890 bytes, SHA-256 as in the spec\n"
+    assert len(publisher.requests) == 1
+
+
+def test_a_dropped_download_is_gone_on_with(project: Path, publisher: Publisher) -> None:
+    """By the same command, as the line says."""
+    publisher.offers["/x.csv"].drop_after = 1000
+    _, err = run(project, "fetch", "made", code=3)
+    assert "expected 148,890 bytes, got 1,000 bytes and then the end: run the same command" in err
+    publisher.offers["/x.csv"].drop_after = None
+    _, err = run(project, "fetch", "made")
+    assert "x.csv: fetching the rest, 147,890 of 148,890 bytes\n" in err
+    assert publisher.ranges == [None, "bytes=1000-"]
+
+
+def test_the_list_says_what_is_here(project: Path, tmp_path: Path) -> None:
+    """Before and after an import; another folder has its own."""
+    (tmp_path / "x.csv").write_bytes(ROWS)
+    assert run(project, "list")[0].splitlines()[1:] == [
+        "chain     made up from a seed                  ",
+        "made             0 of 1 files  unknown      CC0",
+    ]
+    out, _ = run(project, "import", "made", str(tmp_path / "x.csv"), "--data", "elsewhere")
+    assert out.startswith("elsewhere/made/x.csv: imported, 148,890 bytes")
+    assert "1 of 1 files" in run(project, "list", "--data", "elsewhere")[0]
+    assert "0 of 1 files" in run(project, "list")[0]
+
+
+def test_what_cannot_be_fetched_is_one_line(project: Path, publisher: Publisher) -> None:
+    """An unknown name with its nearest, a wrong file for an import; what is made up is no error."""
+    assert run(project, "fetch", "maed", code=1)[1] == (
+        'unknown data set "maed"; did you mean "made"?\n'
+    )
+    _, err = run(project, "import", "made", str(project / "specs/datasets/made.toml"), code=1)
+    assert err.count("\n") == 1
+    assert "expected a file of made, named x.csv, got made.toml" in err
+    assert run(project, "fetch", "chain")[0] == "chain: made up from a seed, nothing to fetch\n"
+    assert publisher.requests == []

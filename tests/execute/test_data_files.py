@@ -1,0 +1,138 @@
+"""Files at hand taken in: from what others publish, through the checks, to examples."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from epochcost.errors import CapabilityError, InputError
+from epochcost.execute.data_files import Held, files_here, import_files
+from epochcost.specs.data import DataFile
+from epochcost.specs.reference_data import Dataset
+from epochcost.train.datasets import load_examples
+from fake_publisher import dataset_of
+
+RNG = np.random.default_rng(0)
+ROWS = b"1,0\n2,1\n3,0\n4,1\n5,0\n"
+FILE = DataFile(name="x.csv", part="both")
+KNOWN = FILE.model_copy(update={"sha256": hashlib.sha256(ROWS).hexdigest(), "size_bytes": 20})
+
+
+def idx(values: NDArray[np.uint8]) -> bytes:
+    """MNIST's format, packed."""
+    sizes = b"".join(size.to_bytes(4) for size in values.shape)
+    return gzip.compress(bytes([0, 0, 8, values.ndim]) + sizes + values.tobytes())
+
+
+def imported(dataset: Dataset, source: Path, folder: Path) -> list[Held]:
+    """Import, and leave nothing but whole files."""
+    held = import_files(dataset, source, folder)
+    assert list(folder.rglob("*.partial")) == []
+    return list(held)
+
+
+def test_idx_files_become_examples(tmp_path: Path) -> None:
+    """A folder with MNIST's four files, as they would be downloaded by hand."""
+    files, arrays = [], {}
+    for part, stem, count in (("training", "train", 40), ("held-out", "t10k", 9)):
+        for holds, kind in (("examples", "images-idx3"), ("labels", "labels-idx1")):
+            shape = (count, 28, 28) if holds == "examples" else (count,)
+            values = RNG.integers(0, 10, shape, np.uint8)
+            name = f"{stem}-{kind}-ubyte.gz"
+            arrays[part, holds] = values
+            files.append({"name": name, "part": part, "holds": holds, "unpacked_bytes": 40_000})
+            (tmp_path / name).write_bytes(idx(values))
+    (tmp_path / "readme.txt").write_text("not of it")
+    dataset = dataset_of(*(DataFile.model_validate(file) for file in files), form="idx")
+    held = imported(dataset, tmp_path, tmp_path / "data")
+    assert [each.how for each in held] == ["imported"] * 4
+    assert files_here(dataset, tmp_path / "data") == tuple(each.declared for each in held)
+    examples = load_examples(dataset, tmp_path / "data", 1, 1)
+    for part, found in (("training", examples.training), ("held-out", examples.held_out)):
+        np.testing.assert_array_equal(found.examples, arrays[part, "examples"])
+        np.testing.assert_array_equal(found.labels, arrays[part, "labels"])
+
+
+def test_an_archive_of_cifar_becomes_both_parts(tmp_path: Path) -> None:
+    """Training batches in their order and the test batch, of one archive that is never unpacked."""
+    rows = RNG.integers(0, 10, (7, 3073), np.uint8)
+    batches = {"data_batch_2": rows[3:5], "test_batch": rows[5:], "data_batch_1": rows[:3]}
+    path = tmp_path / "cifar.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, batch in batches.items():
+            member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}.bin")
+            member.size = batch.size
+            archive.addfile(member, io.BytesIO(batch.tobytes()))
+    file = DataFile(
+        name="cifar.tar.gz",
+        part="both",
+        members=("data_batch_1.bin", "data_batch_2.bin"),
+        held_out_members=("test_batch.bin",),
+    )
+    dataset = dataset_of(file, form="cifar-binary")
+    (held,) = imported(dataset, path, tmp_path / "data")
+    examples = load_examples(dataset, tmp_path / "data", 1, 1)
+    np.testing.assert_array_equal(examples.training.labels, rows[:5, 0])
+    np.testing.assert_array_equal(examples.held_out.labels, rows[5:, 0])
+    np.testing.assert_array_equal(examples.held_out.examples.reshape(2, -1), rows[5:, 1:])
+    assert [each.name for each in (tmp_path / "data/made").iterdir()] == ["cifar.tar.gz"]
+    assert held.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_held_out_members_are_of_an_archive_of_both_parts() -> None:
+    """A spec that names them beside another part, or alone, is refused."""
+    for wrong in ({"part": "training", "members": ("a",)}, {"part": "both"}):
+        with pytest.raises(ValueError, match="should have members and part"):
+            DataFile.model_validate({"name": "x", "held_out_members": ["b"], **wrong})
+
+
+def test_a_file_that_is_not_what_the_spec_says_replaces_nothing(tmp_path: Path) -> None:
+    """Another length, another hash, and what cannot be read where no hash is known."""
+    source, folder = tmp_path / "x.csv", tmp_path / "data"
+    source.write_bytes(ROWS)
+    imported(dataset_of(KNOWN), source, folder)
+    for file, content, words in (
+        (KNOWN, ROWS[:-1], r"x\.csv: expected 20 bytes, got 19.*nothing was imported"),
+        (KNOWN, ROWS.replace(b"5", b"6"), f"expected SHA-256 {KNOWN.sha256}, got"),
+        (FILE, b"no numbers\n", "expected a whole file in the format csv"),
+    ):
+        source.write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            imported(dataset_of(file), source, folder)
+    assert (folder / "made/x.csv").read_bytes() == ROWS
+
+
+def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
+    """A file, a folder without any, and a path where nothing is; none makes a folder."""
+    dataset, data = dataset_of(KNOWN), tmp_path / "data"
+    (tmp_path / "y.csv").write_bytes(ROWS)
+    for path, words in (
+        (tmp_path / "y.csv", r"expected a file of made, named x\.csv, got y\.csv: rename it if"),
+        (tmp_path, r"expected a folder with files of made \(x\.csv\), found none of them"),
+        (tmp_path / "z.csv", "expected a file or folder, found none"),
+    ):
+        with pytest.raises(InputError, match=words):
+            imported(dataset, path, data)
+    assert not data.exists()
+
+
+def test_a_place_that_takes_no_files_is_told(tmp_path: Path) -> None:
+    """A file where the folder of data should be."""
+    (tmp_path / "x.csv").write_bytes(ROWS)
+    (tmp_path / "data").write_text("in the way")
+    with pytest.raises(CapabilityError, match="expected a folder that takes the files of a data"):
+        imported(dataset_of(KNOWN), tmp_path / "x.csv", tmp_path / "data")
+
+
+def test_a_data_set_that_is_only_described_has_no_files(tmp_path: Path) -> None:
+    """Its home is where to look."""
+    described = dataset_of(KNOWN).model_copy(update={"data": None, "address": "example.org"})
+    with pytest.raises(InputError, match=r"expected a table \[data\].*its home is example\.org"):
+        imported(described, tmp_path, tmp_path / "data")
