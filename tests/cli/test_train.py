@@ -124,3 +124,44 @@ def test_a_model_without_data_of_its_own_kind_says_so(
     ):
         assert call(monkeypatch, "--model", model, *kept) == 1
         assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_simulated_interruptions(
+    tmp_path: Path,
+    kept: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Measured and expected stand side by side, and nothing is stored under a result's name."""
+    asked = ("--model", "digits-mlp", "--epochs", "60", "--simulate-interruptions", "60", *kept)
+    assert call(monkeypatch, *asked, "--save-seconds", "1", "--format", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["measured"]["interruptions"] == len(told["starts"]) - 1
+    assert told["measured"]["work_seconds"] > 0
+    assert told["expected"]["running_seconds"] > told["measured"]["work_seconds"]
+    assert load_trainings(tmp_path / "results").records == {}
+    assert call(monkeypatch, *asked, "--save-seconds", "1") == 0
+    text = capsys.readouterr().out
+    assert "on a machine" in text
+    assert "Expected at 60 interruptions an hour" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("0",), "expected a rate above 0 and one repeat, got 0 an hour and 1"),
+        (("9", "--repeats", "2"), "expected a rate above 0 and one repeat, got 9 an hour and 2"),
+        (("3600",), "expected --save-seconds to be at most three times what is between"),
+    ],
+)
+def test_interruptions_that_do_not_do(
+    kept: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    words: str,
+) -> None:
+    """Each is one line."""
+    asked = ("--model", "digits-mlp", *kept, "--simulate-interruptions", *arguments)
+    assert call(monkeypatch, *asked) == 2
+    assert words in capsys.readouterr().err

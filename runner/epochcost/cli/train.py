@@ -16,6 +16,11 @@ from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import RESULTS, ids, print_json, print_table, with_option_groups
+from epochcost.cli.train_interrupted import (
+    interrupted_as_json,
+    show_interrupted,
+    train_interrupted,
+)
 from epochcost.cost import Usage
 from epochcost.cost import quote as bill
 from epochcost.errors import InputError, UsageError
@@ -120,11 +125,22 @@ class Where:
 
 
 @with_option_groups
-def train(what: What, where: Where, output: terminal.OutputFormat = "text") -> None:
+def train(
+    what: What,
+    where: Where,
+    simulate_interruptions: Annotated[
+        float | None,
+        typer.Option(help="Kill it so often an hour, at random, and say what that cost."),
+    ] = None,
+    output: terminal.OutputFormat = "text",
+) -> None:
     """Train a model on real data to an accuracy, and price that."""
     catalogue = own_catalogue()
     request = _request(what, where, catalogue)
     pay = _payment(where, catalogue)
+    if simulate_interruptions is not None:
+        _interrupt(request, pay, simulate_interruptions, output)
+        return
     with noted_signals() as stopped:
         progress = _Progress(request, pay, stopped)
         trainings = run_repeats(request, progress.follower)
@@ -140,6 +156,23 @@ def train(what: What, where: Where, output: terminal.OutputFormat = "text") -> N
             _show(trainings, chosen, pay, request)
     if stopped():
         raise typer.Exit(INTERRUPTED)
+
+
+def _interrupt(
+    request: RepeatsRequest, pay: _Payment, per_hour: float, output: terminal.OutputFormat
+) -> None:
+    """One repeat, killed again and again; nothing of it is stored."""
+    if per_hour <= 0 or len(request.seeds) > 1:
+        demand = "a rate above 0 and one repeat"
+        got = f"{per_hour:g} an hour and {len(request.seeds)}"
+        raise UsageError(f"--simulate-interruptions: expected {demand}, got {got}")
+    seed = request.seeds[0]
+    folder = repeat_folder(request, seed).with_name(f"seed-{seed}-interrupted")
+    found = train_interrupted(request.prepared, seed, folder, per_hour)
+    if output == "json":
+        print_json(interrupted_as_json(found, per_hour), indent=1)
+    else:
+        show_interrupted(found, per_hour, pay.words)
 
 
 def _request(what: What, where: Where, catalogue: Catalogue) -> RepeatsRequest:
