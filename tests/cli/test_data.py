@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ def test_a_data_set_without_a_hash_gets_one(project: Path, publisher: Publisher)
     out, err = run(project, "fetch", "made")
     assert out.startswith("data/made/x.csv: fetched, 148,890 bytes; its spec has no SHA-256.")
     assert "Made up, licence: CC0" in err
-    assert "x.csv: fetching 148,890 bytes\n" in err
+    assert "x.csv: fetching, 0 of 148,890 bytes are here\n" in err
     line = out.splitlines()[-1]
     spec = project / "specs/datasets/made.toml"
     spec.write_text(spec.read_text() + line + "\n")
@@ -92,8 +93,27 @@ def test_a_dropped_download_is_gone_on_with(project: Path, publisher: Publisher)
     assert "expected 148,890 bytes, got 1,000 bytes and then the end: run the same command" in err
     publisher.offers["/x.csv"].drop_after = None
     _, err = run(project, "fetch", "made")
-    assert "x.csv: fetching the rest, 147,890 of 148,890 bytes\n" in err
+    assert "x.csv: fetching, 1,000 of 148,890 bytes are here\n" in err
     assert publisher.ranges == [None, "bytes=1000-"]
+
+
+def test_an_interruption_loses_nothing(project: Path, publisher: Publisher) -> None:
+    """Ctrl-C while the server is silent: what came is kept and gone on with."""
+    offer = publisher.offers["/x.csv"]
+    offer.drop_after, offer.stalls = 90_000, True
+    command = [PROGRAM, "data", "fetch", "made"]
+    part = project / "data/made/x.csv.partial"
+    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "0 of 148,890" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert "interrupted; what came is kept" in process.stderr.read()
+    assert process.returncode == 130
+    assert ROWS.startswith(part.read_bytes())
+    offer.drop_after, offer.stalls = None, False
+    run(project, "fetch", "made")
+    assert (project / "data/made/x.csv").read_bytes() == ROWS
 
 
 def test_the_list_says_what_is_here(project: Path, tmp_path: Path) -> None:
@@ -116,6 +136,6 @@ def test_what_cannot_be_fetched_is_one_line(project: Path, publisher: Publisher)
     )
     _, err = run(project, "import", "made", str(project / "specs/datasets/made.toml"), code=1)
     assert err.count("\n") == 1
-    assert "expected a file of made, named x.csv, got made.toml" in err
+    assert "expected files of made, named x.csv, got made.toml" in err
     assert run(project, "fetch", "chain")[0] == "chain: made up from a seed, nothing to fetch\n"
     assert publisher.requests == []

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from epochcost.errors import CapabilityError, InputError
-from epochcost.execute.data_files import Held, files_here, import_files
+from epochcost.execute.data_files import Held, import_files
 from epochcost.specs.data import DataFile
 from epochcost.specs.reference_data import Dataset
 from epochcost.train.datasets import load_examples
@@ -53,7 +53,6 @@ def test_idx_files_become_examples(tmp_path: Path) -> None:
     dataset = dataset_of(*(DataFile.model_validate(file) for file in files), form="idx")
     held = imported(dataset, tmp_path, tmp_path / "data")
     assert [each.how for each in held] == ["imported"] * 4
-    assert files_here(dataset, tmp_path / "data") == tuple(each.declared for each in held)
     examples = load_examples(dataset, tmp_path / "data", 1, 1)
     for part, found in (("training", examples.training), ("held-out", examples.held_out)):
         np.testing.assert_array_equal(found.examples, arrays[part, "examples"])
@@ -114,9 +113,9 @@ def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
     dataset, data = dataset_of(KNOWN), tmp_path / "data"
     (tmp_path / "y.csv").write_bytes(ROWS)
     for path, words in (
-        (tmp_path / "y.csv", r"expected a file of made, named x\.csv, got y\.csv: rename it if"),
-        (tmp_path, r"expected a folder with files of made \(x\.csv\), found none of them"),
-        (tmp_path / "z.csv", "expected a file or folder, found none"),
+        (tmp_path / "y.csv", r"expected files of made, named x\.csv, got y\.csv: rename one"),
+        (tmp_path, r"expected files of made, named x\.csv, got a folder without them"),
+        (tmp_path / "z.csv", r"expected files of made, named x\.csv, got nothing"),
     ):
         with pytest.raises(InputError, match=words):
             imported(dataset, path, data)

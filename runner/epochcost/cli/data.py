@@ -20,9 +20,10 @@ from rich.progress import (
 
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import ids, print_table
-from epochcost.execute.data_files import Held, files_here, import_files
+from epochcost.execute.data_files import Held, import_files
 from epochcost.execute.fetching import Follow, fetch_files
 from epochcost.specs.reference_data import Dataset
+from epochcost.train.datasets import data_path
 
 app = typer.Typer(
     no_args_is_help=True, help="Fetch or import the files of data sets, and list them."
@@ -48,9 +49,13 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
         typer.echo(f"{name}: {_origin(dataset)}, nothing to fetch")
         return
     typer.echo(f"{dataset.name}, licence: {dataset.licence or 'unknown'}", err=True)
-    with _bars() as follow:
-        for held in fetch_files(dataset, data, follow):
-            _tell(name, held)
+    try:
+        with _bars() as follow:
+            for held in fetch_files(dataset, data, follow):
+                _tell(name, held)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what came is kept: the same command goes on", err=True)
+        raise
 
 
 @app.command("import")
@@ -88,8 +93,9 @@ def _origin(dataset: Dataset) -> str:
 def _present(dataset: Dataset, folder: Path) -> str:
     if dataset.data is None:
         return _origin(dataset)
-    count, total = len(files_here(dataset, folder)), len(dataset.data.files)
-    return (not count and _origin(dataset)) or f"{count} of {total} files"
+    files = dataset.data.files
+    count = sum(data_path(dataset, file, folder).is_file() for file in files)
+    return (not count and _origin(dataset)) or f"{count} of {len(files)} files"
 
 
 def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
@@ -135,13 +141,8 @@ def _shown(progress: Progress, console: Console) -> Follow:
         if name not in tasks:
             tasks[name] = progress.add_task(name, total=total)
             if not console.is_terminal:
-                typer.echo(f"{name}: fetching {_ahead(come, total)}", err=True)
+                of = "an unknown number of" if total is None else f"{total:,}"
+                typer.echo(f"{name}: fetching, {come:,} of {of} bytes are here", err=True)
         progress.update(tasks[name], completed=come)
 
     return follow
-
-
-def _ahead(come: int, total: int | None) -> str:
-    if total is None:
-        return "an unknown number of bytes"
-    return f"the rest, {total - come:,} of {total:,} bytes" if come else f"{total:,} bytes"

@@ -45,13 +45,6 @@ def declared_files(dataset: Dataset) -> Files:
     return dataset.data
 
 
-def files_here(dataset: Dataset, folder: Path) -> tuple[DataFile, ...]:
-    """The files that are in their place, unread."""
-    return tuple(
-        file for file in declared_files(dataset).files if data_path(dataset, file, folder).is_file()
-    )
-
-
 def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[Held, ...]:
     """Copy a file, or those of a folder that the data set names, into place.
 
@@ -109,23 +102,16 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def _named(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The files that a path names, or that are in a folder."""
-    known = ", ".join(file.name for file in data.files)
-    if not source.exists():
-        raise InputError(f"{source}: expected a file or folder, found none")
-    if source.is_dir():
-        found = [(file, source / file.name) for file in data.files]
-        found = [(file, path) for file, path in found if path.is_file()]
-        if not found:
-            raise InputError(
-                f"{source}: expected a folder with files of {name} ({known}), found none of them"
-            )
-        return found
-    found = [(file, source) for file in data.files if file.name == source.name]
+    """The file that a path names, or those that are in a folder."""
+    places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
+    found = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not found:
+        known = ", ".join(file.name for file in data.files)
+        other = "a folder without them" if source.is_dir() else source.name
         raise InputError(
-            f"{source}: expected a file of {name}, named {known}, got {source.name}: rename it if "
-            "it is one of them as its publisher offers it, packed as that is"
+            f"{source}: expected files of {name}, named {known}, got "
+            f"{other if source.exists() else 'nothing'}: rename one that is as its publisher "
+            "offers it, packed as that is"
         )
     return found
 

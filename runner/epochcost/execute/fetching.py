@@ -155,8 +155,8 @@ class _Download:
         self, response: http.client.HTTPResponse, start: int, expected: int | None
     ) -> None:
         come, end = start, "the end"
-        self.follow(self.file.name, come, expected)
         with self.partial.open("ab" if start else "wb") as out:
+            self.follow(self.file.name, come, expected)
             try:
                 for chunk in _chunks(response):
                     come += len(chunk)
@@ -243,15 +243,12 @@ class _Redirects(HTTPRedirectHandler):
 
 
 def _refusal(error: HTTPError) -> str:
-    words = str(error.reason).splitlines()[0]
-    if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
-        return (
-            f"expected at most {_MOST_REDIRECTS} redirects, from https to https or on one host, "
-            f"got another: {words}; where you have the file, `epochcost data import` takes it"
-        )
+    redirect = HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST
+    allowed = f" or {_MOST_REDIRECTS} redirects with https or on one host" if redirect else ""
+    got = f"{error.code} {str(error.reason).splitlines()[0]}"
     return (
-        f"expected the file, got {error.code} {words}: try again later, or see whether its "
-        "publisher moved it; where you have the file, `epochcost data import` takes it"
+        f"expected the file{allowed}, got {got}: try again later, or see whether its publisher "
+        "moved it; `epochcost data import` takes one at hand"
     )
 
 
