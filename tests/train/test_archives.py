@@ -64,6 +64,14 @@ def test_a_packed_file_is_its_content(tmp_path: Path, pack: Callable[[bytes], by
     assert members(path, PLAIN) == [b"content"]
 
 
+def test_a_format_that_knows_no_archives_is_read_from_one(tmp_path: Path) -> None:
+    """Rows of a CSV in two members of a zip."""
+    zipped(tmp_path / "data", {"a.bin": b"x,label\n1,0\n", "b.bin": b"2,1\n"})
+    examples, labels = read_file(tmp_path / "data", BOTH, "csv")
+    np.testing.assert_array_equal(examples, [[1], [2]])
+    np.testing.assert_array_equal(labels, [0, 1])
+
+
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
 def test_links_and_devices_in_a_tar_are_no_members(tmp_path: Path, kind: bytes) -> None:
     """Not even under the name of one: what a link points to is not read."""
