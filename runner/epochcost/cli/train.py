@@ -1,13 +1,15 @@
-"""`epochcost train`: train a model on real data to an accuracy, and say what that took and cost."""
+"""`epochcost train`: train a model on real data to an accuracy, while somebody watches.
+
+What it took and cost in the end is said by ``trained``.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -15,14 +17,19 @@ from rich.console import Console
 from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
-from epochcost.cli.terminal import RESULTS, ids, print_json, print_table, with_option_groups
+from epochcost.cli.terminal import RESULTS, ids, print_json, with_option_groups
 from epochcost.cli.train_interrupted import (
     interrupted_as_json,
     show_interrupted,
     train_interrupted,
 )
-from epochcost.cost import Usage
-from epochcost.cost import quote as bill
+from epochcost.cli.trained import (
+    Payment,
+    payment,
+    repeats_as_json,
+    show_elsewhere,
+    show_repeats,
+)
 from epochcost.errors import InputError, UsageError
 from epochcost.execute.repeats import Follower, RepeatsRequest, repeat_folder, run_repeats
 from epochcost.execute.training import TrainingRequest, prepare
@@ -30,18 +37,15 @@ from epochcost.measure.environment import detect_environment
 from epochcost.measure.runtime import require_cuda
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.plausibility import require_plausible
-from epochcost.results.trainings import Repeat, Spread, Trainings, spread
-from epochcost.specs.catalogue import Catalogue, current_prices
-from epochcost.specs.price import Price
+from epochcost.results.trainings import Repeat
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Provider
 from epochcost.train.aims import Stability, parse_target
-from epochcost.train.datasets import best_result
 from epochcost.train.loop import Recipe
 from epochcost.train.state import Progress
-from epochcost.units import money, plain, seconds, share
+from epochcost.units import seconds
 
 _LIVE_SECONDS, _LINE_SECONDS = 0.25, 10.0
-_PLANS = ("on-demand", "owned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,10 @@ class Where:
     save_seconds: Annotated[
         float, typer.Option(min=0, help="How often the state is saved, in seconds.")
     ] = 60.0
+    elsewhere: Annotated[
+        bool,
+        typer.Option("--elsewhere", help="Price as many steps on machines of known step time."),
+    ] = False
     anew: Annotated[
         bool, typer.Option("--anew", help="Begin again what was begun or stored before.")
     ] = False
@@ -137,7 +145,7 @@ def train(
     """Train a model on real data to an accuracy, and price that."""
     catalogue = own_catalogue()
     request = _request(what, where, catalogue)
-    pay = _payment(where, catalogue)
+    pay = payment(catalogue, where.hardware, where.price)
     if simulate_interruptions is not None:
         _interrupt(request, pay, simulate_interruptions, output)
         return
@@ -145,21 +153,21 @@ def train(
         progress = _Progress(request, pay, stopped)
         trainings = run_repeats(request, progress.follower)
     if stopped():
-        typer.echo(
-            f"stopped; the state is saved in {progress.folder}: the same command goes on", err=True
-        )
+        progress.say(f"stopped; the state is saved in {progress.folder}: the same command goes on")
     if trainings is not None:
         chosen = [each for each in trainings.repeats if each.seed in request.seeds]
         if output == "json":
-            print_json(_as_json(trainings, chosen, pay), indent=1)
+            print_json(repeats_as_json(trainings, chosen, pay), indent=1)
         else:
-            _show(trainings, chosen, pay, request)
+            show_repeats(trainings, chosen, pay, request)
+            if where.elsewhere:
+                show_elsewhere(catalogue, where.results, trainings, chosen)
     if stopped():
         raise typer.Exit(INTERRUPTED)
 
 
 def _interrupt(
-    request: RepeatsRequest, pay: _Payment, per_hour: float, output: terminal.OutputFormat
+    request: RepeatsRequest, pay: Payment, per_hour: float, output: terminal.OutputFormat
 ) -> None:
     """One repeat, killed again and again; nothing of it is stored."""
     if per_hour <= 0 or len(request.seeds) > 1:
@@ -209,44 +217,10 @@ def _request(what: What, where: Where, catalogue: Catalogue) -> RepeatsRequest:
     )
 
 
-@dataclass(frozen=True)
-class _Payment:
-    """A price and what of a machine it is of; None: no price is known."""
-
-    price: Price | None
-    vcpus: int | None
-
-    def cost(self, used_seconds: float) -> Decimal | None:
-        """The bill of so much time as a job of its own."""
-        if self.price is None or used_seconds <= 0:
-            return None
-        used = Usage(Decimal(repr(used_seconds)), vcpus=self.vcpus)
-        return bill(self.price, used).total
-
-    def words(self, used_seconds: float) -> str:
-        """For a person."""
-        cost = self.cost(used_seconds)
-        if cost is None or self.price is None:
-            return "no price"
-        return money(cost, self.price.currency)
-
-
-def _payment(where: Where, catalogue: Catalogue) -> _Payment:
-    """At the price that was named, else the machine's that is on demand or owned."""
-    if where.price is not None:
-        price: Price | None = catalogue.price(where.price)
-    else:
-        known = current_prices(catalogue.prices_of(where.hardware))
-        fitting = [each for each in known if each.plan in _PLANS]
-        price = min(fitting, key=lambda each: _PLANS.index(each.plan), default=None)
-    machine = catalogue.machine(where.hardware)
-    return _Payment(price, machine.vcpus or detect_environment().logical_cpus)
-
-
 class _Progress:
     """Shows a line that changes at a terminal, and one now and then anywhere else."""
 
-    def __init__(self, request: RepeatsRequest, pay: _Payment, stopped: Callable[[], bool]) -> None:
+    def __init__(self, request: RepeatsRequest, pay: Payment, stopped: Callable[[], bool]) -> None:
         self._request, self._pay, self._console = request, pay, Console(stderr=True)
         self._shown, self._number, self._begun, self._since = 0.0, 0, 0.0, 0
         self.folder = repeat_folder(request, request.seeds[0])
@@ -261,12 +235,12 @@ class _Progress:
         if self._since < 0:
             self._since, self._begun = step - 1, now
             if step > 1:
-                self._say(f"goes on at step {step} from {self.folder}", end="\n")
+                self.say(f"goes on at step {step} from {self.folder}")
         live = self._console.is_terminal
         if now - self._shown >= (_LIVE_SECONDS if live else _LINE_SECONDS):
             self._shown = now
             spent = progress.times.total + now - self._begun
-            self._say(self._words(progress, step, loss, spent), end="\r" if live else "\n")
+            self.say(self._words(progress, step, loss, spent), end="\r" if live else "\n")
 
     def _words(self, progress: Progress, step: int, loss: float, spent: float) -> str:
         prepared = self._request.prepared
@@ -282,9 +256,10 @@ class _Progress:
 
     def _end(self, repeat: Repeat, stored: bool) -> None:
         how = "stored before: " if stored else ""
-        self._say(f"{how}seed {repeat.seed}: {_ended(repeat)}", end="\n")
+        self.say(f"{how}seed {repeat.seed}: {_ended(repeat)}")
 
-    def _say(self, line: str, end: str) -> None:
+    def say(self, line: str, end: str = "\n") -> None:
+        """Show a line in the place of the one that changes."""
         if self._console.is_terminal:
             line = line[: self._console.width - 1].ljust(self._console.width - 1)
         self._console.print(line, end=end, markup=False, highlight=False, soft_wrap=True)
@@ -297,99 +272,3 @@ def _ended(repeat: Repeat) -> str:
         measured = f"accuracy {last.accuracy:.2%}, {measured}"
     why = {"reached": "aim met", "epochs": "all epochs done", "patience": "no longer better"}
     return f"{why[repeat.ending]} at step {repeat.steps:,}, {measured}, {seconds(repeat.seconds)}"
-
-
-def _show(
-    trainings: Trainings, repeats: Sequence[Repeat], pay: _Payment, request: RepeatsRequest
-) -> None:
-    print_table(
-        ("seed", "ended by", "steps", "epochs", "time", "cost", "loss", "accuracy", "stable from"),
-        [_row(trainings, each, pay) for each in repeats],
-        drop=("epochs", "loss"),
-    )
-    typer.echo("\n".join(_summary(trainings, repeats, pay, request)))
-
-
-def _row(trainings: Trainings, repeat: Repeat, pay: _Payment) -> tuple[str, ...]:
-    last, stable = repeat.curve[-1], repeat.stable
-    known = "-" if stable is None else f"{stable.step:,.0f}"
-    return (
-        str(repeat.seed),
-        repeat.ending,
-        f"{repeat.steps:,}",
-        f"{repeat.steps / trainings.epoch_steps:.1f}",
-        seconds(repeat.seconds),
-        pay.words(repeat.seconds),
-        f"{last.loss:.4g}",
-        "-" if last.accuracy is None else f"{last.accuracy:.2%}",
-        known + ("*" if stable is not None and stable.after_drop is not None else ""),
-    )
-
-
-def _summary(
-    trainings: Trainings, repeats: Sequence[Repeat], pay: _Payment, request: RepeatsRequest
-) -> list[str]:
-    reached = [each for each in repeats if each.ending == "reached"]
-    counted = reached or repeats
-    time_spent, costs = spread([each.seconds for each in counted]), _costs(counted, pay)
-    what = f"{len(reached)} of {len(repeats)} reached it; " if reached else ""
-    lines = [f"{trainings.aim}: {what}time {_spread_words(time_spent, seconds)}"]
-    if costs is not None and pay.price is not None:
-        currency = pay.price.currency
-        spent = _spread_words(costs, lambda value: money(Decimal(repr(value)), currency))
-        assumed = ", an assumed price" if pay.price.assumed else ""
-        lines += [f"cost {spent} at {pay.price.id}{assumed}"]
-    accuracies = [each.curve[-1].accuracy for each in repeats]
-    known = [each for each in accuracies if each is not None]
-    if known:
-        lines += [f"accuracy {_spread_words(spread(known), lambda value: f'{value:.2%}')}"]
-    best = best_result(request.prepared.request.dataset)
-    if best is not None:
-        loss = spread([each.curve[-1].loss for each in repeats]).mean
-        lines += [
-            f"the best that its source allows: loss {best.loss:.4f}, accuracy {best.accuracy:.2%}; "
-            f"the loss here is {loss / best.loss - 1:+.1%}"
-            if best.loss
-            else "its source has no noise"
-        ]
-    if any(each.stable is not None and each.stable.after_drop is not None for each in repeats):
-        lines += ["* a plateau that only followed a drop of the learning rate"]
-    waiting = sum(each.waiting_seconds for each in repeats)
-    lines += [f"waiting for data: {share(waiting / sum(each.seconds for each in repeats))}"]
-    lines += [f"weights: {repeat_folder(request, counted[0].seed) / 'model.onnx'}"]
-    return lines
-
-
-def _costs(repeats: Sequence[Repeat], pay: _Payment) -> Spread | None:
-    costs = [pay.cost(each.seconds) for each in repeats]
-    known = [float(each) for each in costs if each is not None]
-    return spread(known) if known else None
-
-
-def _spread_words(found: Spread, words: Callable[[float], str]) -> str:
-    if found.half_width is None:
-        return words(found.mean)
-    return f"{words(found.mean)} ± {words(found.half_width)} (95 %)"
-
-
-def _as_json(trainings: Trainings, repeats: Sequence[Repeat], pay: _Payment) -> dict[str, Any]:
-    price = pay.price
-    return {
-        "model": trainings.model,
-        "dataset": trainings.dataset,
-        "aim": trainings.aim,
-        "price": None if price is None else price.id,
-        "currency": None if price is None else price.currency,
-        "repeats": [
-            {
-                **each.model_dump(mode="json", exclude={"curve"}),
-                "seconds": each.seconds,
-                "cost": None if (cost := pay.cost(each.seconds)) is None else plain(cost),
-                "loss": each.curve[-1].loss,
-                "accuracy": each.curve[-1].accuracy,
-            }
-            for each in repeats
-        ],
-        "time": spread([each.seconds for each in repeats]),
-        "cost": _costs(repeats, pay),
-    }
