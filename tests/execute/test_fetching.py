@@ -84,6 +84,16 @@ def test_a_dropped_download_goes_on(
     assert left(tmp_path) == ["x.csv"]
 
 
+def test_what_nothing_vouches_for_is_not_gone_on_with(publisher: Publisher, tmp_path: Path) -> None:
+    """Neither a validator of the server nor a hash in the spec: another file may be as long."""
+    publisher.offers["/x.csv"].headers = {}
+    drop(publisher, tmp_path, publisher.file(sha256=None))
+    publisher.offers["/x.csv"].content = OTHER
+    (held,) = fetch(tmp_path, publisher.file(sha256=None))
+    assert held.path.read_bytes() == OTHER
+    assert publisher.ranges == [None, None]
+
+
 def test_a_server_without_ranges_sends_all_again(publisher: Publisher, tmp_path: Path) -> None:
     """Nothing is appended to what had come."""
     publisher.offers["/x.csv"].ranges = False

@@ -66,7 +66,8 @@ def _sound(path: Path, declared: DataFile) -> str | None:
 
 
 def _fetch(file: DataFile, path: Path, form: DataFormat, follow: Follow) -> str:
-    download = _Download(file, str(file.address), partial_path(path), follow)
+    assert file.address is not None, "a fetch begins by looking for those"
+    download = _Download(file, file.address, partial_path(path), follow)
     try:
         download.run()
         found = checked(download.partial, file, form)
@@ -126,7 +127,10 @@ class _Download:
         except (OSError, ValueError, TypeError):
             return None
         same = begun.address == self.address and self.partial.exists()
-        return begun if same and self.file.size_bytes in (None, begun.total_bytes) else None
+        same = same and self.file.size_bytes in (None, begun.total_bytes)
+        # Of the length alone nothing follows: another file may have it.
+        vouched = begun.validator is not None or self.file.sha256 is not None
+        return begun if same and vouched else None
 
     def _write_note(self, validator: str | None, total: int | None) -> None:
         self.partial.unlink(missing_ok=True)
@@ -190,9 +194,8 @@ def _ask_for_rest(begun: _Begun, held: int) -> http.client.HTTPResponse | None:
         error.close()
         return None
     rest = f"bytes {held}-{begun.total_bytes - 1}/{begun.total_bytes}"
-    same = response.headers["Content-Range"] == rest
     # A server may know no conditions.
-    same = same and _validator(response) in (None, begun.validator)
+    same = (response.headers["Content-Range"], _validator(response)) == (rest, begun.validator)
     if response.status == HTTPStatus.PARTIAL_CONTENT and not same:
         response.close()
         return None
