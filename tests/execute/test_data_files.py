@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -106,6 +107,17 @@ def test_a_file_that_is_not_what_the_spec_says_replaces_nothing(tmp_path: Path) 
         with pytest.raises(InputError, match=words):
             imported(dataset_of(file), source, folder)
     assert (folder / "made/x.csv").read_bytes() == ROWS
+
+
+def test_a_copy_that_is_not_the_file_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changed while it is copied, or by the disk."""
+    (tmp_path / "x.csv").write_bytes(ROWS)
+    monkeypatch.setattr(shutil, "copyfile", lambda _, copy: copy.write_bytes(ROWS[::-1]))
+    with pytest.raises(InputError, match="expected SHA-256"):
+        imported(dataset_of(FILE), tmp_path / "x.csv", tmp_path / "data")
+    assert list((tmp_path / "data/made").iterdir()) == []
 
 
 def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:

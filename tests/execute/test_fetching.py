@@ -156,8 +156,10 @@ def test_a_wrong_length_is_told_with_both(
     publisher.offers["/x.csv"].length = length
     file = publisher.file()
     publisher.offers["/x.csv"].content = content
+    heard: list[int] = []
     with pytest.raises((InputError, CapabilityError), match=f"expected {len(ROWS):,} bytes, got"):
-        fetch(tmp_path, file)
+        list(fetching.fetch_files(dataset_of(file), tmp_path, lambda *told: heard.append(told[1])))
+    assert max(heard, default=0) < (1 if length else len(ROWS))
     assert "x.csv" not in left(tmp_path)
 
 

@@ -49,7 +49,7 @@ def test_members_come_in_the_order_of_the_spec(
 ) -> None:
     """By their last name, wherever a path says they go; nothing is written."""
     path = tmp_path / "data"
-    pack(path, {"../../b.bin": b"B", "/etc/passwd": b"root", "deep/er/a.bin": b"A"})
+    pack(path, {"../../b.bin": b"B", "/etc/passwd": b"root", "deep\\er\\a.bin": b"A"})
     assert members(path, BOTH) == [b"A", b"B"]
     with opened(path, BOTH) as file:
         assert file.read() == b"AB"
