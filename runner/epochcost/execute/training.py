@@ -89,41 +89,48 @@ def prepare(
 
     Raises InputError or ModelError where they do not fit, CapabilityError where there are none.
     """
-    model, size = request.model, request.batch_size
+    model = request.model
     if model.carried:
         raise InputError(
             f"model {model.id}: expected one without [[carried]] state, which goes from one part "
             "of a text to the next: such are not trained on real data yet"
         )
     graph = load_model(catalogue.graph_path(model))
-    bound = bind_model(graph, model, size)
+    bound = bind_model(graph, model, request.batch_size)
+    feed = _feed(request, bound, data)
+    every = request.evaluate_every or feed.epoch_steps
+    recipe = replace(recipe, evaluate_every=every)
+    identity = _identity(request, recipe, graph, feed.examples)
+    return PreparedTraining(request, recipe, graph, bound, feed, identity)
+
+
+def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
+    """What the graph takes, and the examples below ``data`` held to it."""
+    model, size = request.model, request.batch_size
     step = _step(bound, request, 0)
-    (data_field, *constants) = fitting_input(model.id, example_fields(bound, model, size))
+    inputs = fitting_input(model.id, example_fields(bound, model, size))
     targets = step_targets(step, bound, model, request.training, size)
     if len(targets) != 1:
         raise InputError(
             f"model {model.id}: expected one term of the loss with a target, got {len(targets)}"
         )
-    length = data_field.shape[0] if data_field.shape else 1
+    length = inputs[0].shape[0] if inputs[0].shape else 1
     examples = load_examples(request.dataset, data, length, targets[0].positions)
-    require_fitting(examples, data_field, targets[0])
-    if len(examples.training.labels) < size:
-        got = len(examples.training.labels)
-        raise InputError(f"--batch-size: expected at most {got} examples in a step, got {size}")
-    feed = Feed(
+    require_fitting(examples, inputs[0], targets[0])
+    training, held_out = len(examples.training.labels), len(examples.held_out.labels)
+    if training < size:
+        raise InputError(
+            f"--batch-size: expected at most {training} examples in a step, got {size}"
+        )
+    return Feed(
         examples=examples,
-        inputs=(data_field, *constants),
+        inputs=inputs,
         target=targets[0],
         learning_rate=step.learning_rate,
         batch_size=size,
-        evaluated_at_once=min(max(size, _EVALUATED_AT_ONCE), len(examples.held_out.labels)),
+        evaluated_at_once=min(max(size, _EVALUATED_AT_ONCE), held_out),
         seed=0,
         augmentation=request.training.augmentation,
-    )
-    every = request.evaluate_every or feed.epoch_steps
-    recipe = replace(recipe, evaluate_every=every)
-    return PreparedTraining(
-        request, recipe, graph, bound, feed, _identity(request, recipe, graph, examples)
     )
 
 
@@ -158,39 +165,39 @@ def _run_repeat(
     stopped: Callable[[], bool],
 ) -> Repeat | None:
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
-    saved = read_state(path, identity)
-    progress = Progress() if saved is None else saved.progress
-    progress = replace(progress, sessions=progress.sessions + 1)
     first = materialise(prepared.graph, seed)
-    values = first if saved is None else {**first, **saved.values}
+    state = read_state(path, identity) or SavedState(identity, Progress(), {})
+    progress = replace(state.progress, sessions=state.progress.sessions + 1)
+    state = replace(state, progress=progress, values={**first, **state.values})
     if progress.ending is None:
-        session = TrainingSession(
-            _graphs(prepared, seed),
-            prepared.request.provider,
-            prepared.request.session,
-            values,
-            progress.step,
-            folder,
-        )
 
         def save(progress: Progress, carried: Mapping[str, NDArray[Any]]) -> None:
             write_state(path, SavedState(identity, progress, carried))
 
         watch = Watch(save, told, stopped, prepared.request.save_seconds)
         try:
-            progress = train(
-                prepared.recipe, replace(prepared.feed, seed=seed), session, progress, watch
-            )
+            state = _go_on(prepared, seed, state, watch, folder)
         except TrainingDiverged as error:
             kept = f"; the state saved before is kept in {path}" if path.exists() else ""
             raise TrainingDiverged(f"{error}{kept}") from None
-        values = {**values, **session.carried_values()}
-        if progress.ending is None:
+        if state.progress.ending is None:
             return None
-    weights = {name: values[name] for name in first}
+    weights = {name: state.values[name] for name in first}
     exported = with_values(prepared.graph, weights).SerializeToString(deterministic=True)
     write_atomically(folder / "model.onnx", exported, refusal)
-    return _record(prepared.recipe.aim, seed, progress, digest(weights))
+    return _record(prepared.recipe.aim, seed, state.progress, digest(weights))
+
+
+def _go_on(
+    prepared: PreparedTraining, seed: int, state: SavedState, watch: Watch, folder: Path
+) -> SavedState:
+    """The state at the training's end, or where somebody stopped it."""
+    request, graphs, step = prepared.request, _graphs(prepared, seed), state.progress.step
+    session = TrainingSession(graphs, request.provider, request.session, state.values, step, folder)
+    feed = replace(prepared.feed, seed=seed)
+    progress = train(prepared.recipe, feed, session, state.progress, watch)
+    values = {**state.values, **session.carried_values()}
+    return replace(state, progress=progress, values=values)
 
 
 def _record(aim: Aim | None, seed: int, progress: Progress, weights_sha256: str) -> Repeat:

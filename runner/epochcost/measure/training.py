@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 
 from epochcost.graphs.nodes import copied, is_standard
 from epochcost.measure.epochs import Batches, PrefetchingReader, SequentialReader
@@ -72,18 +73,7 @@ class TrainingSession:
         step = with_later_masks(graphs.step, steps_taken).SerializeToString()
         profile = folder / "profile" if self._ahead else None
         self._session = open_session(step, provider, settings, profile)
-        types = {info.name: tensor_type(info) for info in self._session.get_inputs()}
-        fills = {each.input: each.fill for each in graphs.carried}
-        constants = {}
-        for name, (shape, dtype) in types.items():
-            if name in values:
-                constants[name] = np.asarray(values[name], dtype)
-            elif name in fills:
-                constants[name] = np.full(shape, fills[name], dtype)
-            elif name not in graphs.fed:
-                raise JobError(f"training: input {name!r} has no value")
-        pools = {name: np.zeros((1, *types[name][0]), types[name][1]) for name in graphs.fed}
-        inputs = StepInputs(pools, constants)
+        inputs = _first_inputs(graphs, values, self._session)
         self._stepper = Stepper(
             self._session, provider, "training", inputs, graphs.carried, settings
         )
@@ -122,6 +112,24 @@ class TrainingSession:
         if self._to_prove is not None:
             prove_placement(executed_nodes(self._session), self._to_prove)
             self._to_prove = None
+
+
+def _first_inputs(
+    graphs: TrainingGraphs, values: Mapping[str, Array], session: ort.InferenceSession
+) -> StepInputs:
+    """What the step's inputs start with; raises JobError for one without a value."""
+    types = {info.name: tensor_type(info) for info in session.get_inputs()}
+    fills = {each.input: each.fill for each in graphs.carried}
+    constants = {}
+    for name, (shape, dtype) in types.items():
+        if name in values:
+            constants[name] = np.asarray(values[name], dtype)
+        elif name in fills:
+            constants[name] = np.full(shape, fills[name], dtype)
+        elif name not in graphs.fed:
+            raise JobError(f"training: input {name!r} has no value")
+    pools = {name: np.zeros((1, *types[name][0]), types[name][1]) for name in graphs.fed}
+    return StepInputs(pools, constants)
 
 
 def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.errors import InputError
-from epochcost.measure.training import Evaluated
+from epochcost.measure.training import TrainingSession
 from epochcost.results.trainings import Point
 from epochcost.specs.training import OnPlateau, Schedule
 from epochcost.train.aims import Aim
-from epochcost.train.pipeline import EpochBatches, Feed
+from epochcost.train.pipeline import Feed
 from epochcost.train.schedule import Horizon, rate_factors
 from epochcost.train.state import Progress
 
@@ -52,22 +52,6 @@ class Recipe:
     patience: int | None = None
 
 
-class Session(Protocol):
-    """What takes the steps: ``measure.training.TrainingSession``."""
-
-    def losses(self, batches: EpochBatches) -> Iterator[tuple[float, float]]:
-        """Take a step for each batch; yields its loss and how long its data were waited for."""
-        ...
-
-    def evaluate(self, batches: Iterator[Arrays]) -> Iterator[Evaluated]:
-        """Evaluate the weights as they are."""
-        ...
-
-    def carried_values(self) -> Arrays:
-        """Copies of the parameters and of all other state."""
-        ...
-
-
 @dataclass(frozen=True)
 class Watch:
     """Who follows a training: what saves it, what is told of each step, and what stops it.
@@ -82,7 +66,7 @@ class Watch:
 
 
 def train(
-    recipe: Recipe, feed: Feed, session: Session, progress: Progress, watch: Watch
+    recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress, watch: Watch
 ) -> Progress:
     """Go on until the training has its end, or somebody stops it; the last state is saved.
 
@@ -125,7 +109,7 @@ def _epoch_end(feed: Feed, step: int) -> int:
 def _stepped(
     recipe: Recipe,
     feed: Feed,
-    session: Session,
+    session: TrainingSession,
     progress: Progress,
     watch: Watch,
     saved: float,
@@ -155,7 +139,9 @@ def rates_at(
     return np.asarray(float(recipe.learning_rate) * factors, dtype=np.float32)
 
 
-def _evaluated(recipe: Recipe, feed: Feed, session: Session, progress: Progress) -> Progress:
+def _evaluated(
+    recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress
+) -> Progress:
     begun = time.perf_counter()
     loss, accuracy = _held_out(feed, session)
     point = Point(
@@ -177,7 +163,7 @@ def _evaluated(recipe: Recipe, feed: Feed, session: Session, progress: Progress)
     return after.spent(evaluation=time.perf_counter() - begun)
 
 
-def _held_out(feed: Feed, session: Session) -> tuple[float, float | None]:
+def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float | None]:
     """The mean loss of all held-out examples, and the share of right answers where there are any.
 
     Raises TrainingDiverged where the loss is no number.
@@ -225,7 +211,7 @@ def _idle(curve: tuple[Point, ...]) -> int:
     return len(values) - 1 - values.index(min(values))
 
 
-def _saved(session: Session, progress: Progress, watch: Watch) -> Progress:
+def _saved(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
     """Save the state as it is; raises TrainingDiverged instead where weights are no numbers."""
     begun, values = time.perf_counter(), session.carried_values()
     for name, value in values.items():
