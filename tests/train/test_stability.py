@@ -110,13 +110,28 @@ def test_a_plateau_after_a_drop_of_the_rate_says_so() -> None:
 
 
 def test_a_drop_that_changes_nothing_is_not_what_made_a_plateau() -> None:
-    """The curve had its limit before."""
+    """The curve had its limit before, and was there at its own step."""
     before = points(exponential, range(0, 2000, 10), 0.001)
     after = [each.model_copy(update={"learning_rate": 0.01, "step": each.step + 2000}) for each in
              points(lambda _: 0.9, range(0, 2000, 10), 0.001)]  # fmt: skip
     found = find_stable([*before, *after], WITHIN)
     assert found is not None
     assert found.after_drop is None
+    assert found.step == pytest.approx(STABLE, rel=0.05)
+
+
+def test_of_two_drops_the_one_that_moved_the_curve_counts() -> None:
+    """As of networks whose rate falls twice: the second drop adds nothing to the first."""
+    first = points(lambda _: 0.8, range(10, 1000, 10), 0.001)
+    rising = [
+        point(step, 0.95 - 0.1 * math.exp(-(step - 1000) / 50), 0.01)
+        for step in range(1010, 2000, 10)
+    ]
+    flat = [point(step, 0.95, 0.001) for step in range(2000, 3000, 10)]
+    found = find_stable([*first, *rising, *flat], WITHIN)
+    assert found is not None
+    assert found.after_drop == 990
+    assert found.step == pytest.approx(1000 + 50 * math.log(20), rel=0.02)
 
 
 def test_only_steady_rates_drop() -> None:

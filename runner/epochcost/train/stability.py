@@ -43,22 +43,27 @@ def find_stable(curve: Sequence[Point], within: float) -> Stable | None:
     ``within`` is in the unit of what is measured: 0.005 is half a point of accuracy.
     """
     start = last_drop(curve)
-    drop_step = curve[start - 1].step if start else 0
-    points = [point for point in curve[start:] if point.step > drop_step]
-    if len(points) < _FEWEST_POINTS:
-        return None
-    steps = np.array([point.step - drop_step for point in points], np.float64)
-    fit = _fitted(steps, _heights(points), within)
+    while True:
+        drop_step = curve[start - 1].step if start else 0
+        points = [point for point in curve[start:] if point.step > drop_step]
+        if len(points) < _FEWEST_POINTS:
+            return None
+        steps = np.array([point.step - drop_step for point in points], np.float64)
+        fit = _fitted(steps, _heights(points), within)
+        earlier = last_drop(curve[:start])
+        before = _heights(curve[min(start - 1, start - (start - earlier) // 4) : start])
+        followed = bool(start) and abs(float(before.mean()) - fit.limit) > within
+        if followed or not start:
+            break
+        start = earlier  # that drop changed nothing: the curve was there before
     low, middle, high = (drop_step + step for step in fit.steps)
-    before = _heights(curve[max(0, start - max(3, start // 4)) : start])
-    only_followed = bool(start) and abs(float(before.mean()) - fit.limit) > within
     return Stable(
         within=within,
         limit=fit.limit if points[0].accuracy is not None else -fit.limit,
         step=middle,
         low_step=low,
         high_step=high,
-        after_drop=drop_step if only_followed else None,
+        after_drop=drop_step if followed else None,
     )
 
 
