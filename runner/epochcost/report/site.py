@@ -29,6 +29,7 @@ from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset.files import data_files
 from epochcost.report.escape import page_title
 from epochcost.report.pages import (
+    accuracy,
     calculator,
     changes,
     data,
@@ -55,6 +56,7 @@ PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Calculator": calculator.pages,
     "Rent or buy": rent_or_buy.pages,
     "Spot machines": spot.pages,
+    "Accuracy": accuracy.pages,
     "Sources": sources.pages,
     "Predictions": trust.pages,
     "Changes": changes.pages,

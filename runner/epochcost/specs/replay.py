@@ -71,7 +71,7 @@ class ReplayedJob(NamedSpec):
         Decimal(300), description="From a start to work, in seconds."
     )
     interval_seconds: Positive | None = Field(
-        None, description="Work between saves; Daly's optimum where it is left out."
+        None, description="Work between saves, in seconds; Daly's optimum where it is left out."
     )
     notice_seconds: NonNegative = Field(
         Decimal(0), description="From the word that a machine goes to its end, in seconds."

@@ -81,6 +81,7 @@ def _page(report: Report, workload: Workload) -> Page:
             "serving": contests.get("serve"),
             "requests": requests,
             "beside": {one.name: one for one in requests.machines} if requests else {},
+            "accuracy": any(one.model == workload.id for one in report.inputs.trainings.values()),
             "trained": [row for row in trained if row.observed.kind != "predicted"],
             "served": [
                 row for row in rows if row.mode == "inference" and row.observed.kind != "predicted"

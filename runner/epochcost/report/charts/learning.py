@@ -1,0 +1,162 @@
+"""Learning curves of real trainings against time and money, and what stability takes by batch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Annotated, Any
+
+from epochcost.analysis.accuracy import AccuracyTraining
+from epochcost.report.charts import axes, theme
+from epochcost.report.charts.data import BatchSize, ChartData, Ends, Shown
+from epochcost.report.charts.figure import Chart, Figure
+from epochcost.results.trainings import Point
+
+_MOST_POINTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LearningPoint:
+    """Evaluations of all repeats after so many steps: their mean, lowest and highest."""
+
+    training: Annotated[str, Shown("Training")]
+    step: Annotated[int, Shown("Step", "number")]
+    time: Annotated[float, Shown("Time of steps", "seconds")]
+    cost: Annotated[float | None, Shown("Cost of steps", "money")]
+    measure: Annotated[Ends, Shown("Accuracy", "number")]
+
+
+@dataclass(frozen=True, slots=True)
+class StableCost:
+    """What a training took up to where its curve is stable."""
+
+    batch_size: BatchSize
+    steps: Annotated[float, Shown("Steps until stable", "number")]
+    examples: Annotated[float, Shown("Examples until stable", "number")]
+    time: Annotated[float, Shown("Time until stable", "seconds")]
+    cost: Annotated[float, Shown("Cost until stable", "money")]
+
+
+@dataclass(frozen=True)
+class LearningCurve(Chart[LearningPoint]):
+    """A line for each training over the logarithm of ``along``, in the band of its repeats."""
+
+    along: str
+    title: str
+    measured: str
+
+    @property
+    def summary(self) -> str:
+        """What the chart is of."""
+        return f"Held-out {self.measured} by {self.title}, with the band of all repeats."
+
+    def layers(self, alt: Any) -> list[Any]:
+        """Bands, lines and points."""
+        picked = alt.selection_point(name="picked", fields=["training"], bind="legend")
+        base = self.marks(alt).encode(
+            x=axes.log_axis(alt.X, self.data, self.along, self.title),
+            color=theme.colour_by(alt, self.data, "training"),
+            opacity=theme.fade_unpicked(alt, picked),
+        )
+        y = alt.Y("measure:Q", scale=alt.Scale(zero=False), title=f"held-out {self.measured}")
+        band = base.mark_area(fillOpacity=0.2).encode(
+            alt.Y("measure_low:Q", scale=alt.Scale(zero=False), title=f"held-out {self.measured}"),
+            alt.Y2("measure_high"),
+        )
+        return [
+            band,
+            base.mark_line(strokeWidth=2).encode(y=y).add_params(picked),
+            base.mark_point(filled=True, size=25).encode(y=y, tooltip=self.data.tooltips(alt)),
+        ]
+
+
+@dataclass(frozen=True)
+class StableByBatch(Chart[StableCost]):
+    """Cost until stable over batch sizes."""
+
+    summary = "Cost until the accuracy is stable, by batch size."
+
+    def layers(self, alt: Any) -> list[Any]:
+        """A line with points."""
+        sizes = sorted(set(self.data.values_of("batch_size")))
+        x = axes.log_scaled(alt.X, "batch_size", axes.log_domain(sizes), "batch size", sizes)
+        base = self.marks(alt).encode(
+            x=x, y=axes.log_axis(alt.Y, self.data, "cost", "cost until stable")
+        )
+        return [
+            base.mark_line(strokeWidth=2, color="var(--ec-series-1)"),
+            base.mark_point(filled=True, size=60, color="var(--ec-series-1)").encode(
+                tooltip=self.data.tooltips(alt)
+            ),
+        ]
+
+
+def learning_curve(
+    trainings: Sequence[AccuracyTraining], *, identifier: str, money: bool = False
+) -> Figure | None:
+    """Curves of trainings of one model against time, or ``money``; None where there is none."""
+    by_loss = any(one.accuracy is None for one in trainings)
+    rows = [row for one in trainings for row in _points(one, by_loss=by_loss)]
+    currencies = {one.price.currency for one in trainings if one.price}
+    if not rows or (money and (len(currencies) != 1 or any(row.cost is None for row in rows))):
+        return None
+    measured, what = ("loss", "cost of steps") if by_loss else ("accuracy", "cost of steps")
+    chart = LearningCurve(
+        ChartData(tuple(rows), next(iter(currencies), "USD")),
+        "cost" if money else "time",
+        what if money else "time of steps",
+        measured,
+    )
+    return Figure(
+        id=identifier,
+        title=f"Held-out {measured} against {'money' if money else 'time'}",
+        description=(
+            "The mean of all repeats, in the band from the lowest to the highest; time and money "
+            "are of the steps, without evaluations."
+        ),
+        chart=chart,
+    )
+
+
+def _points(training: AccuracyTraining, *, by_loss: bool) -> Iterator[LearningPoint]:
+    """Evaluations that every repeat has, evenly thinned, the first step apart."""
+    found: dict[int, list[Point]] = defaultdict(list)
+    for repeat in training.record.repeats:
+        for point in repeat.curve:
+            found[point.step].append(point)
+    shared = [step for step, points in found.items() if len(points) == len(training.record.repeats)]
+    every = -(-len(shared) // _MOST_POINTS) or 1
+    for step in sorted(shared)[::-every][::-1]:
+        points = found[step]
+        values = [one.loss if by_loss or one.accuracy is None else one.accuracy for one in points]
+        seconds = fmean(one.seconds for one in points)
+        if seconds > 0:
+            yield LearningPoint(
+                f"batch {training.record.batch_size}, {training.machine.name}",
+                step,
+                seconds,
+                float(training.cost_of(seconds)) if training.price else None,
+                (min(values), fmean(values), max(values)),
+            )
+
+
+def stable_by_batch(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
+    """Cost until stable by batch size on one machine; None below two sizes."""
+    rows = tuple(_stable(one) for one in trainings if one.stable_steps and one.price)
+    if len({row.batch_size for row in rows}) < 2:
+        return None
+    return Figure(
+        id=identifier,
+        title="Cost until stable, by batch size",
+        description="Up to the first step that is within half a point of the curve's limit.",
+        chart=StableByBatch(ChartData(rows)),
+    )
+
+
+def _stable(training: AccuracyTraining) -> StableCost:
+    assert training.stable_steps is not None, "asked for where it is known"
+    steps, size = training.stable_steps.mean, training.record.batch_size
+    seconds = steps * training.seconds.mean / training.steps.mean
+    return StableCost(size, steps, steps * size, seconds, float(training.cost_of(seconds)))

@@ -1,0 +1,128 @@
+"""The page on accuracy: what real trainings took to reach one, here, elsewhere and in papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby
+
+from epochcost.analysis.accuracy import (
+    AccuracyTraining,
+    Elsewhere,
+    accuracy_trainings,
+    elsewhere,
+    published_accuracies,
+)
+from epochcost.analysis.observations import Workload
+from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.learning import learning_curve, stable_by_batch
+from epochcost.report.pages.page import Page, Report
+from epochcost.results.trainings import Spread
+from epochcost.units import money, seconds
+
+URI = "accuracy.md"
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """A training in words."""
+
+    training: AccuracyTraining
+    aim: str
+    reached: str
+    time: str
+    cost: str
+    steps: str
+    accuracy: str
+    stable: str
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """All trainings of a model on a data set; ``others`` are the same steps elsewhere."""
+
+    id: str
+    name: str
+    dataset: str
+    sentence: str
+    rows: tuple[TrainingRow, ...]
+    others: tuple[Elsewhere, ...]
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The one page."""
+    found = accuracy_trainings(report.inputs)
+    groups = [
+        list(group) for _, group in groupby(found, key=lambda one: (one.model.id, one.dataset.id))
+    ]
+    yield Page(
+        uri=URI,
+        title="What an accuracy costs",
+        template="accuracy.md.jinja",
+        description="Time and money of real trainings to an accuracy, with repeats.",
+        context={
+            "models": [_trained(report, group) for group in groups],
+            "hardware": report.catalogue.hardware,
+            "published": published_accuracies(report.catalogue),
+        },
+        figures={name: figure for group in groups for name, figure in _figures(group)},
+    )
+
+
+def _figures(group: Sequence[AccuracyTraining]) -> Iterator[tuple[str, Figure | None]]:
+    """Curves of whole trainings, else of those to an aim."""
+    name = _id(group[0])
+    curves = [one for one in group if one.whole] or group
+    yield f"time-{name}", learning_curve(curves, identifier=f"learning-time-{name}")
+    yield f"money-{name}", learning_curve(curves, identifier=f"learning-money-{name}", money=True)
+    yield f"stable-{name}", stable_by_batch(curves, identifier=f"learning-stable-{name}")
+
+
+def _id(training: AccuracyTraining) -> str:
+    return f"{training.model.id}-{training.dataset.id}"
+
+
+def _trained(report: Report, group: Sequence[AccuracyTraining]) -> TrainedModel:
+    first, shown = group[0], [_row(one) for one in group]
+    aimed = next((row for row in shown if not row.training.whole), shown[0])
+    rows = report.rows_of(Workload.of_model(first.model))
+    return TrainedModel(
+        _id(first),
+        first.model.name,
+        first.dataset.name,
+        _sentence(aimed),
+        tuple(shown),
+        tuple(elsewhere(aimed.training, rows)[:8]),
+    )
+
+
+def _sentence(row: TrainingRow) -> str:
+    one = row.training
+    assumed = " at an assumed price" if one.price and one.price.assumed else ""
+    cost = f" and {row.cost}{assumed}" if row.cost else ""
+    return f"{row.aim.capitalize()}: {row.time}{cost} on {one.machine.name}, {row.reached}."
+
+
+def _row(one: AccuracyTraining) -> TrainingRow:
+    repeats, currency = one.record.repeats, one.price.currency if one.price else "USD"
+    reached = sum(each.ending == "reached" for each in repeats)
+    return TrainingRow(
+        one,
+        one.record.aim.replace(">=", " ≥ ").replace("<=", " ≤ "),
+        f"{len(repeats)} repeats"
+        if one.whole
+        else f"{reached} of {len(repeats)} repeats got there",
+        _spread(one.seconds, seconds),
+        _spread(one.cost, lambda value: money(Decimal(repr(value)), currency)) if one.cost else "",
+        _spread(one.steps, lambda value: f"{value:,.0f}"),
+        _spread(one.accuracy, lambda value: f"{value:.2%}") if one.accuracy else "",
+        (_spread(one.stable_steps, lambda value: f"{value:,.0f}") + "*" * one.after_drop)
+        if one.stable_steps
+        else "",
+    )
+
+
+def _spread(found: Spread, words: Callable[[float], str]) -> str:
+    half = "" if found.half_width is None else f" ± {words(found.half_width)}"
+    return f"{words(found.mean)}{half}"

@@ -1,0 +1,164 @@
+"""The page on accuracy: trainings with their spread, curves, and the same steps elsewhere."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.accuracy import accuracy_trainings, elsewhere
+from epochcost.analysis.observations import Workload
+from epochcost.report.pages import accuracy
+from epochcost.report.pages.page import Page, Report
+from epochcost.report.templates import environment, render
+from epochcost.results.trainings import Point, Repeat, Trainings
+from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
+
+DATASET = """id = "numbers"
+name = "Numbers & <b>signs</b>"
+example = "a number"
+shape = "one number"
+training_examples = 100
+classes = 10
+source = "a test"
+"""
+
+
+def _repeat(seed: int, ending: str, seconds: float, last: float) -> Repeat:
+    """Two evaluations after the first step; the last one's accuracy is as given."""
+    curve = tuple(
+        Point(
+            step=step,
+            seconds=seconds * step / 100,
+            learning_rate=0.1,
+            training_loss=None,
+            loss=1.0,
+            accuracy=value,
+        )
+        for step, value in ((0, 0.1), (50, 0.5 + seed / 10), (100, last))
+    )
+    return Repeat.model_validate(
+        {
+            "seed": seed,
+            "ending": ending,
+            "steps": 100,
+            "step_seconds": seconds,
+            "waiting_seconds": 0.0,
+            "evaluation_seconds": 0.0,
+            "saving_seconds": 0.0,
+            "sessions": 1,
+            "reached_step": 100 if ending == "reached" else None,
+            "curve": curve,
+            "weights_sha256": "0" * 64,
+        }
+    )
+
+
+def _record(batch_size: int, aim: str, *repeats: Repeat) -> Trainings:
+    return Trainings(
+        hardware="local",
+        trainings_version=1,
+        id=f"{batch_size:016x}",
+        model="net",
+        dataset="numbers",
+        data_sha256="0" * 64,
+        provider="cpu",
+        batch_size=batch_size,
+        training_examples=100,
+        held_out_examples=50,
+        epoch_steps=10,
+        aim=aim,
+        measured_at=dt.datetime(2026, 11, 23, tzinfo=dt.UTC),
+        repeats=repeats,
+        environment=make_result().environment,
+    )
+
+
+def _report(folder: Path, *records: Trainings) -> Report:
+    project = write_project(folder)
+    (project / "specs/datasets").mkdir(exist_ok=True)
+    (project / "specs/datasets/numbers.toml").write_text(DATASET)
+    paper = project / "specs/published/paper-net.toml"
+    timed = "seconds_per_epoch = 20"
+    paper.write_text(paper.read_text().replace(timed, f"{timed}\nsteps_per_epoch = 50"))
+    inputs = inputs_of(project)
+    found = {project / f"{at}.json": one for at, one in enumerate(records)}
+    return Report(replace(inputs, trainings=found))
+
+
+@pytest.fixture(scope="module", name="report")
+def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Of three repeats at batch 128 two got to 90 %, in 3600 and 7200 s."""
+    return _report(
+        tmp_path_factory.mktemp("accuracy"),
+        _record(
+            128,
+            "accuracy>=0.9",
+            _repeat(0, "reached", 3600, 0.9),
+            _repeat(1, "reached", 7200, 0.92),
+            _repeat(2, "epochs", 9000, 0.8),
+        ),
+    )
+
+
+@pytest.fixture(scope="module", name="page")
+def page_fixture(report: Report) -> Page:
+    """Its page."""
+    (page,) = accuracy.pages(report)
+    return page
+
+
+def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -> None:
+    """5400 s on average at the machine's own price; the third repeat counts for its accuracy."""
+    (training,) = accuracy_trainings(report.inputs)
+    assert training.seconds.mean == 5400
+    assert training.cost is not None
+    assert training.cost.mean == pytest.approx(float(training.cost_of(5400)))
+    assert training.accuracy is not None
+    assert training.accuracy.mean == pytest.approx((0.9 + 0.92 + 0.8) / 3)
+    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
+    assert "Accuracy ≥ 0.9: 90 min ± " in text
+    assert "at an assumed price on This machine" in text
+    assert "2 of 3 repeats got there" in text
+    assert "<b>signs" not in render(environment(REPOSITORY / "site_templates"), page)
+
+
+def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
+    """At step 50 accuracies were 50, 60 and 70 %; the first step, at no time, is left out."""
+    figure = page.figures["time-net-numbers"]
+    assert figure is not None
+    first, _ = figure.table.rows
+    assert [float(one) for one in first[-3:]] == pytest.approx([0.5, 0.6, 0.7])
+    assert float(first[2]) == pytest.approx((3600 + 7200 + 9000) / 3 / 2)
+    assert page.figures["money-net-numbers"] is not None
+    assert page.figures["stable-net-numbers"] is None
+
+
+def test_the_same_steps_on_another_machine(report: Report) -> None:
+    """The paper's box takes 0.4 s for a step of 128: a hundred are 40 s at its price."""
+    (training,) = accuracy_trainings(report.inputs)
+    net = Workload.of_model(report.catalogue.models["net"])
+    found = elsewhere(training, report.rows_of(net))
+    assert [one.row.observed.machine.hardware for one in found] == ["box"]
+    assert found[0].seconds == pytest.approx(100 * 20 / 50)
+    assert float(found[0].cost) == pytest.approx(40 * 0.8 / 3600, rel=1e-6)
+
+
+def test_no_training_yet(tmp_path: Path) -> None:
+    """The page says how to have one, and what papers have."""
+    (page,) = accuracy.pages(_report(tmp_path))
+    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
+    assert 'epochcost train --model digits-mlp --target "accuracy >= 0.975" --repeats 10' in text
+    assert not [row for line in text.splitlines() if (row := cells(line))]
+
+
+def test_a_batch_of_another_size_is_no_steps_elsewhere(tmp_path: Path) -> None:
+    """Steps at another batch size take other times."""
+    report = _report(tmp_path, _record(64, "all epochs", _repeat(0, "epochs", 10, 0.9)))
+    (training,) = accuracy_trainings(report.inputs)
+    net = Workload.of_model(report.catalogue.models["net"])
+    assert training.whole
+    assert elsewhere(training, report.rows_of(net)) == []
