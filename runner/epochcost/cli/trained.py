@@ -20,7 +20,7 @@ from epochcost.cost import Usage
 from epochcost.cost import quote as bill
 from epochcost.execute.repeats import RepeatsRequest, repeat_folder
 from epochcost.measure.environment import detect_environment
-from epochcost.results.trainings import Repeat, Spread, Trainings, spread
+from epochcost.results.trainings import Repeat, Spread, Stable, Trainings, spread
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.train.datasets import best_result
@@ -77,8 +77,7 @@ def show_repeats(
 
 
 def _row(trainings: Trainings, repeat: Repeat, pay: Payment) -> tuple[str, ...]:
-    last, stable = repeat.curve[-1], repeat.stable
-    known = "-" if stable is None else f"{stable.step:,.0f}"
+    last = repeat.curve[-1]
     return (
         str(repeat.seed),
         repeat.ending,
@@ -88,8 +87,19 @@ def _row(trainings: Trainings, repeat: Repeat, pay: Payment) -> tuple[str, ...]:
         pay.words(repeat.seconds),
         f"{last.loss:.4g}",
         "-" if last.accuracy is None else f"{last.accuracy:.2%}",
-        known + ("*" if stable is not None and stable.after_drop is not None else ""),
+        _stable_words(repeat.stable),
     )
+
+
+def _stable_words(stable: Stable | None) -> str:
+    """The step with half its interval of 90 %; of one that is hardly known only that."""
+    if stable is None:
+        return "-"
+    half = (stable.high_step - stable.low_step) / 2
+    if half > stable.step:
+        return "unknown"
+    mark = "" if stable.after_drop is None else "*"
+    return f"{stable.step:,.0f} ± {half:,.0f}{mark}"
 
 
 def _summary(
