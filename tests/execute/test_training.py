@@ -18,11 +18,13 @@ import onnxruntime as ort
 import pytest
 
 from epochcost.errors import CapabilityError, InputError
-from epochcost.execute.training import run_repeat, state_path
+from epochcost.execute.training import prepare, run_repeat, state_path
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
 from epochcost.train.aims import Stability, parse_target
 from epochcost.train.loop import TrainingDiverged
 from epochcost.train.state import Progress, read_state
-from real_trainings import prepared_digits, run
+from real_trainings import ROOT, prepared_digits, run
 
 # A training in a process of its own, to be killed.
 _KILLED = """
@@ -93,6 +95,21 @@ def test_the_exported_model_answers_as_the_training_did(tmp_path: Path) -> None:
     assert [each.name for each in session.get_inputs()] == ["image"]
     right = float(np.mean(np.argmax(logits, axis=1) == held_out.labels))
     assert right == repeat.curve[-1].accuracy
+
+
+def test_an_exported_model_can_be_trained_on(tmp_path: Path) -> None:
+    """As any file with its weights inside: it begins with the accuracy that it had."""
+    prepared = prepared_digits(tmp_path)
+    before = run(prepared, tmp_path / "models")
+    catalogue = load_catalogue(ROOT)
+    moved = Catalogue(**{**vars(catalogue), "root": tmp_path})
+    model = prepared.request.model.model_copy(update={"graph": "model.onnx"})
+    request = replace(prepared.request, model=model)
+    after = run(prepare(request, prepared.recipe, moved, tmp_path), tmp_path / "after")
+    assert before is not None
+    assert after is not None
+    assert after.curve[0].accuracy == before.curve[-1].accuracy
+    assert after.weights_sha256 != before.weights_sha256
 
 
 def test_a_target_ends_a_training_at_the_evaluation_that_meets_it(tmp_path: Path) -> None:

@@ -71,6 +71,20 @@ def test_images_are_moved_and_mirrored_within_bounds() -> None:
     assert np.array_equal(augmented(images, Augmentation(), rng), images)
 
 
+def test_targets_have_the_shape_that_the_graph_takes() -> None:
+    """A label each, one for each position, or the batch and its positions as one axis."""
+    tokens = Part(PART.examples, np.arange(20).reshape(10, 2) % 10)
+    positions = replace(TARGET, shape=(2,))
+    for target, part, shape in (
+        (TARGET, PART, (3,)),
+        (positions, tokens, (3, 2)),
+        (replace(positions, merged=True), tokens, (6,)),
+    ):
+        feed = replace(FEED, target=target, examples=replace(DATA, training=part))
+        batch = feed.batches(0, np.zeros(1, np.float32)).gather(0)
+        assert batch["target"].shape == shape
+
+
 def test_right_answers_are_counted_by_position() -> None:
     """The largest score of each place; those that do not count are left out."""
     scores = np.eye(10)[[[1, 2], [3, 4]]]

@@ -45,7 +45,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Feed:
-    """What a model's steps and evaluations are fed with a data set; made by ``fitted``."""
+    """What a model's steps and evaluations are fed with a data set that fits it."""
 
     examples: Examples
     inputs: tuple[InputField, ...]
@@ -77,12 +77,13 @@ class Feed:
             yield self.gathered(part, rows)
 
     def gathered(
-        self, part: Part, rows: NDArray[np.int64], rng: np.random.Generator | None = None
+        self, part: Part, rows: NDArray[np.int64], step: int | None = None
     ) -> dict[str, Array]:
-        """The examples of some rows by graph input, the data's own first."""
+        """The examples of some rows by graph input, the data's own first; varied for a step."""
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)
-        if rng is not None and self.augmentation is not None:
+        if step is not None and self.augmentation is not None:
+            rng = np.random.default_rng([self.seed, _AUGMENT_KEY, step])
             values = augmented(values, self.augmentation, rng)
         if data.kind == "numbers":
             values = scaled(values, data, self.examples.largest_value)
@@ -90,8 +91,8 @@ class Feed:
         for field in self.inputs[1:]:
             fed[field.name] = np.full((len(rows), *field.shape), field.low, field.dtype)
         labels = np.take(part.labels, rows, axis=0).astype(self.target.dtype)
-        shape = self.target.shape[1:] if self.target.merged else (len(rows), *self.target.shape)
-        return {**fed, self.target.name: labels.reshape(-1, *shape[1:])}
+        shape = self.target.shape[1:] if self.target.merged else self.target.shape
+        return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
         """Whether each answer that counts is right."""
@@ -119,9 +120,8 @@ class EpochBatches:
 
     def gather(self, number: int) -> dict[str, Array]:
         """What the step is fed, its learning rate too."""
-        feed = self.feed
-        rng = np.random.default_rng([feed.seed, _AUGMENT_KEY, self.first_step + number])
-        batch = feed.gathered(feed.examples.training, self.order[number], rng)
+        feed, step = self.feed, self.first_step + number
+        batch = feed.gathered(feed.examples.training, self.order[number], step)
         return {**batch, feed.learning_rate: np.asarray(self.rates[number])}
 
 
