@@ -1,19 +1,20 @@
 """What an accuracy takes: real trainings with their time and cost, and the same steps elsewhere.
 
-Trainings are of one host; on other machines the steps that they took are priced at the time of a
-step there, measured, published or predicted. How a training went is left to `results.trainings`.
+Trainings are of one host. On other machines as many steps are priced at the time of a step there,
+measured, published or predicted: a step more or less does not depend on the machine. How a training
+went is left to `results.trainings`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.rows import Row
-from epochcost.cost import Usage
+from epochcost.analysis.observations import Observation
+from epochcost.analysis.rows import Row, price_rows
+from epochcost.cost import Time, Usage
 from epochcost.cost.bill import share_total
 from epochcost.results.trainings import Repeat, Spread, Trainings, spread
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -92,15 +93,6 @@ class AccuracyTraining:
         return share_total(self.price, usage)
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The same steps on another machine: how its step is known, and what they take and cost."""
-
-    row: Row
-    seconds: float
-    cost: Decimal
-
-
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
     """Every stored training whose model, data and machine are declared, by model and batch."""
     catalogue = inputs.catalogue
@@ -137,24 +129,61 @@ def _price(catalogue: Catalogue, hardware: str) -> Price | None:
     return min(known, key=lambda one: _PLANS.index(one.plan), default=None)
 
 
-def elsewhere(training: AccuracyTraining, rows: Iterable[Row]) -> list[Elsewhere]:
-    """The steps of a training on other machines at its batch size, cheapest first, one for each."""
-    best: dict[str, list[Elsewhere]] = defaultdict(list)
-    for row in rows:
-        observed = row.observed
-        fits = observed.mode == "training" and observed.batch_size == training.record.batch_size
-        known = observed.step is not None and row.price is not None and row.current
-        here = observed.machine.hardware == training.machine.id
-        if not (fits and known) or row.reservation or here:
+def price_steps(
+    catalogue: Catalogue,
+    trainings: Trainings,
+    repeats: Sequence[Repeat],
+    timed: Iterable[Observation],
+) -> tuple[Row, ...]:
+    """Rows whose full training is that of ``repeats``: their mean steps × each machine's step.
+
+    Only times of the same model at the same batch size count. The interval is of both, the steps'
+    spread over repeats and the step's; one repeat tells nothing of the former.
+    """
+    steps = spread([float(repeat.steps) for repeat in repeats])
+    uneven = Decimal(repr((steps.half_width or 0.0) / steps.mean))
+    fitting = (
+        replace(one, epoch=_widened(one.step, uneven), epochs=Decimal(repr(steps.mean)))
+        for one in timed
+        if one.step is not None
+        and one.mode == "training"
+        and one.workload.is_model
+        and (one.workload.id, one.batch_size) == (trainings.model, trainings.batch_size)
+    )
+    return price_rows(catalogue, fitting)
+
+
+def _widened(step: Time, share: Decimal) -> Time:
+    """A step's time whose interval is wider by a share of the mean, independent of its own."""
+
+    def apart(end: Decimal) -> Decimal:
+        return ((end / step.mean - 1) ** 2 + share**2).sqrt() * step.mean
+
+    low = max(step.mean - apart(step.low), step.mean / 100)
+    return Time(low, step.mean, step.mean + apart(step.high))
+
+
+def elsewhere(
+    catalogue: Catalogue,
+    trainings: Trainings,
+    repeats: Sequence[Repeat],
+    timed: Iterable[Observation],
+) -> tuple[Row, ...]:
+    """The rows of `price_steps` that may be an answer: of each other machine its cheapest."""
+    best: dict[str, Row] = {}
+    for row in price_steps(catalogue, trainings, repeats, timed):
+        machine, cost = row.observed.machine.hardware, _mean_cost(row)
+        if machine == trainings.hardware or row.reservation or not row.answers:
             continue
-        assert observed.step is not None, "just asked"
-        assert row.price is not None, "just asked"
-        seconds = training.steps.mean * float(observed.step.mean)
-        machine = observed.machine
-        usage = Usage(Decimal(repr(seconds)), 1, machine.vcpus, machine.device == "cuda")
-        best[machine.hardware].append(Elsewhere(row, seconds, share_total(row.price, usage)))
-    cheapest = [min(found, key=lambda one: one.cost) for found in best.values()]
-    return sorted(cheapest, key=lambda one: one.cost)
+        if cost is not None:
+            known = _mean_cost(best[machine]) if machine in best else None
+            best[machine] = row if known is None or cost < known else best[machine]
+    return tuple(sorted(best.values(), key=lambda row: _mean_cost(row) or Decimal(0)))
+
+
+def _mean_cost(row: Row) -> Decimal | None:
+    cost = row.estimate("full")
+    return None if cost is None else cost.mean
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:

@@ -10,11 +10,10 @@ from typing import Any
 
 import typer
 
+from epochcost.analysis.accuracy import elsewhere
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.predicted import predict_times
-from epochcost.analysis.rows import Row
-from epochcost.analysis.trained import price_steps
 from epochcost.cli.terminal import print_table
 from epochcost.cost import Usage
 from epochcost.cost import quote as bill
@@ -141,25 +140,19 @@ def show_elsewhere(
     model = catalogue.model(trainings.model)
     timed = [one for one in observe(inputs) if one.workload.id == model.id]
     predicted = predict_times(inputs, [model]).beyond(timed)
-    rows = price_steps(catalogue, trainings, repeats, [*timed, *predicted])
-    listed = [row for row in rows if row.answers and not row.reservation and row.estimate("full")]
+    listed = elsewhere(catalogue, trainings, repeats, [*timed, *predicted])
     typer.echo(
         "elsewhere, as many steps at each machine's own step time:"
         if listed
         else "elsewhere: no step time of this model at this batch size is known"
     )
-    for row in sorted(listed, key=_cost_of)[:_MOST_MACHINES]:
+    for row in listed[:_MOST_MACHINES]:
         cost, time = row.estimate("full"), row.time("full")
         assert cost is not None, "only rows with a cost are listed"
         assert time is not None, "a cost is of a time"
         place = f"{row.observed.machine.name}, {row.plan}"
         took = f"{money_range(cost.low, cost.high, cost.currency)} in {seconds(float(time.mean))}"
         typer.echo(f"  {took} on {place} ({row.mark})")
-
-
-def _cost_of(row: Row) -> Decimal:
-    cost = row.estimate("full")
-    return Decimal("Infinity") if cost is None else cost.mean
 
 
 def _costs(repeats: Sequence[Repeat], pay: Payment) -> Spread | None:

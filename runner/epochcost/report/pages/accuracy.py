@@ -9,12 +9,12 @@ from itertools import groupby
 
 from epochcost.analysis.accuracy import (
     AccuracyTraining,
-    Elsewhere,
     accuracy_trainings,
     elsewhere,
     published_accuracies,
 )
 from epochcost.analysis.observations import Workload
+from epochcost.analysis.rows import Row
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.learning import learning_curve, stable_by_batch
 from epochcost.report.pages.page import Page, Report
@@ -22,6 +22,7 @@ from epochcost.results.trainings import Spread
 from epochcost.units import money, seconds
 
 URI = "accuracy.md"
+_MOST_OTHERS = 8
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class TrainedModel:
     dataset: str
     sentence: str
     rows: tuple[TrainingRow, ...]
-    others: tuple[Elsewhere, ...]
+    others: tuple[Row, ...]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -86,14 +87,16 @@ def _id(training: AccuracyTraining) -> str:
 def _trained(report: Report, group: Sequence[AccuracyTraining]) -> TrainedModel:
     first, shown = group[0], [_row(one) for one in group]
     aimed = next((row for row in shown if not row.training.whole), shown[0])
-    rows = report.rows_of(Workload.of_model(first.model))
+    workload = Workload.of_model(first.model)
+    timed = [one for one in report.observations if one.workload == workload]
+    others = elsewhere(report.catalogue, aimed.training.record, aimed.training.counted, timed)
     return TrainedModel(
         _id(first),
         first.model.name,
         first.dataset.name,
         _sentence(aimed),
         tuple(shown),
-        tuple(elsewhere(aimed.training, rows)[:8]),
+        others[:_MOST_OTHERS],
     )
 
 

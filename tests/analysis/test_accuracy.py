@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.accuracy import price_steps
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.trained import price_steps
 from epochcost.cost import Time
 from epochcost.results.trainings import Point, Repeat, Trainings
 from epochcost.specs.catalogue import Catalogue
