@@ -97,7 +97,7 @@ class SweepPoint:
 
 @dataclass(frozen=True)
 class AgainstBatchSize(Chart[Any]):
-    """A field of the rows over the batch sizes; ``title`` names it, ``by`` tells series apart."""
+    """A field of the rows, which ``title`` names, over the batch sizes."""
 
     title: str
     by: str
@@ -110,25 +110,24 @@ class AgainstBatchSize(Chart[Any]):
         """What the chart is of."""
         return f"{self.title[:1].upper()}{self.title[1:]} vs. batch size."
 
+    @property
+    def picks(self) -> str:
+        """What tells series apart."""
+        return self.by
+
     def layers(self, alt: Any) -> list[Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
-        picked = alt.selection_point(name="picked", fields=[self.by], bind="legend")
         works = sorted(set(self.data.values_of("work")), reverse=True)
         dash = {"domain": works, "range": [_DASHES[work] for work in works]}
         x = self._batch_sizes(alt)
         y = axes.log_axis(alt.Y, self.data, self.quantity, self.title)
         plain = self.marks(alt)
-        base = plain.encode(
-            x=x,
-            color=theme.colour_by(alt, self.data, self.by, self.colours),
-            opacity=theme.fade_unpicked(alt, picked),
-        )
+        base = plain.encode(x=x, color=theme.colour_by(alt, self.data, self.by, self.colours))
         tooltip = self.data.tooltips(alt)
         return [
-            # Of layers with one legend the first decides whether it hears clicks.
-            base.mark_line(strokeWidth=2)
-            .encode(y=y, strokeDash=alt.StrokeDash("work:N", scale=dash, title="job"))
-            .add_params(picked),
+            base.mark_line(strokeWidth=2).encode(
+                y=y, strokeDash=alt.StrokeDash("work:N", scale=dash, title="job")
+            ),
             *theme.error_bars(alt, base, "Y", self.quantity),
             base.mark_point(filled=True, size=55).encode(y=y, tooltip=tooltip),
             *_ends_of_sweeps(alt, plain, x, y, tooltip),

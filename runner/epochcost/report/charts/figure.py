@@ -6,7 +6,7 @@ And what charts share that ask the analysis: names and colours of machines, and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic
@@ -34,14 +34,19 @@ class Chart(ABC, Generic[RowT]):
     paired: bool = field(default=False, kw_only=True)
 
     @property
-    def height(self) -> int:
-        """Of the plot, in pixels."""
+    def height(self) -> int | Mapping[str, int]:
+        """Of the plot, in pixels; or the ``step`` from row to row."""
         return 320
 
     @property
     def long_names(self) -> bool:
         """Whether the names of the legend need a line each."""
         return False
+
+    @property
+    def picks(self) -> str:
+        """The field that colours tell apart, if a reader may pick some of its values."""
+        return ""
 
     @property
     @abstractmethod
@@ -57,16 +62,25 @@ class Chart(ABC, Generic[RowT]):
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:
-        """The Vega-Lite spec, whose parts Altair validates."""
+        """The Vega-Lite spec as both renderers take it.
+
+        Altair validates each part as it is made, where that is not turned off; the whole is left
+        to the tests.
+        """
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        return theme.layered_spec(
-            self.layers(alt),
-            self.height,
-            self.summary,
-            paired=self.paired,
-            long_names=self.long_names,
-        )
+        width = theme.PAIRED_WIDTH if self.paired else theme.WIDTH
+        one_column = {"columns": 1, "labelLimit": width} if self.paired or self.long_names else {}
+        return {
+            "$schema": alt.SCHEMA_URL,
+            **theme.layered(self.layers(alt), self.picks),
+            "width": width,
+            "height": self.height,
+            "autosize": theme.AUTOSIZE,
+            "config": {**theme.CONFIG, "legend": {**theme.CONFIG["legend"], **one_column}},
+            "description": self.summary,
+            "padding": 4,
+        }
 
     def table(self) -> Table:
         """The data as people and files read it."""

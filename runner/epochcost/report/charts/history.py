@@ -35,6 +35,7 @@ class HistoryChart(Chart[HistoryPoint]):
 
     summary = "Step time vs. the first, by day of measuring."
     long_names = True
+    picks = "work"
 
     def layers(self, alt: Any) -> list[Any]:
         """The rule, lines, bars and points, and the rings."""
@@ -45,20 +46,15 @@ class HistoryChart(Chart[HistoryPoint]):
             title="measured at (UTC)",
         )
         y = axes.log_axis(alt.Y, self.data, "over_first", "step time vs. the first", also=[1.0])
-        picked = alt.selection_point(name="picked", fields=["work"], bind="legend")
         data = self.marks(alt).encode(x=x)
-        base = data.encode(
-            color=theme.colour_by(alt, self.data, "work"),
-            opacity=theme.fade_unpicked(alt, picked),
-        )
+        base = data.encode(color=theme.colour_by(alt, self.data, "work"))
         rings = data.transform_filter("datum.significant == 'yes'").mark_point(
             filled=False, size=260, strokeWidth=1.5, color="var(--ec-ink)"
         )
         at_one = alt.Chart(alt.Data(values=[{"over_first": 1}]))
         return [
             at_one.mark_rule(strokeDash=[4, 4], color="var(--ec-soft)").encode(y=y),
-            # Of layers with one legend the first decides whether it hears clicks.
-            base.mark_line(strokeWidth=2).encode(y=y).add_params(picked),
+            base.mark_line(strokeWidth=2).encode(y=y),
             *theme.error_bars(alt, base, "Y", "over_first"),
             base.mark_point(filled=True, size=60).encode(
                 y=y,

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from epochcost.cost import Usage, billed_seconds, share
 from epochcost.errors import InputError
@@ -32,7 +32,6 @@ _SAMPLES = 60
 # So many steps are drawn one by one; of longer jobs the line shows the dearest second of a step.
 _EDGES = 24
 _MILLISECOND = Decimal("0.001")
-_ROW_HEIGHT = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +62,10 @@ class PriceHistory(Chart[DatedPrice]):
     """Steps from date to date, for a price holds until another is read."""
 
     summary = "Price of one hour over its dates, by plan."
+    picks = "plan"
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines by plan (colour and dash), the first of the legend first, and points."""
-        picked = alt.selection_point(name="picked", fields=["plan"], bind="legend")
         legend = alt.Legend(symbolType="stroke", symbolSize=250)
         plans = list(dict.fromkeys(self.data.values_of("plan")))
         dashes = [_DASHES[at // len(LIGHT_SERIES) % len(_DASHES)] for at in range(len(plans))]
@@ -79,12 +78,9 @@ class PriceHistory(Chart[DatedPrice]):
             ),
             y=axes.log_axis(alt.Y, self.data, "hour", "price of one hour"),
             color=theme.colour_by(alt, self.data, "plan", legend=legend),
-            opacity=theme.fade_unpicked(alt, picked),
         )
         return [
-            base.mark_line(interpolate="step-after", strokeWidth=2)
-            .encode(strokeDash=dash)
-            .add_params(picked),
+            base.mark_line(interpolate="step-after", strokeWidth=2).encode(strokeDash=dash),
             base.mark_point(size=60, filled=True).encode(tooltip=self.data.tooltips(alt)),
         ]
 
@@ -95,11 +91,7 @@ class HourlyPrices(Chart[HourlyPrice]):
 
     colours: Colours
     summary = "Price of one hour, by machine."
-
-    @property
-    def height(self) -> int:
-        """As many rows as there are machines."""
-        return _ROW_HEIGHT * len(set(self.data.values_of("machine")))
+    height: ClassVar = {"step": 28}
 
     def layers(self, alt: Any) -> list[Any]:
         """The dots."""
@@ -202,27 +194,22 @@ class BillingSteps(Chart[BilledJob]):
 
     listed: ChartData[BilledJob]
     height = 300
+    picks = "billing"
     summary = "Effective price of an hour over its list price, by the duration of a job."
 
     def layers(self, alt: Any) -> list[Any]:
         """The lines."""
         rules = list(dict.fromkeys(self.data.values_of("billing")))
         dash = {"domain": rules, "range": [_DASHES[at % len(_DASHES)] for at in range(len(rules))]}
-        picked = alt.selection_point(name="picked", fields=["billing"], bind="legend")
-        line = (
-            self.marks(alt)
-            .mark_line(strokeWidth=2)
-            .encode(
-                x=self._durations(alt),
-                y=self._factors(alt),
-                color=theme.colour_by(alt, self.data, "billing"),
-                strokeDash=alt.StrokeDash("billing:N", scale=dash, title="billing"),
-                opacity=theme.fade_unpicked(alt, picked),
-                tooltip=self.data.tooltips(alt),
-            )
-            .add_params(picked)
+        line = self.marks(alt).mark_line(strokeWidth=2)
+        encoded = line.encode(
+            x=self._durations(alt),
+            y=self._factors(alt),
+            color=theme.colour_by(alt, self.data, "billing"),
+            strokeDash=alt.StrokeDash("billing:N", scale=dash, title="billing"),
+            tooltip=self.data.tooltips(alt),
         )
-        return [line]
+        return [encoded]
 
     def _durations(self, alt: Any) -> Any:
         seconds = self.data.values_of("duration")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from epochcost.analysis.comparisons import CpuBesideGpu, CpuGpuComparison
 from epochcost.report.charts import axes, theme
@@ -19,7 +19,6 @@ from epochcost.report.charts.data import (
 from epochcost.report.charts.figure import Chart, Figure, ends, machine_name
 from epochcost.report.wording import mark_words
 
-_ROW_HEIGHT = 44
 _QUANTITIES = {"times_cost": "cost", "times_time": "time"}
 _INK = "var(--ec-ink)"
 
@@ -43,11 +42,7 @@ class RelativeChart(Chart[CpuRatio]):
     """A row for each machine over a logarithmic axis of ratios, with the line at 1."""
 
     summary = "Times the GPU's cost and time, by machine."
-
-    @property
-    def height(self) -> int:
-        """As many rows as there are machines."""
-        return _ROW_HEIGHT * len(set(self.data.values_of("machine")))
+    height: ClassVar = {"step": 44}
 
     def layers(self, alt: Any) -> list[Any]:
         """The line at 1, then bars and points of both quantities."""

@@ -39,23 +39,21 @@ class RentOrBuy(Chart[MonthPoint]):
     """Solid the owned line, which is the first, dashed the rented ones, a ring at each crossing."""
 
     height = 340
+    picks = "price_plan"
     summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."
 
     def layers(self, alt: Any) -> list[Any]:
         """The lines, and the rings where there are any."""
-        picked = alt.selection_point(name="picked", fields=["price_plan"], bind="legend")
         dash = {"domain": list(_DASHES), "range": list(_DASHES.values())}
         base = self.marks(alt).encode(
             x=_hours(alt),
             y=_cost(alt, self.data.currency),
             color=theme.colour_by(alt, self.data, "price_plan"),
-            opacity=theme.fade_unpicked(alt, picked),
         )
         lines = (
             base.transform_filter("datum.point == 'use'")
             .mark_line(strokeWidth=2)
             .encode(strokeDash=alt.StrokeDash("machine:N", scale=dash, title="machine"))
-            .add_params(picked)
         )
         rings = (
             base.transform_filter("datum.point == 'break-even'")

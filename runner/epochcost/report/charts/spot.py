@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from epochcost.units import symbol
 # What fits a line of a page; longer traces show their beginning.
 _DRAWN_SECONDS = 14 * 86_400.0
 _TAKEN = "taken back"
-_ROW_HEIGHT = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +54,17 @@ class ByStart(Chart[StartCost]):
     """A line for each policy over the time of the start."""
 
     summary = "Cost of the job by the time of its start, for each policy."
+    picks = "policy"
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines, and points for tooltips."""
-        picked = alt.selection_point(name="picked", fields=["policy"], bind="legend")
         base = self.marks(alt).encode(
             x=_days(alt, "start", "start of the job (UTC)"),
             y=_cost(alt, self.data.currency, "cost of the job", zero=True),
             color=theme.colour_by(alt, self.data, "policy"),
-            opacity=theme.fade_unpicked(alt, picked),
         )
         return [
-            base.mark_line(strokeWidth=2).add_params(picked),
+            base.mark_line(strokeWidth=2),
             base.mark_point(filled=True, size=20).encode(tooltip=self.data.tooltips(alt)),
         ]
 
@@ -76,11 +74,7 @@ class Timeline(Chart[Stretch]):
     """A bar for each stretch of a zone with machines, and a mark where they were taken back."""
 
     summary = "When each zone had machines, and when it took them back."
-
-    @property
-    def height(self) -> int:
-        """As many rows as there are zones."""
-        return _ROW_HEIGHT * len(set(self.data.values_of("zone")))
+    height: ClassVar = {"step": 40}
 
     def layers(self, alt: Any) -> list[Any]:
         """Bars, and marks at their ends."""

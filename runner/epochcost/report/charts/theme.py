@@ -115,46 +115,6 @@ def error_bars(
     return [base.mark_rule(**look).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
 
 
-def fade_unpicked(alt: Any, picked: Any) -> Any:
-    """The opacity of what a reader picked, and of all else.
-
-    As `alt.condition` says it, which takes Altair twenty milliseconds.
-    """
-    return alt.OpacityValue(0.15, condition={"param": picked.name, "value": 1})
-
-
-def layered_spec(
-    layers: Sequence[Any],
-    height: int,
-    description: str,
-    *,
-    paired: bool = False,
-    long_names: bool = False,
-) -> dict[str, Any]:
-    """The spec of layered charts with size, config and description, as both renderers take it.
-
-    A paired chart has half the width. Its legend is one column, as one of long names is.
-
-    Altair validates each part as it is made, where that is not turned off; the whole is left to the
-    tests.
-    """
-    import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
-
-    legend = dict(CONFIG["legend"])
-    if paired or long_names:
-        legend |= {"columns": 1, "labelLimit": PAIRED_WIDTH if paired else WIDTH}
-    return {
-        "$schema": alt.SCHEMA_URL,
-        **_layered(layers),
-        "width": PAIRED_WIDTH if paired else WIDTH,
-        "height": height,
-        "autosize": AUTOSIZE,
-        "config": {**CONFIG, "legend": legend},
-        "description": description,
-        "padding": 4,
-    }
-
-
 def without_validation() -> AbstractContextManager[None]:
     """Within it Altair builds parts without validating each, which takes most of its time."""
     from altair.utils.schemapi import debug_mode  # noqa: PLC0415  a cached drawing needs no Altair
@@ -162,20 +122,25 @@ def without_validation() -> AbstractContextManager[None]:
     return debug_mode(False)
 
 
-def _layered(layers: Sequence[Any]) -> dict[str, Any]:
+def layered(layers: Sequence[Any], picks: str) -> dict[str, Any]:
     """What `alt.layer` makes of charts, which copies all rows several times.
 
-    Rows that all layers draw stand once.
+    Rows that all layers draw stand once. Of marks coloured by the field ``picks``, if there is one,
+    those fade that a reader does not pick in the legend.
     """
     shared = len({id(layer.data) for layer in layers}) == 1
     units = [_unit(layer) if shared else {"data": _data(layer), **_unit(layer)} for layer in layers]
-    data = {"data": _data(layers[0])} if shared else {}
-    params = [
-        {**param, "views": [unit.setdefault("name", f"view_{at}")]}
-        for at, unit in enumerate(units)
-        for param in unit.pop("params", ())
-    ]
-    return {"layer": units, **data, **({"params": params} if params else {})}
+    found = {"layer": units, **({"data": _data(layers[0])} if shared else {})}
+    if not picks:
+        return found
+    coloured = [one for one in units if one["encoding"].get("color", {}).get("field") == picks]
+    for unit in coloured:
+        unit["encoding"]["opacity"] = {"condition": {"param": "picked", "value": 1}, "value": 0.15}
+    # Of layers with one legend the first decides whether it hears clicks.
+    coloured[0]["name"] = "picking"
+    select = {"type": "point", "fields": [picks]}
+    param = {"name": "picked", "select": select, "bind": "legend", "views": ["picking"]}
+    return {**found, "params": [param]}
 
 
 def _unit(layer: Any) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
     """The latest environment of each host that was measured."""
-    mine = report.results_on(hardware)
-    ordered = sorted(mine, key=lambda one: one.measurement.started_at)
+    stored = (one.result for one in report.inputs.stored if one.result.hardware == hardware.id)
+    ordered = sorted(stored, key=lambda one: one.measurement.started_at)
     latest = {one.environment.fingerprint: one for one in ordered}
     return [result.environment for result in latest.values()]

@@ -25,7 +25,6 @@ from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
 from epochcost.report.list_prices import Listed, list_prices
 from epochcost.report.ranking import Contest, contest, estimated_contest
-from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
@@ -138,10 +137,6 @@ class Report:
         """Every workload that was timed on one kind of machine."""
         return self._observations_by_hardware.get(hardware.id, ())
 
-    def results_on(self, hardware: Hardware) -> tuple[Result, ...]:
-        """Every stored result of one kind of machine, in the order of the files."""
-        return self._results_by_hardware.get(hardware.id, ())
-
     def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
         """The machines that can train and that can serve a workload.
 
@@ -160,11 +155,6 @@ class Report:
     @cached_property
     def _observations_by_hardware(self) -> Mapping[str, tuple[Observation, ...]]:
         return group_by(self.observations, lambda one: one.machine.hardware)
-
-    @cached_property
-    def _results_by_hardware(self) -> Mapping[str, tuple[Result, ...]]:
-        results = (stored.result for stored in self.inputs.stored)
-        return group_by(results, lambda result: result.hardware)
 
     @cached_property
     def _contests(self) -> Mapping[Workload, Mapping[Job, Contest]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import arithmetic_of_model, forward_shares, step_parts
@@ -19,7 +19,6 @@ from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.priced_jobs import GOAL_WORDS
 from epochcost.analysis.rows import Row, group_by
-from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.report.charts.batch_size import (
     cost_by_batch,
     memory_by_batch,
@@ -36,10 +35,6 @@ from epochcost.report.ranking import contest
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
 from epochcost.specs.published import Published
-from epochcost.units import memory, scientific
-
-# Single precision, in which everything here runs.
-_BYTES_PER_PARAMETER = 4
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -76,7 +71,7 @@ def _page(report: Report, workload: Workload) -> Page:
             "workload": workload,
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
-            "size": _size(report, model),
+            **_counted(report, model),
             "training": contests.get("train"),
             "serving": contests.get("serve"),
             "requests": requests,
@@ -89,9 +84,7 @@ def _page(report: Report, workload: Workload) -> Page:
             "without": _without(report, workload),
             "loaded": serving,
             "relative": relative,
-            "devices": sorted({row.observed.machine.device for row in trained}),
             "forward": forward_shares(observed),
-            **_parts(report, model),
             "drawn": energy_by_machine(report.catalogue, rows, energy_goal(rows)),
             "scalings": scaled,
             "comparisons": compared,
@@ -155,13 +148,12 @@ def _relative(rows: Sequence[Row]) -> CpuGpuComparison | None:
     return cpu_against_gpu(rows, "full") or cpu_against_gpu(rows, "million")
 
 
-def _parts(report: Report, model: Model | None) -> Mapping[str, object]:
-    """The parts of a training step at the first batch size of the spec."""
-    if model is None or model.training is None:
-        return {"parts": (), "parts_batch": 0}
-    size = model.training.batch_sizes[0]
-    counted = arithmetic_of_model(report.catalogue, model, report.inputs.cache)
-    return {"parts": step_parts(counted, model, size), "parts_batch": size}
+def _counted(report: Report, model: Model | None) -> Mapping[str, object]:
+    """What a pass costs, and the parts of a training step at the first batch size of the spec."""
+    counted = arithmetic_of_model(report.catalogue, model, report.inputs.cache) if model else None
+    if counted is None or model is None or model.training is None:
+        return {"counted": counted, "parts": ()}
+    return {"counted": counted, "parts": step_parts(counted, model, model.training.batch_sizes[0])}
 
 
 def _variants(
@@ -171,29 +163,6 @@ def _variants(
     found = [one for one in report.variants if one.workload == workload]
     catalogue = report.catalogue
     return scalings(catalogue, plain, found), comparisons(catalogue, plain, found)
-
-
-@dataclass(frozen=True)
-class _Size:
-    """A model's size in words, and its parameters in number."""
-
-    parameters: int
-    forward: str
-    training: str
-    weights: str
-
-
-def _size(report: Report, model: Model | None) -> _Size | None:
-    """None where the graph is not there or cannot be counted."""
-    counted = arithmetic_of_model(report.catalogue, model, report.inputs.cache) if model else None
-    if counted is None:
-        return None
-    return _Size(
-        counted.parameters,
-        scientific(counted.forward_flops),
-        scientific(PASSES_PER_STEP * counted.forward_flops),
-        memory(counted.parameters * _BYTES_PER_PARAMETER),
-    )
 
 
 def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
