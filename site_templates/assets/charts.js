@@ -49,8 +49,7 @@
   }
 
   async function draw(plot, spec) {
-    var stage = document.createElement("div"), width = plot.clientWidth;
-    stage.className = "ec-live";
+    var stage = window.epochcostShown.element("div", "", { className: "ec-live" }), width = plot.clientWidth;
     var embed = await window.epochcostShown.loaded(folder + "vega.js", "vegaEmbed");
     var made = await embed(stage, fitted(spec, width), OPTIONS);
     plot.replaceChildren(stage);

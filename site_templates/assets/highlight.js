@@ -3,7 +3,7 @@
 (function () {
   "use strict";
 
-  var SVG = "http://www.w3.org/2000/svg";
+  var SVG = "http://www.w3.org/2000/svg", element = window.epochcostShown.element;
   var count = 0;
 
   /* What a chart's legend picks by: the field, and its values as they stand there. */
@@ -11,8 +11,8 @@
     var bound = (spec.params || []).find(function (param) { return param.bind === "legend"; });
     if (!bound) { return null; }
     var field = bound.select.fields[0], values = [];
-    [spec].concat(spec.layer || []).forEach(function (unit) {
-      var colour = unit.encoding && unit.encoding.color;
+    spec.layer.forEach(function (unit) {
+      var colour = unit.encoding.color;
       if (colour && colour.field === field && colour.scale) { values = colour.scale.domain; }
     });
     return values.length > 1 ? { store: bound.name + "_store", param: bound.name, field: field, values: values } : null;
@@ -37,9 +37,7 @@
   }
 
   function entry(plot, pick, value, changed) {
-    var label = document.createElement("label"), box = document.createElement("input");
-    box.type = "checkbox";
-    box.value = value;
+    var label = element("label"), box = element("input", "", { type: "checkbox", value: value });
     box.addEventListener("change", changed);
     label.append(box, mark(plot, pick, value), " " + value);
     return label;
@@ -47,11 +45,8 @@
 
   /* The boxes of a chart, tied to its selection in both directions. */
   function boxes(plot, pick, view) {
-    var set = document.createElement("fieldset"), legend = document.createElement("legend");
-    set.className = "ec-picks";
-    set.id = "ec-picks-" + (count += 1);
-    legend.textContent = "Highlight by " + pick.field.replace("_", " ") + " (none ticked: all)";
-    set.append(legend);
+    var set = element("fieldset", "", { className: "ec-picks", id: "ec-picks-" + (count += 1) });
+    set.append(element("legend", "Highlight by " + pick.field.replace("_", " ") + " (none ticked: all)"));
 
     function ticked() {
       return Array.from(set.querySelectorAll("input:checked"), function (box) { return box.value; });
@@ -77,20 +72,17 @@
     var template = plot.querySelector("template");
     var pick = template && picks(JSON.parse(template.content.textContent));
     if (!pick) { return; }
-    var button = document.createElement("button"), set = null;
-    button.type = "button";
-    button.className = "ec-pick";
-    button.textContent = "Highlight";
-    button.setAttribute("aria-expanded", "false");
+    var button = element("button", "Highlight", { type: "button", className: "ec-pick", ariaExpanded: "false" });
+    var set = null;
     button.addEventListener("click", async function () {
-      var open = button.getAttribute("aria-expanded") !== "true";
+      var open = button.ariaExpanded !== "true";
       if (set === null) {
         set = boxes(plot, pick, await window.epochcostCharts.view(plot));
-        (tools.closest(".ec-tools") || tools).after(set);
+        tools.closest(".ec-tools").after(set);
         button.setAttribute("aria-controls", set.id);
       }
       set.hidden = !open;
-      button.setAttribute("aria-expanded", String(open));
+      button.ariaExpanded = open;
     });
     tools.append(button);
   }

@@ -3,31 +3,26 @@
 (function () {
   "use strict";
 
-  var SCALE = 2;
+  var SCALE = 2, element = window.epochcostShown.element;
 
   /* The chart's SVG with colours instead of variables, which a picture knows nothing of. */
   function resolved(svg, style) {
-    var copy = svg.cloneNode(true);
-    var box = svg.viewBox.baseVal;
-    var width = box && box.width || svg.clientWidth;
-    var height = box && box.height || svg.clientHeight;
+    var copy = svg.cloneNode(true), width = svg.viewBox.baseVal.width * SCALE, height = svg.viewBox.baseVal.height * SCALE;
     copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    copy.setAttribute("width", width * SCALE);
-    copy.setAttribute("height", height * SCALE);
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
     var text = new XMLSerializer().serializeToString(copy);
     text = text.replace(/var\((--ec-[a-z0-9-]+)\)/g, function (_, name) {
       return style.getPropertyValue(name).trim();
     });
-    return { text: text, width: width * SCALE, height: height * SCALE };
+    return { text: text, width: width, height: height };
   }
 
   function painted(drawing, paper) {
     return new Promise(function (resolve, reject) {
       var image = new Image();
       image.onload = function () {
-        var canvas = document.createElement("canvas");
-        canvas.width = drawing.width;
-        canvas.height = drawing.height;
+        var canvas = element("canvas", "", { width: drawing.width, height: drawing.height });
         var context = canvas.getContext("2d");
         context.fillStyle = paper;
         context.fillRect(0, 0, canvas.width, canvas.height);
@@ -42,10 +37,8 @@
   async function save(plot) {
     var style = getComputedStyle(plot);
     var paper = style.getPropertyValue("--ec-paper").trim();
-    var link = document.createElement("a");
-    link.href = await painted(resolved(plot.querySelector("svg"), style), paper);
-    link.download = plot.dataset.ecFigure + ".png";
-    link.click();
+    var href = await painted(resolved(plot.querySelector("svg"), style), paper);
+    element("a", "", { href: href, download: (plot.dataset.ecFigure || plot.dataset.ecLater) + ".png" }).click();
   }
 
   function start() {
@@ -53,10 +46,7 @@
       var plot = figure.querySelector(".ec-plot");
       var tools = figure.querySelector(".ec-tools p") || figure.querySelector(".ec-tools");
       if (!plot || !(plot.querySelector("svg") || plot.dataset.ecLater) || !tools || tools.querySelector(".ec-png")) { return; }
-      var button = document.createElement("button");
-      button.type = "button";
-      button.className = "ec-png";
-      button.textContent = "PNG";
+      var button = element("button", "PNG", { type: "button", className: "ec-png" });
       button.addEventListener("click", function () {
         save(plot).catch(function (error) { console.error("epochcost: no PNG:", error); });
       });

@@ -9,11 +9,11 @@
   /* What the script at an address leaves in a variable of the window, loaded once. */
   function loaded(address, variable) {
     loading[address] = loading[address] || new Promise(function (resolve, reject) {
-      var script = document.createElement("script");
-      script.src = address;
-      script.onload = function () { resolve(window[variable]); };
-      script.onerror = function () { reject(new Error("cannot load " + address)); };
-      document.head.append(script);
+      document.head.append(element("script", "", {
+        src: address,
+        onload: function () { resolve(window[variable]); },
+        onerror: function () { reject(new Error("cannot load " + address)); }
+      }));
     });
     return loading[address];
   }

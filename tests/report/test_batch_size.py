@@ -8,7 +8,7 @@ from dataclasses import replace
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation, observe
 from epochcost.plan.sweep import Cause
-from epochcost.report.charts.batch_size import memory_by_batch, rate_by_batch
+from epochcost.report.charts.batch_size import sweep_by_batch
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from report_project import make_result
 
@@ -39,7 +39,9 @@ def trainings(inputs: Inputs) -> list[Observation]:
 def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
     """The chart rings it, and the table says why; rates are examples over the mean time."""
     observed = trainings(inputs)
-    figure = rate_by_batch(observed, [limit(128)], identifier="r", colours=())
+    figure = sweep_by_batch(
+        "examples_per_second", observed, [limit(128)], identifier="r", colours=()
+    )
     assert figure is not None
     points = figure.chart.data.rows
     assert [(one.batch_size, one.end) for one in points if one.end] == [(128, "out of memory")]
@@ -54,7 +56,9 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
 def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:
     """Nor does that of a size which is not there."""
     for other in (limit(128, vcpus=1), limit(64)):
-        figure = rate_by_batch(trainings(inputs), [other], identifier="r", colours=())
+        figure = sweep_by_batch(
+            "examples_per_second", trainings(inputs), [other], identifier="r", colours=()
+        )
         assert figure is not None
         assert not any(point.end for point in figure.chart.data.rows)
 
@@ -62,8 +66,8 @@ def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:
 def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
     """A trial without a reading has no point, and none at all make no figure."""
     observed = trainings(inputs)
-    figure = memory_by_batch(observed, [], identifier="m", colours=())
+    figure = sweep_by_batch("peak_memory", observed, [], identifier="m", colours=())
     assert figure is not None
     assert [point.peak_memory for point in figure.chart.data.rows] == [2**28]
     assert "256.0 MiB" in {row[4] for row in figure.table.shown}
-    assert memory_by_batch(observed[1:], [], identifier="m", colours=()) is None
+    assert sweep_by_batch("peak_memory", observed[1:], [], identifier="m", colours=()) is None

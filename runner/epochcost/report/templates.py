@@ -33,6 +33,7 @@ from epochcost.units import (
     kilograms,
     kilowatt_hours,
     memory,
+    money,
     plain,
     price_age,
     scientific,
@@ -119,12 +120,12 @@ def _table(table: Table) -> Markup:
 
 def _owned_hour(price: Price) -> str:
     hour = owned_hour(price)
-    return "unknown" if hour is None else wording.amount_words(hour, price.currency)
+    return "unknown" if hour is None else money(hour, price.currency)
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {
     "agreement": claim_words.agreement_words,
-    "amount": wording.amount_words,
+    "amount": money,
     "buying": buying_words,
     "bytes": memory,
     "billing": wording.billing_words,

@@ -108,11 +108,6 @@ def times_range(factor: Bounded) -> str:
     return f"{factor.low:.3g} to {factor.high:.3g}"
 
 
-def amount_words(amount: Decimal, currency: str) -> str:
-    """An amount of money, rounded."""
-    return money(amount, currency)
-
-
 def rate_words(amount: Decimal, currency: str) -> str:
     """A price exactly as its source asks it."""
     digits = plain(amount)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.rows import Row
@@ -49,6 +49,12 @@ _TITLES = {
     "peak_memory": "peak memory",
 }
 _TIMES = "Measured mean time of a batch, per example; bars are 95 % intervals. Lower is faster."
+_SWEPT = {
+    "examples_per_second": "Examples per batch over its measured mean time; bars are 95 % "
+    "intervals. Higher is faster.",
+    "peak_memory": "The most memory that the measuring process used, of the host or, where it ran "
+    "on one, of the GPU.",
+}
 _TimePerExample = Annotated[Ends, Shown("Time per example", "seconds")]
 
 
@@ -251,36 +257,17 @@ def _cost(row: Row, cost: Estimate) -> MachineCost:
     )
 
 
-def rate_by_batch(
+def sweep_by_batch(
+    quantity: Literal["examples_per_second", "peak_memory"],
     observations: Sequence[Observation],
     limits: Sequence[BatchLimit],
     *,
     identifier: str,
     colours: Colours,
 ) -> Figure | None:
-    """Examples per second of one workload; None where nothing was measured."""
-    description = (
-        "Examples per batch over its measured mean time; bars are 95 % intervals. Higher is "
-        "faster. A ring marks where the sweep of batch sizes ended."
-    )
-    points = _sweep_points(observations, limits)
-    return _figure(points, "examples_per_second", description, identifier, colours)
-
-
-def memory_by_batch(
-    observations: Sequence[Observation],
-    limits: Sequence[BatchLimit],
-    *,
-    identifier: str,
-    colours: Colours,
-) -> Figure | None:
-    """The most memory that a trial held; None where none was read."""
-    description = (
-        "The most memory that the measuring process used, of the host or, where it ran on one, of "
-        "the GPU. A ring marks where the sweep of batch sizes ended."
-    )
-    points = _sweep_points(observations, limits)
-    return _figure(points, "peak_memory", description, identifier, colours)
+    """A quantity of one workload's trials, and where sweeps ended; None where none was measured."""
+    words = f"{_SWEPT[quantity]} A ring marks where the sweep of batch sizes ended."
+    return _figure(_sweep_points(observations, limits), quantity, words, identifier, colours)
 
 
 def _sweep_points(
@@ -288,9 +275,8 @@ def _sweep_points(
 ) -> tuple[SweepPoint, ...]:
     points = []
     for one in _timed(observations):
-        limit, cause = _ended_at(one, limits), None
-        if limit is not None:
-            cause = _CAUSES[limit.cause]
+        limit = _ended_at(one, limits)
+        cause = _CAUSES[limit.cause] if limit else None
         points.append(
             SweepPoint(
                 machine=machine_name(one),

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from epochcost.analysis.comparisons import JobCost, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.observations import Goal, Observation, Workload
+from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import GOALS, Row
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Cost, Estimate, Time, Unpriced
@@ -19,6 +19,7 @@ from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.tables import Column, Table, Value
 from epochcost.results.served import LoadGenRun
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 
 Values = Mapping[str, Value]
@@ -26,10 +27,9 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class EstimatedLine:
-    """An estimate with the workload that it is of."""
+    """An estimate with the model that it is of."""
 
-    workload: Workload
-    epochs: int | Decimal | None
+    model: Model
     row: EstimatedRow
 
 
@@ -131,22 +131,22 @@ def _run(run: LoadGenRun) -> Values:
 
 
 def _of_estimate(line: EstimatedLine) -> Values:
-    row = line.row
+    row, model = line.row, line.model
     return {
-        "workload": line.workload.id,
-        "task": line.workload.task,
+        "workload": model.id,
+        "task": model.task,
         "mode": "training",
         "hardware": row.hardware.id,
         "machine": row.hardware.name,
         "device": row.hardware.device,
         "vcpus": row.hardware.vcpus,
-        "epochs": line.epochs,
+        "epochs": model.training.epochs if model.training else None,
         "date": str(row.price.as_of),
         **_time("full_time", row.time),
         **_price(row.price, current=True),
         **_costs({"full": row.cost}),
         "figure": row.mark,
-        "evidence": f"models/{line.workload.id}.html",
+        "evidence": f"models/{model.id}.html",
     }
 
 

@@ -30,6 +30,12 @@ _EXAMPLES = (
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
     ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
 )
+# Where the page "Compare" was.
+_MOVED = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Calculator</title>
+<meta http-equiv="refresh" content="0; url=calculator.html">
+<p>Two machines are compared by the <a href="calculator.html">calculator</a>.</p></html>
+"""
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -61,6 +67,7 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     yield f"{FOLDER}/plans.js", _script(_PLANS, {"plans": made, "shapes": dict(SHAPES)})
     for key, rows in known.items():
         yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows))
+    yield "compare.html", _MOVED
 
 
 def _script(name: str, value: Json) -> str:

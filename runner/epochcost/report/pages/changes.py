@@ -41,7 +41,14 @@ def pages(report: Report) -> Iterator[Page]:
     """The three pages; no changelog without its file."""
     yield _changed(report)
     yield _history(report)
-    yield from _changelog(report)
+    if text := changelog(report):
+        yield Page(
+            uri="changelog.md",
+            title="Changelog",
+            template="changelog.md.jinja",
+            description="What each version of the program brought.",
+            context={"text": Markup(text)},  # noqa: S704  hand-written Markdown, as docs/ is
+        )
 
 
 def _changed(report: Report) -> Page:
@@ -108,19 +115,6 @@ def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
     name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
     figure = step_history(series, identifier=f"history-{name}")
     return Host(machine, tuple(again), len(series) - len(again), figure)
-
-
-def _changelog(report: Report) -> Iterator[Page]:
-    """One page, or none without the file, which is as much the project's own as its docs."""
-    text = changelog(report)
-    if text:
-        yield Page(
-            uri="changelog.md",
-            title="Changelog",
-            template="changelog.md.jinja",
-            description="What each version of the program brought.",
-            context={"text": Markup(text)},  # noqa: S704  hand-written Markdown, as docs/ is
-        )
 
 
 def changelog(report: Report) -> str:

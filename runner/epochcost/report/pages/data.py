@@ -15,12 +15,7 @@ from epochcost.report.pages.page import Page, Report
 
 def pages(report: Report) -> Iterator[Page]:
     """The page of data, and that of what others may show."""
-    yield _data(report)
-    yield _sharing(report)
-
-
-def _data(report: Report) -> Page:
-    return Page(
+    yield Page(
         uri="data.md",
         title="Data",
         template="data.md.jinja",
@@ -32,10 +27,7 @@ def _data(report: Report) -> Page:
             "json_ld": json_ld(report),
         },
     )
-
-
-def _sharing(report: Report) -> Page:
-    return Page(
+    yield Page(
         uri="sharing.md",
         title="Cite, embed, link",
         template="sharing.md.jinja",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
+from epochcost.analysis.rows import Row, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.roofline import roofline
@@ -51,12 +52,13 @@ def pages(report: Report) -> Iterator[Page]:
         context={"listed": listed, "results": results},
         description="Every machine: its CPU and accelerators, its price an hour and its results.",
     )
+    timed = (row for row in report.rows if row.observed.kind != "predicted")
+    rows = group_by(timed, lambda row: row.observed.machine.hardware)
     for hardware in report.catalogue.hardware.values():
-        yield _page(report, hardware)
+        yield _page(report, hardware, rows.get(hardware.id, ()))
 
 
-def _page(report: Report, hardware: Hardware) -> Page:
-    rows = [row for row in report.rows_on(hardware) if row.observed.kind != "predicted"]
+def _page(report: Report, hardware: Hardware, rows: Sequence[Row]) -> Page:
     prices = report.catalogue.prices_of(hardware.id)
     observed = [one for one in report.observations_on(hardware) if one.kind != "predicted"]
     reached = achieved_rates(report.inputs, hardware, observed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal
 
@@ -27,7 +26,6 @@ from epochcost.report.list_prices import Listed, list_prices
 from epochcost.report.ranking import Contest, contest, estimated_contest
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.model import Model
 
 Job = Literal["train", "serve"]
 
@@ -116,9 +114,8 @@ class Report:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """Every figure, as the published table has it."""
-        models = self.catalogue.models
         estimates = (
-            EstimatedLine(Workload.of_model(models[name]), _epochs(models[name]), row)
+            EstimatedLine(self.catalogue.models[name], row)
             for name, rows in self.estimated.items()
             for row in rows
         )
@@ -128,10 +125,6 @@ class Report:
     def rows_of(self, workload: Workload) -> tuple[Row, ...]:
         """The rows of one workload, cheapest first."""
         return self._rows_by_workload.get(workload, ())
-
-    def rows_on(self, hardware: Hardware) -> tuple[Row, ...]:
-        """The rows of one kind of machine, those of a workload together, cheapest first."""
-        return self._rows_by_hardware.get(hardware.id, ())
 
     def observations_on(self, hardware: Hardware) -> tuple[Observation, ...]:
         """Every workload that was timed on one kind of machine."""
@@ -147,10 +140,6 @@ class Report:
     @cached_property
     def _rows_by_workload(self) -> Mapping[Workload, tuple[Row, ...]]:
         return group_by(self.rows, lambda row: row.observed.workload)
-
-    @cached_property
-    def _rows_by_hardware(self) -> Mapping[str, tuple[Row, ...]]:
-        return group_by(self.rows, lambda row: row.observed.machine.hardware)
 
     @cached_property
     def _observations_by_hardware(self) -> Mapping[str, tuple[Observation, ...]]:
@@ -170,10 +159,6 @@ class Report:
             }
             found[workload] = {job: one for job, one in jobs.items() if one}
         return found
-
-
-def _epochs(model: Model) -> int | Decimal | None:
-    return model.training.epochs if model.training else None
 
 
 def workload_uri(workload: Workload) -> str:

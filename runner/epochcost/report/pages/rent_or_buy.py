@@ -16,11 +16,9 @@ from epochcost.cost.break_even import (
     payback,
 )
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
-from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.rent_or_buy import Substitute, rent_or_buy
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report
-from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 
 
@@ -29,11 +27,9 @@ class OwnedMachine:
     """One owned machine, ``hours`` of use that its plan assumes, and all that can replace it."""
 
     own: Price
-    hardware: Hardware
     hours: Decimal
     month: MonthlyCost
     answers: tuple[Substitute, ...]
-    figure: Figure | None
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -52,24 +48,16 @@ def pages(report: Report) -> Iterator[Page]:
             "machines": report.catalogue.hardware,
             "alone": [price for price in bought if price not in [one.own for one in found]],
         },
-        figures={one.own.id: one.figure for one in found},
+        figures={one.own.id: rent_or_buy(one.own, one.month, one.answers) for one in found},
     )
 
 
 def _comparison(report: Report, own: Price) -> OwnedMachine:
     """The answers, cheapest first at the hours of use that the owned plan assumes."""
     assert own.owned is not None, "asked for an owned plan"
-    hardware, month = report.catalogue.machine(own.hardware), monthly_owned(own)
     hours = HOURS_PER_CALENDAR_MONTH * own.owned.utilisation
     found = sorted(_substitutes(report, own, hours), key=lambda one: one.month.at(hours))
-    return OwnedMachine(
-        own,
-        hardware,
-        hours,
-        month,
-        tuple(found),
-        rent_or_buy(own, month, found),
-    )
+    return OwnedMachine(own, hours, monthly_owned(own), tuple(found))
 
 
 def _substitutes(report: Report, own: Price, hours: Decimal) -> Iterator[Substitute]:

@@ -20,21 +20,7 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.published import Claim, Published, Timing
 from epochcost.units import plain
 
-_SHOWN = ("printed", "drawn", "derived")
 _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
-
-
-@dataclass(frozen=True)
-class Tally:
-    """How many figures of one kind came out how."""
-
-    shown: str
-    counts: Counter[Agreement]
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return sum(self.counts.values())
 
 
 @dataclass(frozen=True)
@@ -110,7 +96,7 @@ def pages(report: Report) -> Iterator[Page]:
         title="Published sources",
         template="sources.md.jinja",
         context={
-            "listed": [(tables[0].spec, tables, _all_shown(tables)) for tables in sources],
+            "listed": [(tables[0].spec, tables, _tallies(tables)) for tables in sources],
             "agreements": _AGREEMENTS,
             "observations": report.catalogue.observations.values(),
         },
@@ -120,20 +106,13 @@ def pages(report: Report) -> Iterator[Page]:
         yield _page(report, tables)
 
 
-def _tallies(tables: Iterable[SourceTable]) -> list[Tally]:
-    """How the figures came out, those that the source prints first; kinds without any left out."""
+def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
+    """How the figures of each kind came out, those that the source prints first."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
-    found = [
-        Tally(shown, Counter(one.agreement for one in checks if one.claim.shown == shown))
-        for shown in _SHOWN
-    ]
-    return [tally for tally in found if tally.total]
-
-
-def _all_shown(tables: Iterable[SourceTable]) -> Tally:
-    """The figures that the source itself shows, in print or in charts."""
-    shown = [tally.counts for tally in _tallies(tables) if tally.shown != "derived"]
-    return Tally("shown", sum(shown, Counter()))
+    return {
+        shown: Counter(one.agreement for one in checks if one.claim.shown == shown)
+        for shown in ("printed", "drawn", "derived")
+    }
 
 
 def _by_page(report: Report) -> list[list[SourceTable]]:

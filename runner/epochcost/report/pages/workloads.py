@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 from epochcost.analysis.arithmetic import arithmetic_of_model, forward_shares, step_parts
 from epochcost.analysis.comparisons import (
@@ -21,8 +22,7 @@ from epochcost.analysis.priced_jobs import GOAL_WORDS
 from epochcost.analysis.rows import Row, group_by
 from epochcost.report.charts.batch_size import (
     cost_by_batch,
-    memory_by_batch,
-    rate_by_batch,
+    sweep_by_batch,
     time_by_batch,
 )
 from epochcost.report.charts.cost_time import cost_against_time
@@ -198,15 +198,12 @@ def _figures(
     report: Report, workload: Workload, rows: Sequence[Row], observed: Sequence[Observation]
 ) -> Mapping[str, Figure | None]:
     name, colours = stem(workload), report.colours
+    swept = partial(sweep_by_batch, limits=report.inputs.limits, colours=colours)
     observed = [one for one in observed if one.kind != "predicted"]
     rows = [row for row in rows if row.observed.kind != "predicted"]
     return {
         "time_batch": time_by_batch(observed, identifier=f"{name}-time-batch", colours=colours),
-        "rate_batch": rate_by_batch(
-            observed, report.inputs.limits, identifier=f"{name}-rate-batch", colours=colours
-        ),
-        "memory_batch": memory_by_batch(
-            observed, report.inputs.limits, identifier=f"{name}-memory-batch", colours=colours
-        ),
+        "rate_batch": swept("examples_per_second", observed, identifier=f"{name}-rate-batch"),
+        "memory_batch": swept("peak_memory", observed, identifier=f"{name}-memory-batch"),
         "cost_batch": cost_by_batch(rows, identifier=f"{name}-cost-batch", colours=colours),
     }
