@@ -46,6 +46,7 @@ class LearningCurve(Chart[LearningPoint]):
     along: str
     title: str
     measured: str
+    picks = "training"
 
     @property
     def summary(self) -> str:
@@ -54,11 +55,9 @@ class LearningCurve(Chart[LearningPoint]):
 
     def layers(self, alt: Any) -> list[Any]:
         """Bands, lines and points."""
-        picked = alt.selection_point(name="picked", fields=["training"], bind="legend")
         base = self.marks(alt).encode(
             x=axes.log_axis(alt.X, self.data, self.along, self.title),
             color=theme.colour_by(alt, self.data, "training"),
-            opacity=theme.fade_unpicked(alt, picked),
         )
         y = alt.Y("measure:Q", scale=alt.Scale(zero=False), title=f"held-out {self.measured}")
         band = base.mark_area(fillOpacity=0.2).encode(
@@ -67,7 +66,7 @@ class LearningCurve(Chart[LearningPoint]):
         )
         return [
             band,
-            base.mark_line(strokeWidth=2).encode(y=y).add_params(picked),
+            base.mark_line(strokeWidth=2).encode(y=y),
             base.mark_point(filled=True, size=25).encode(y=y, tooltip=self.data.tooltips(alt)),
         ]
 
