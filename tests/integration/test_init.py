@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.predicted import predict_times
 from epochcost.cli.app import app
 from epochcost.cli.project import requirement_origin
 from epochcost.errors import InputError
+from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).with_name("epochcost")
@@ -57,6 +61,18 @@ def test_it_plans_its_example(project: Path) -> None:
     """The example model would be trained and served on the machine at hand."""
     planned = _in(project, PROGRAM, "plan", "--provider", "cpu")
     assert "mnist-mlp training cpu batch 128" in planned
+
+
+def test_its_models_get_predicted_times(project: Path) -> None:
+    """What predictions learn from comes along: a model of ours has a time on its GPU machine."""
+    shutil.copyfile(ROOT / "models/resnet50.onnx", project / "models/resnet50.onnx")
+    text = (ROOT / "specs/models/resnet50.toml").read_text().replace("\ndataset = ", "\n# ")
+    (project / "specs/models/resnet50.toml").write_text(text)
+    inputs = read_inputs(load_catalogue(project), [], project / "docs")
+    found = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
+    (project / "specs/models/resnet50.toml").unlink()
+    (project / "models/resnet50.onnx").unlink()
+    assert {one.machine.hardware for one in found} == {"p3.2xlarge"}
 
 
 def test_its_site_builds_without_a_warning(project: Path) -> None:
