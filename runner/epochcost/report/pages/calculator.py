@@ -30,10 +30,10 @@ _EXAMPLES = (
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
     ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
 )
-# Where the page "Compare" was.
+# Where the page "Compare" was, whose addresses named two machines behind the #.
 _MOVED = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Calculator</title>
-<meta http-equiv="refresh" content="0; url=calculator.html">
+<script>location.replace("calculator.html?" + location.hash.slice(1));</script>
 <p>Two machines are compared by the <a href="calculator.html">calculator</a>.</p></html>
 """
 
