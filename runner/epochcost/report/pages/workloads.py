@@ -9,7 +9,6 @@ from functools import partial
 
 from epochcost.analysis.arithmetic import arithmetic_of_model, forward_shares, step_parts
 from epochcost.analysis.comparisons import (
-    CpuGpuComparison,
     Scaling,
     VariantComparison,
     comparisons,
@@ -58,8 +57,9 @@ def _page(report: Report, workload: Workload) -> Page:
     model = report.catalogue.models.get(workload.id) if workload.is_model else None
     scaled, compared = _variants(report, workload, observed)
     one_by_one = [row for row in rows if row.observed.batch_size == 1]
-    relative, requests = _relative(rows), contest(one_by_one, "million")
-    trained = [row for row in rows if row.mode == "training"]
+    requests = contest(one_by_one, "million")
+    relative = cpu_against_gpu(rows, "full") or cpu_against_gpu(rows, "million")
+    known = [row for row in rows if row.observed.kind != "predicted"]
     contests = report.contests_of(workload)
     serving = [row for row in report.serving if row.model == workload.id] if model else []
     return Page(
@@ -77,10 +77,8 @@ def _page(report: Report, workload: Workload) -> Page:
             "requests": requests,
             "beside": {one.name: one for one in requests.machines} if requests else {},
             "accuracy": any(one.model == workload.id for one in report.inputs.trainings.values()),
-            "trained": [row for row in trained if row.observed.kind != "predicted"],
-            "served": [
-                row for row in rows if row.mode == "inference" and row.observed.kind != "predicted"
-            ],
+            "trained": [row for row in known if row.mode == "training"],
+            "served": [row for row in known if row.mode == "inference"],
             "without": _without(report, workload),
             "loaded": serving,
             "relative": relative,
@@ -96,7 +94,7 @@ def _page(report: Report, workload: Workload) -> Page:
             "estimated": report.estimated.get(workload.id, ()) if model else (),
         },
         figures={
-            **_figures(report, workload, rows, observed),
+            **_figures(report, workload, known, observed),
             "train": job_figure(report, workload, "train"),
             "serve": job_figure(report, workload, "serve"),
             "scaling": speedup_by_vcpus(scaled, identifier=f"{stem(workload)}-scaling"),
@@ -141,11 +139,6 @@ def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]
         reason: tuple(hardware[name].name for name, _ in found)
         for reason, found in group_by(missing, lambda pair: pair[1]).items()
     }
-
-
-def _relative(rows: Sequence[Row]) -> CpuGpuComparison | None:
-    """CPUs against a GPU: for the full training, else for a million inferences."""
-    return cpu_against_gpu(rows, "full") or cpu_against_gpu(rows, "million")
 
 
 def _counted(report: Report, model: Model | None) -> Mapping[str, object]:
@@ -200,7 +193,6 @@ def _figures(
     name, colours = stem(workload), report.colours
     swept = partial(sweep_by_batch, limits=report.inputs.limits, colours=colours)
     observed = [one for one in observed if one.kind != "predicted"]
-    rows = [row for row in rows if row.observed.kind != "predicted"]
     return {
         "time_batch": time_by_batch(observed, identifier=f"{name}-time-batch", colours=colours),
         "rate_batch": swept("examples_per_second", observed, identifier=f"{name}-rate-batch"),
