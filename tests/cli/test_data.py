@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fake_publisher import Offer, Publisher, published
+from heeded_signals import heeded_signals
 
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
 ROWS = b"".join(b"%d,%d\n" % (row, row % 2) for row in range(20_000))
@@ -103,7 +104,10 @@ def test_an_interruption_loses_nothing(project: Path, publisher: Publisher) -> N
     offer.drop_after, offer.stalls = 90_000, True
     command = [PROGRAM, "data", "fetch", "made"]
     part = project / "data/made/x.csv.partial"
-    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as process:
+    with (
+        heeded_signals(),
+        subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as process,
+    ):
         assert process.stderr is not None
         while "0 of 148,890" not in process.stderr.readline():
             assert process.poll() is None
