@@ -37,7 +37,14 @@ def main() -> None:
     market = Market(trace)
     work = asked.hours * SECONDS_PER_HOUR
     job = MovingJob(
-        work, saving_interval(market, 10.0), 10.0, 300.0, 60.0, 0.2, 3.0, deadline=1.5 * work
+        work_seconds=work,
+        interval_seconds=saving_interval(market, 10.0),
+        save_seconds=10.0,
+        restart_seconds=300.0,
+        move_seconds=60.0,
+        move_charge=0.2,
+        on_demand_per_hour=3.0,
+        deadline_seconds=1.5 * work,
     )
     starts = evenly_spaced_starts(market, job, asked.starts)
     print(f"market: {time.process_time() - begin:.2f} s; a save every {job.interval_seconds:.0f} s")
