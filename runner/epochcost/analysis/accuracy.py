@@ -102,7 +102,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
             catalogue.models[one.model],
             catalogue.datasets[one.dataset],
             catalogue.hardware[one.hardware],
-            _price(catalogue, one.hardware),
+            usual_price(catalogue, one.hardware),
         )
         for one in inputs.trainings.values()
         if one.model in catalogue.models
@@ -124,7 +124,8 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
     )
 
 
-def _price(catalogue: Catalogue, hardware: str) -> Price | None:
+def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
+    """The price of a machine on demand, else as owned; None where neither is known."""
     known = [one for one in current_prices(catalogue.prices_of(hardware)) if one.plan in _PLANS]
     return min(known, key=lambda one: _PLANS.index(one.plan), default=None)
 

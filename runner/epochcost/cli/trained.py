@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from epochcost.analysis.accuracy import elsewhere
+from epochcost.analysis.accuracy import elsewhere, usual_price
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.predicted import predict_times
@@ -20,12 +20,11 @@ from epochcost.cost import quote as bill
 from epochcost.execute.repeats import RepeatsRequest, repeat_folder
 from epochcost.measure.environment import detect_environment
 from epochcost.results.trainings import Repeat, Spread, Stable, Trainings, spread
-from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.train.datasets import best_result
 from epochcost.units import money, money_range, plain, seconds, share
 
-_PLANS = ("on-demand", "owned")
 _MOST_MACHINES = 5
 
 
@@ -53,12 +52,7 @@ class Payment:
 
 def payment(catalogue: Catalogue, hardware: str, named: str | None) -> Payment:
     """At the price that was named, else the machine's that is on demand or owned."""
-    if named is not None:
-        price: Price | None = catalogue.price(named)
-    else:
-        known = current_prices(catalogue.prices_of(hardware))
-        fitting = [each for each in known if each.plan in _PLANS]
-        price = min(fitting, key=lambda each: _PLANS.index(each.plan), default=None)
+    price = catalogue.price(named) if named else usual_price(catalogue, hardware)
     machine = catalogue.machine(hardware)
     return Payment(price, machine.vcpus or detect_environment().logical_cpus)
 

@@ -11,7 +11,7 @@ import datetime as dt
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from epochcost.results.peak import (
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.store import load_each
+from epochcost.results.store import LoadedSidecars, SidecarT, load_each
 from epochcost.results.submission import read_plain, read_submission
 from epochcost.results.submission_figures import (
     implausible_dates,
@@ -308,20 +308,22 @@ def files_by_remark(submissions: Iterable[Submission]) -> Mapping[str, Sequence[
 
 def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
     """A fault for each file below ``root`` that is damaged or cannot be true."""
-    loaded = load_ceilings(root)
-    yield from loaded.faults
-    for path, ceilings in loaded.records.items():
-        words = next(_implausible(catalogue, ceilings, now), None)
-        if words is not None:
-            yield Fault(path, 1, 1, words)
+    return _sidecar_faults(load_ceilings(root), lambda one: _implausible(catalogue, one, now))
 
 
 def training_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
     """The same for trainings: their model, data set and machine have specs, their times a past."""
     loaded = load_trainings(root)
+    return _sidecar_faults(loaded, lambda one: _implausible_training(catalogue, one, now))
+
+
+def _sidecar_faults(
+    loaded: LoadedSidecars[SidecarT], judge: Callable[[SidecarT], Iterator[str]]
+) -> Iterator[Fault]:
+    """Those of reading, and the first of each file that was read."""
     yield from loaded.faults
-    for path, trainings in loaded.records.items():
-        words = next(_implausible_training(catalogue, trainings, now), None)
+    for path, record in loaded.records.items():
+        words = next(judge(record), None)
         if words is not None:
             yield Fault(path, 1, 1, words)
 

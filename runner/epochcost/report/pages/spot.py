@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.analysis.replays import POLICY_WORDS, Replayed, play
+from epochcost.analysis.replays import POLICY_WORDS, Replayed, on_demand_per_hour, play
 from epochcost.cost import Usage, quote
-from epochcost.cost.bill import share_total
 from epochcost.cost.spot import SHOWN_RATES, interrupted_at
 from epochcost.errors import InputError
 from epochcost.report.charts.spot import cost_by_interval, cost_by_start, machines_over_time
@@ -21,7 +20,7 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.units import SECONDS_PER_HOUR, money, seconds, share
 
-_DAY_SECONDS = Decimal(24 * SECONDS_PER_HOUR)
+_HOURS = 24
 
 
 @dataclass(frozen=True)
@@ -141,27 +140,19 @@ def _unknown_rates(report: Report) -> Iterator[UnknownRate]:
         if price.plan == "spot" and price.interruptions is None
     ]
     for price, machine in sorted(found, key=lambda one: (one[0].amount or 0, one[1].name)):
-        usage = Usage(_DAY_SECONDS, 1, machine.vcpus, bool(machine.accelerators))
+        usage = Usage(
+            Decimal(_HOURS * SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators)
+        )
+        hour = on_demand_per_hour(catalogue, machine.id, price.currency)
         yield UnknownRate(
             price,
             machine,
-            _on_demand_day(report, machine, price.currency, usage),
+            "—" if hour is None else _money(hour * _HOURS, price.currency),
             tuple(
                 money(quote(interrupted_at(price, rate), usage).total, price.currency)
                 for rate in SHOWN_RATES
             ),
         )
-
-
-def _on_demand_day(report: Report, machine: Hardware, currency: str, usage: Usage) -> str:
-    known = []
-    for price in current_prices(report.catalogue.prices_of(machine.id)):
-        if price.plan == "on-demand" and price.currency == currency:
-            try:
-                known.append(share_total(price, usage))
-            except InputError:  # a plan per vCPU of a machine whose count is not known
-                continue
-    return money(min(known), currency) if known else "—"
 
 
 def _money(amount: float, currency: str) -> str:
