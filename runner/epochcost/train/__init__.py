@@ -1,1 +1,1 @@
-"""What a model is trained on: a teacher's labelled examples, in batches."""
+"""Training on data: what a model is fed, how its steps go on, and when it has learnt enough."""
