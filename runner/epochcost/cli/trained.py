@@ -8,13 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from epochcost.analysis.accuracy import elsewhere, usual_price
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.predicted import predict_times
-from epochcost.cli.terminal import print_table
+from epochcost.cli.terminal import print_table, say
 from epochcost.cost import Usage
 from epochcost.cost import quote as bill
 from epochcost.execute.repeats import RepeatsRequest, repeat_folder
@@ -66,7 +64,7 @@ def show_repeats(
         [_row(trainings, each, pay) for each in repeats],
         drop=("epochs", "loss"),
     )
-    typer.echo("\n".join(_summary(trainings, repeats, pay, request)))
+    say("\n".join(_summary(trainings, repeats, pay, request)))
 
 
 def _row(trainings: Trainings, repeat: Repeat, pay: Payment) -> tuple[str, ...]:
@@ -135,7 +133,7 @@ def show_elsewhere(
     timed = [one for one in observe(inputs) if one.workload.id == model.id]
     predicted = predict_times(inputs, [model]).beyond(timed)
     listed = elsewhere(catalogue, trainings, repeats, [*timed, *predicted])
-    typer.echo(
+    say(
         "elsewhere, as many steps at each machine's own step time:"
         if listed
         else "elsewhere: no step time of this model at this batch size is known"
@@ -146,7 +144,7 @@ def show_elsewhere(
         assert time is not None, "a cost is of a time"
         place = f"{row.observed.machine.name}, {row.plan}"
         took = f"{money_range(cost.low, cost.high, cost.currency)} in {seconds(float(time.mean))}"
-        typer.echo(f"  {took} on {place} ({row.mark})")
+        say(f"  {took} on {place} ({row.mark})")
 
 
 def _costs(repeats: Sequence[Repeat], pay: Payment) -> Spread | None:
