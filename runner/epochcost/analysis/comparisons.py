@@ -277,8 +277,8 @@ def _comparable(
 
 
 def _step(observed: Observation) -> Time:
-    assert observed.step is not None, "a measured observation has a step"
-    return observed.step
+    assert observed.compared is not None, "a measured observation has a step"
+    return observed.compared
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 Trials of other versions of the runtime, of the spec or of epochcost stand beside each other as
 files. A file that was replaced because the very same trial was measured again is read from git.
+Steps are those of the machine undisturbed, where that is known of a stored result.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,12 +16,19 @@ from itertools import pairwise
 from epochcost.analysis.difference.results import changed_keys
 from epochcost.analysis.inputs import Inputs, StoredResult, with_declared_machine
 from epochcost.analysis.machines import Machine, measured_machine
-from epochcost.analysis.observations import Evidence, Workload, in_floats, mean_time
+from epochcost.analysis.observations import (
+    Evidence,
+    Workload,
+    in_floats,
+    mean_time,
+    undisturbed_time,
+)
 from epochcost.analysis.repository import PastResult
 from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
@@ -102,10 +110,10 @@ def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, 
     more are left out, and a measurement that is stored as well counts once.
     """
     stored = [one for one in inputs.stored if one.result.measurement.served is None]
-    catalogue = inputs.catalogue
+    catalogue, paces = inputs.catalogue, own_paces(one.result for one in stored)
     known = (one for one in past if _is_known(catalogue, one))
     replaced = [with_declared_machine(one, catalogue, inputs.declared) for one in known]
-    every = [*map(_stored, stored), *map(_replaced, replaced)]
+    every = [*(_stored(one, paces) for one in stored), *map(_replaced, replaced)]
     once = {(_work(one), one.at): one for one in reversed(every)}
     found = [_series(inputs, group) for group in group_by(once.values(), _work).values()]
     return tuple(sorted(found, key=lambda one: (one.machine.name, one.name.casefold())))
@@ -115,7 +123,7 @@ def _is_known(catalogue: Catalogue, one: PastResult) -> bool:
     return one.trial.model in catalogue.models and one.hardware in catalogue.hardware
 
 
-def _stored(stored: StoredResult) -> TimedRun:
+def _stored(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> TimedRun:
     result = stored.result
     return TimedRun(
         result.hardware,
@@ -124,7 +132,7 @@ def _stored(stored: StoredResult) -> TimedRun:
         result.measurement.started_at,
         Evidence("result file", stored.uri),
         round_count(result.measurement),
-        lambda: _step(stored),
+        lambda: undisturbed_time(result, paces) or mean_time(summary_of(result.measurement)),
     )
 
 
@@ -197,7 +205,3 @@ def _measured(
         change,
         method,
     )
-
-
-def _step(stored: StoredResult) -> Time:
-    return mean_time(summary_of(stored.result.measurement))

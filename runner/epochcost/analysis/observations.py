@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -16,6 +16,7 @@ from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine, published_machine
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
+from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
 from epochcost.results.records import Energy, Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.stability import instabilities
@@ -79,6 +80,9 @@ class Observation:
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
     many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
     ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
+    ``undisturbed`` is the step on the machine at its own pace, which is what comparisons are of;
+    None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
+    noisy machine pays for its noise.
     ``unserved`` says why the runtime of today cannot run there, where a predicted time is of other
     software; such a time answers nothing.
     """
@@ -107,8 +111,14 @@ class Observation:
     vcpus: int | None = None
     outliers: Outliers | None = None
     whole_epochs: WholeEpochs | None = None
+    undisturbed: Time | None = None
     peak_memory_bytes: int | None = None
     unserved: str = ""
+
+    @property
+    def compared(self) -> Time | None:
+        """The step that comparisons take: undisturbed where that is another than it was."""
+        return self.undisturbed or self.step
 
     @property
     def full(self) -> Time | None:
@@ -189,10 +199,11 @@ def _measured(inputs: Inputs, see: StatisticsOf, *, variants: bool) -> Iterator[
     steps = [one for one in inputs.stored if one.result.measurement.served is None]
     stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
+    paces = own_paces(one.result for one in steps) if inputs.paces is None else inputs.paces
     for one in stored:
         if bool(one.result.trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
-            yield _from_result(inputs, one, see(one.result), only_host=only_host)
+            yield _from_result(inputs, one, see(one.result), paces, only_host=only_host)
 
 
 def _host(result: Result) -> tuple[str, str]:
@@ -233,7 +244,12 @@ def _version(result: Result) -> tuple[str | None, ...]:
 
 
 def _from_result(
-    inputs: Inputs, stored: StoredResult, seen: ResultStatistics, *, only_host: bool
+    inputs: Inputs,
+    stored: StoredResult,
+    seen: ResultStatistics,
+    paces: Mapping[PaceKey, OwnPace],
+    *,
+    only_host: bool,
 ) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
@@ -275,7 +291,15 @@ def _from_result(
         vcpus=trial.vcpus,
         outliers=seen.outliers,
         whole_epochs=result.measurement.epochs,
+        undisturbed=undisturbed_time(result, paces),
     )
+
+
+def undisturbed_time(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Time | None:
+    """The step of a result undisturbed; None where that is as it was, or not known."""
+    found = undisturbed(result, paces)
+    step = found and found.step
+    return Time.from_floats(step.low, step.mean, step.high) if step else None
 
 
 def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from epochcost.cli.terminal import print_table, say
 from epochcost.execute.assignment import Failed, Outcome, Skipped
+from epochcost.execute.patience import is_imprecise
 from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit, load_limits
+from epochcost.results.pace import Undisturbed, own_paces, undisturbed
 from epochcost.results.records import Agreement, OutputDifference, Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
@@ -39,6 +41,12 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
     if plan.left_out:
         say(f"{len(plan.left_out)} left out; `epochcost plan` says why")
     measured = [one.result for one in outcomes if not isinstance(one, Failed)]
+    wide = sum(is_imprecise(one) for one in outcomes if not isinstance(one, Failed))
+    if wide:
+        trials = f"{wide} of {kept} are" if wide > 1 else f"1 of {kept} is"
+        more = "`--resume --patience 20` measures them in more rounds for 20 minutes"
+        say(f"{trials} not as precise as asked: {more}")
+    show_undisturbed(measured)
     show_epochs(measured)
     show_outliers(measured)
     show_agreements(measured)
@@ -132,6 +140,29 @@ def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
         f"{epochs.prediction_error(step):+.1%}",
         "-" if apart is None else f"{apart:+.1%}",
         f"{epochs.waiting_share:.1%}",
+    )
+
+
+def show_undisturbed(results: Sequence[Result]) -> None:
+    """A row for each step that was disturbed: as it was, and on this machine undisturbed."""
+    paces = own_paces(results)
+    found = [(one, calm) for one in results if (calm := undisturbed(one, paces)) is not None]
+    if found:
+        print_table(
+            ("disturbed", "as it was", "undisturbed", "±", "waited", "slower"),
+            [_undisturbed_row(one, calm) for one, calm in found],
+        )
+
+
+def _undisturbed_row(result: Result, found: Undisturbed) -> tuple[str, ...]:
+    step = found.step
+    return (
+        result.trial.title,
+        seconds(summary_of(result.measurement).mean),
+        "not known" if step is None else seconds(step.mean),
+        "-" if step is None else f"{(step.high - step.low) / 2 / step.mean:.1%}",
+        f"{found.waited_share:.0%} of the time",
+        f"{found.left_out_share:.0%} of the time",
     )
 
 

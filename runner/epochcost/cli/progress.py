@@ -28,6 +28,7 @@ from epochcost.execute.assignment import (
     Skipped,
     Started,
     Swept,
+    Waiting,
 )
 from epochcost.execute.sizes import SizeProgress
 from epochcost.plan.rounds import Visit
@@ -142,6 +143,11 @@ def started_words(event: Started) -> str:
     return event.trial.title + turn
 
 
+def waiting_words(event: Waiting) -> str:
+    """What a run waits for, and for how long at most."""
+    return f"waiting: {event.reason}; for {seconds(event.left_seconds)} at most"
+
+
 def advance_words(event: Advanced) -> str:
     """How far a trial is."""
     progress = event.progress
@@ -194,6 +200,8 @@ class _Lines:
             self._say(f"{count} {started_words(event)} ({self._left.words})")
         elif isinstance(event, Swept):
             self._say(limit_words(event.limit))
+        elif isinstance(event, Waiting):
+            self._say(f"    {waiting_words(event)}")
         elif not isinstance(event, Advanced):
             _end(self._left, event)
             self._say(f"    {outcome_words(event)}")
@@ -239,6 +247,8 @@ class _Live:
             self._describe(advance_words(event))
         elif isinstance(event, Swept):
             self._progress.console.print(limit_words(event.limit), markup=False, highlight=False)
+        elif isinstance(event, Waiting):
+            self._progress.update(self._task, description=waiting_words(event))
         else:
             _end(self._left, event)
             self._progress.advance(self._task)

@@ -71,6 +71,14 @@ def run(
     epoch_limit: Annotated[
         float, typer.Option(min=1, help="Leave out epochs that would take more seconds than this.")
     ] = MOST_EPOCH_SECONDS,
+    patience: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Minutes beyond the plan: to wait while others use the machine, and for more "
+            "rounds of what is not precise yet.",
+        ),
+    ] = 0,
     ceilings: WithCeilings = True,
     output: OutputFormat = "text",
 ) -> None:
@@ -89,6 +97,7 @@ def run(
         resume=resume,
         rounds=asked,
         epochs=EpochRequest(validate_epochs, epoch_limit) if validate_epochs else None,
+        patience_seconds=60 * patience,
         sweeps=[one if rounds is None else replace(one, rounds=rounds) for one in planned.sweeps],
     )
     outcomes = _watched(assignment, planned)

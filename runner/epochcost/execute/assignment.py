@@ -100,8 +100,16 @@ class Swept:
     path: Path
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """The next round waits until the machine is calm, for at most so long; why it is not."""
+
+    reason: str
+    left_seconds: float
+
+
 Outcome = Finished | Skipped | Failed
-Event = Scheduled | Started | Advanced | RoundStored | Exhausted | Swept | Outcome
+Event = Waiting | Scheduled | Started | Advanced | RoundStored | Exhausted | Swept | Outcome
 OnEvent = Callable[[Event], None]
 
 
@@ -112,7 +120,8 @@ class Assignment:
     ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
     id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
     ``memory_bytes`` is what a trial of them may take of this host, None: what it has available.
-    ``epochs`` are whole ones to run after each training.
+    ``epochs`` are whole ones to run after each training. ``patience_seconds`` is what the run may
+    take beyond its plan: to wait for others to end, and for more rounds of what is not precise.
     """
 
     catalogue: Catalogue
@@ -124,6 +133,7 @@ class Assignment:
     sweeps: Sequence[Sweep] = ()
     memory_bytes: int | None = None
     epochs: EpochRequest | None = None
+    patience_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from epochcost.execute.assignment import (
 from epochcost.execute.build import build_job, trial_pinning
 from epochcost.execute.epochs import run_whole_epochs
 from epochcost.execute.folders import remove_scratch, scratch_folder
+from epochcost.execute.patience import Patience
 from epochcost.execute.runtimes import interpreter
 from epochcost.execute.sweep import (
     fits_memory,
@@ -95,16 +96,23 @@ def _outcomes(run: RunContext) -> dict[str, Outcome]:
     def done(trial: Trial) -> int:
         return max(run.rounds_done(trial), int(trial.id in found))
 
-    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes)
+    cpus = detect_environment().logical_cpus
+    patience = Patience(run.assignment.patience_seconds, cpus)
+    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes, patience)
+    for visit in patience.more_rounds(rounds, outcomes):
+        _visit_all(run, (visit,), outcomes, patience)
     order = dict.fromkeys(listed) | dict.fromkeys(outcomes)
     return {identifier: outcomes[identifier] for identifier in order}
 
 
-def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
+def _visit_all(
+    run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, Outcome], patience: Patience
+) -> None:
     run.on_event(Scheduled(tuple(schedule)))
     for number, visit in enumerate(schedule, start=1):
-        if visit.trial.id in outcomes:
+        if visit.trial.id in outcomes and not visit.extra:
             continue
+        patience.wait_for_calm(run.on_event)
         run.on_event(Started(visit.trial, number, len(schedule), visit.number, visit.rounds))
         happened = run_round(run, visit)
         run.on_event(happened)

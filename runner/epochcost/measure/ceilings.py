@@ -17,16 +17,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
-from onnx import TensorProto, helper
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import memory_limit_bytes
-from epochcost.measure.session import open_session
+from epochcost.measure.pace import bound_run
 from epochcost.measure.start import last_words, run_module
-from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import (
     CEILINGS_VERSION,
@@ -137,35 +134,14 @@ def measure_ceiling(threads: int, side: int, copied_bytes: int) -> Ceiling:
 def _product_seconds(threads: int, side: int) -> tuple[float, ...]:
     random = np.random.default_rng(0)
     factors = [random.random((side, side), np.float32) for _ in range(2)]
-    return _times(_bound("MatMul", factors, threads))
+    product = np.zeros((side, side), np.float32)
+    return _times(bound_run("MatMul", factors, product, SessionSettings(threads=threads)))
 
 
 def _copy_seconds(threads: int, copied_bytes: int) -> tuple[float, ...]:
     # Negation is a copy that the runtime spreads over its threads.
-    return _times(_bound("Neg", [np.ones(copied_bytes // 4, np.float32)], threads))
-
-
-def _bound(operator: str, values: Sequence[Array], threads: int) -> Callable[[], object]:
-    """One run, its output bound beforehand: a new array's pages would be counted as well."""
-    shape = values[0].shape
-    graph = one_node(operator, len(values), shape)
-    session = open_session(graph, "cpu", SessionSettings(threads=threads))
-    binding = session.io_binding()
-    for index, value in enumerate(values):
-        binding.bind_ortvalue_input(f"x{index}", ort.OrtValue.ortvalue_from_numpy(value))
-    output = ort.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32))
-    binding.bind_ortvalue_output("y", output)
-    return lambda: session.run_with_iobinding(binding)
-
-
-def one_node(operator: str, inputs: int, shape: Sequence[int]) -> bytes:
-    """A model that is one operator of fp32: inputs ``x0``… and the output ``y``, of one shape."""
-    names = [f"x{index}" for index in range(inputs)]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in (*names, "y")]
-    node = helper.make_node(operator, names, ["y"])
-    graph = helper.make_graph([node], operator, ends[:-1], ends[-1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return bytes(model.SerializeToString())
+    source, copy = np.ones(copied_bytes // 4, np.float32), np.zeros(copied_bytes // 4, np.float32)
+    return _times(bound_run("Neg", [source], copy, SessionSettings(threads=threads)))
 
 
 def _times(work: Callable[[], object]) -> tuple[float, ...]:

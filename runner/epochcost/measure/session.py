@@ -64,17 +64,20 @@ def open_session(
     settings: SessionSettings = _PLAIN,
     profile: Path | None = None,
     strict: bool = False,
+    shared_threads: bool = False,
 ) -> ort.InferenceSession:
     """Open a session for ``graph`` on ``provider`` alone.
 
-    ``profile`` is the path prefix of a profile of the session's runs. ``strict`` refuses any node
-    on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the CPU
-    stands, and ``placement`` judges it. Raises CapabilityError when the session fell back, JobError
+    ``profile`` is the path prefix of a profile of the session's runs. ``shared_threads``: it
+    computes with the threads of ``share_threads`` and has none of its own. ``strict`` refuses any
+    node on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the
+    CPU stands, and ``placement`` judges it. Raises CapabilityError when the session fell back, JobError
     when ONNX Runtime refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
     options = _options(settings, provider, profile, strict and provider == "cuda")
+    options.use_per_session_threads = not shared_threads
     source = str(graph) if isinstance(graph, Path) else graph
     wanted = EXECUTION_PROVIDERS[provider]
     try:
@@ -90,6 +93,21 @@ def open_session(
             f"{got}: see `epochcost run --provider cuda` for what this machine lacks"
         )
     return session
+
+
+def share_threads(settings: SessionSettings) -> bool:
+    """Make one pool of threads for sessions to share; False where there is no such pool.
+
+    Call it before any session is opened, once. Sessions with pools of their own take the CPUs from
+    each other for milliseconds: the threads of the one wait in a loop when the other begins. The
+    shared pool always does so, and rounds no denormals.
+    """
+    if not settings.spinning or settings.denormals_as_zero:
+        return False
+    if not hasattr(ort, "set_global_thread_pool_sizes"):
+        return False
+    ort.set_global_thread_pool_sizes(settings.threads, 1)
+    return True
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:

@@ -26,6 +26,7 @@ from epochcost.measure.agreement import agreement, held_out_loss, require_finite
 from epochcost.measure.epochs import run_epochs
 from epochcost.measure.job import Job, Message, Phase, Progress, ServingFiles
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
+from epochcost.measure.pace import PaceReader
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
     executed_nodes,
@@ -39,10 +40,10 @@ from epochcost.measure.runtime import require_runtime, software
 from epochcost.measure.sampling import Clock, Report, Samples, no_preparation, sample, warm_up
 from epochcost.measure.scenario import run_scenario, warm_up_sizes
 from epochcost.measure.serving import ServedModel
-from epochcost.measure.session import open_session
+from epochcost.measure.session import open_session, share_threads
 from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
 from epochcost.results.files import is_full
-from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
+from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Pace, Placement, WholeEpochs
 
 Emit = Callable[[Message], None]
 
@@ -58,10 +59,11 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     progress = _ProgressReporter(job, emit, clock)
     progress.enter("starting")
     parameters = initial_parameters(job)
+    # On a GPU the clocks are read instead.
+    shared = job.provider == "cpu" and share_threads(job.session)
     loss_before = held_out_loss(job, parameters)
-    stepper, placement, first = _prove(job, parameters, folder)
-    warmup, samples = _time_steps(job, stepper, clock, progress)
-    peak = peak_memory_bytes()
+    stepper, placement, first = _prove(job, parameters, folder, shared_threads=shared)
+    warmup, samples, pace, peak = _time_steps(job, stepper, clock, progress, read_pace=shared)
     progress.enter("finishing")
     require_finite(job, stepper.output)
     loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
@@ -77,6 +79,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
         held_out_loss_before=loss_before,
         held_out_loss_after=loss_after,
         peak_memory_bytes=peak,
+        pace=pace,
         agreement=agreement(job, first),
         epochs=epochs,
     )
@@ -116,7 +119,7 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 
 
 def _prove(
-    job: Job, parameters: dict[str, Array], folder: Path
+    job: Job, parameters: dict[str, Array], folder: Path, *, shared_threads: bool
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
     """A stepper, the proof of where and in what its nodes run, and the outputs of its first step.
 
@@ -125,7 +128,9 @@ def _prove(
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     with naming_missing_kernels(job.precision, job.provider):
-        session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
+        session = open_session(
+            job.graph, job.provider, plain, folder / "profile", shared_threads=shared_threads
+        )
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
     stepper()
     nodes = executed_nodes(session)
@@ -143,15 +148,30 @@ def _prove(
 
 
 def _time_steps(
-    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter
-) -> tuple[tuple[float, ...], Samples]:
+    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter, *, read_pace: bool
+) -> tuple[tuple[float, ...], Samples, Pace | None, int | None]:
+    """Warm-up and samples, the machine's pace meanwhile, and the most memory that was held."""
     budget_seconds = job.sampling.budget_seconds
     deadline, report = clock() + budget_seconds, progress.report
-    prepare = step.place if job.input_copy == "excluded" else no_preparation
+    place = step.place if job.input_copy == "excluded" else no_preparation
     progress.enter("warm-up")
-    warmup = warm_up(step, clock, job.warm_up, budget_seconds, report, prepare)
+    warmup = warm_up(step, clock, job.warm_up, budget_seconds, report, place)
+    before = peak_memory_bytes()
+    reader = PaceReader(job.session, clock) if read_pace else None
     progress.enter("sampling")
-    return warmup, sample(step, clock, job.sampling, deadline, report, prepare)
+    if reader is None:
+        samples = sample(step, clock, job.sampling, deadline, report, place)
+        return warmup, samples, None, peak_memory_bytes()
+
+    def prepare() -> None:
+        reader.before_step()
+        place()
+
+    reader.begin()
+    samples = sample(step, clock, job.sampling, deadline, report, prepare)
+    after = peak_memory_bytes()
+    own = None if before is None or after is None else max(before, after - reader.bytes_held)
+    return warmup, samples, reader.pace(), own
 
 
 def _epochs(

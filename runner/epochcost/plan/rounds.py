@@ -24,11 +24,15 @@ _WIDEST = Decimal("0.5")
 
 @dataclass(frozen=True)
 class Visit:
-    """One round of a trial: the ``number``th of ``rounds``, counted from 1."""
+    """One round of a trial: the ``number``th of ``rounds``, counted from 1.
+
+    ``extra`` of them are beyond the plan, whose budget the others share.
+    """
 
     trial: Trial
     number: int = 1
     rounds: int = 1
+    extra: int = 0
 
     @property
     def last(self) -> bool:
@@ -38,12 +42,13 @@ class Visit:
     @property
     def expected_seconds(self) -> Decimal:
         """About how long the timing takes."""
-        return self.trial.expected_seconds / self.rounds
+        return self.trial.expected_seconds / (self.rounds - self.extra)
 
     @property
     def minimum_samples(self) -> int:
         """Its part of the trial's minimum of samples, at least ten."""
-        return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / self.rounds))
+        planned = self.rounds - self.extra
+        return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 
     @property
     def relative_half_width(self) -> Decimal:

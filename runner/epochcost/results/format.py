@@ -9,6 +9,7 @@ History of FORMAT_VERSION:
    and whole epochs that were run, with the steps that their process sampled before them;
    the CPUs that a trial was pinned to.
    `virtualisation` names the hypervisor alone; in the first version a container hid it.
+3  the machine's pace, read between the samples.
 
 Whoever changes a record raises the version, adds a line above and a function to ``UPGRADES``
 that turns a document of the previous version into one of the new; stored files are never edited.
@@ -29,7 +30,7 @@ from epochcost.errors import Fault, ResultError
 from epochcost.results.fields import first_error, read_record
 from epochcost.results.records import Result
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 Document = dict[str, Any]
 
 
@@ -43,8 +44,13 @@ def _from_1(document: Document) -> Document:
     return upgraded
 
 
+def _from_2(document: Document) -> Document:
+    """All that is new is optional."""
+    return document | {"format_version": 3}
+
+
 # From the version of the key to the next one.
-UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType({1: _from_1})
+UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType({1: _from_1, 2: _from_2})
 
 _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
 
@@ -84,11 +90,16 @@ def parse_result(data: bytes, path: Path) -> Result:
 
 
 def _current(data: bytes) -> Result | None:
-    """The result in a sound file of this version, straight from its bytes; None for all others."""
+    """The result in a sound file of this version, straight from its bytes; None for all others.
+
+    So is that of the version before, of which nothing else is read otherwise.
+    """
     try:
         result = read_record(Result, data)
     except ValidationError:
         return None
+    if result.format_version == FORMAT_VERSION - 1:
+        result = result.model_copy(update={"format_version": FORMAT_VERSION})
     return result if result.format_version == FORMAT_VERSION else None
 
 

@@ -245,6 +245,43 @@ class WholeEpochs(Record):
         return None if self.step_seconds is None else self.step_seconds / trial_step_seconds - 1
 
 
+class Pace(Record):
+    """Times of two fixed works that were taken between the samples, with as many threads.
+
+    ``product_seconds`` are of so many ``products`` of two square matrices of ``matrix_side``,
+    ``copy_seconds`` of reading ``copied_bytes``, in so many ``copies``, and writing them elsewhere;
+    ``after_samples`` says how many samples were taken before each reading. ``waited_seconds`` is
+    how long the trial's threads together waited for a CPU since the one before, and
+    ``waited_within_seconds`` during the reading itself. ``threads`` are those asked for, 0 for all.
+    """
+
+    threads: NonNegativeInt
+    matrix_side: Count
+    products: Count
+    copied_bytes: Count
+    copies: Count
+    after_samples: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+    product_seconds: tuple[FiniteSeconds, ...]
+    copy_seconds: tuple[FiniteSeconds, ...]
+    waited_seconds: tuple[NonNegative, ...]
+    waited_within_seconds: tuple[NonNegative, ...]
+
+    @property
+    def works(self) -> tuple[int, ...]:
+        """What the works are: times of others are not to be compared with these."""
+        return self.threads, self.matrix_side, self.products, self.copied_bytes, self.copies
+
+    @model_validator(mode="after")
+    def _one_of_each_in_order(self) -> Pace:
+        times = self.product_seconds, self.copy_seconds
+        waits = self.waited_seconds, self.waited_within_seconds
+        lengths = [len(one) for one in (self.after_samples, *times, *waits)]
+        if len(set(lengths)) > 1 or list(self.after_samples) != sorted(self.after_samples):
+            got = "/".join(map(str, lengths))
+            raise ValueError(f"should have as many of each kind of time, in order, not {got}")
+        return self
+
+
 class Round(Record):
     """One of several turns of a trial, each in a process of its own.
 
@@ -268,7 +305,8 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
-    ``software`` is the worker's own word; a result keeps it in its environment.
+    ``pace`` is that of the machine meanwhile, None where it was not read. ``software`` is the
+    worker's own word; a result keeps it in its environment.
     At least two samples, for one has no spread to bound its mean by; none where LoadGen measured
     (``served``), whose times are latencies. For training,
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
@@ -294,6 +332,7 @@ class Measurement(Record):
     peak_memory_bytes: ProcessBytes | None = None
     conditions: Conditions | None = None
     energy: Energy | None = None
+    pace: Pace | None = None
     agreement: Agreement | None = None
     epochs: WholeEpochs | None = None
     rounds: tuple[Round, ...] = ()

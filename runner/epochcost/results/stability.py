@@ -33,9 +33,9 @@ Cause = Literal[
 ]
 
 # A tenth of a machine's CPUs in other hands lengthens steps that use all of them by as much.
-_MOST_OTHERS_SHARE = 0.1
+MOST_OTHERS_SHARE = 0.1
 # Above these shares of the time the effect exceeds the precision that a study usually demands.
-_MOST_STEAL_SHARE = 0.01
+MOST_STEAL_SHARE = 0.01
 _MOST_FROZEN_SHARE = 0.01
 # Below this count an interval of dependent samples is too narrow (docs/method/measurement.md).
 _FEWEST_SAMPLES = 30
@@ -96,14 +96,14 @@ def _cpus_of(measurement: Measurement, environment: Environment) -> int:
 
 def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
     others = watched.others_cpus
-    if others is not None and others > _MOST_OTHERS_SHARE * cpus:
+    if others is not None and others > MOST_OTHERS_SHARE * cpus:
         yield Instability(
             "others",
             f"other programs kept {others:.1f} of {cpus} {'CPU' if cpus == 1 else 'CPUs'} busy",
             "end them, or measure when the machine is idle",
         )
     steal = watched.steal_share
-    if steal is not None and steal > _MOST_STEAL_SHARE:
+    if steal is not None and steal > MOST_STEAL_SHARE:
         yield Instability(
             "steal",
             f"noisy host ({steal:.1%} of CPU time stolen)",

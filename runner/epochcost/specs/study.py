@@ -279,8 +279,11 @@ class Study(NamedSpec):
     session: Session = Session()
     cuda: Cuda = Cuda()
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = Field(
-        1,
-        description="How often a run comes back to each trial, in another order each time.",
+        3,
+        description=(
+            "How often a run comes back to each trial, in another process and order each time; of "
+            "one round no change can be told."
+        ),
         examples=[3],
     )
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(

@@ -28,7 +28,7 @@ from epochcost.train.schedule import Horizon, rate_factors
 from epochcost.train.state import Progress
 
 Arrays = Mapping[str, NDArray[Any]]
-# A held-out loss so many times that before the first step is of no training.
+# A loss in training so many times the held-out one before the first step is of no training.
 _DIVERGED = 10.0
 _MOST_EXPONENT = 700.0
 
@@ -154,8 +154,10 @@ def _evaluated(
         loss=loss,
         accuracy=accuracy,
     )
-    if progress.curve and loss > _DIVERGED * max(progress.curve[0].loss, 1.0):
-        raise _diverged(f"held-out loss of step {progress.step}", loss)
+    trained = point.training_loss
+    # Not by the held-out loss: the running means of normalisations lag behind in the first epochs.
+    if progress.curve and trained and trained > _DIVERGED * max(progress.curve[0].loss, 1.0):
+        raise _diverged(f"mean training loss before step {progress.step}", trained)
     after = replace(progress, curve=(*progress.curve, point), losses=(0.0, 0))
     if isinstance(recipe.schedule, OnPlateau) and progress.step % feed.epoch_steps == 0:
         after = _after_epoch(recipe, recipe.schedule, point, after)

@@ -168,6 +168,7 @@ def _observed(one: Observation) -> Values:
         "epochs_known": _yes_no(one.epochs_known) if one.mode == "training" else None,
         "date": str(one.date),
         **_time("step", one.step),
+        **_time("undisturbed_step", one.undisturbed),
         **_time("epoch_time", one.epoch),
         **_time("full_time", one.full),
         **_time("million_time", one.million),

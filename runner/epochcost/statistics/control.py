@@ -1,0 +1,83 @@
+"""The mean of a series without what a second series, measured beside it, explains.
+
+A control variate (Lavenberg & Welch 1981, A Perspective on the Use of Control Variables to Increase
+the Efficiency of Monte Carlo Simulations): beside the samples something was read whose value on
+the machine undisturbed is known, here 0: the time for which others kept the trial's threads from a
+CPU. By how much a step lengthens with it is the slope of a straight line through stretches of the
+series, and where they say little, what is usual; how unsure that is lengthens the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcost.statistics.interval import Bounded, mean_interval
+from epochcost.statistics.quantiles import LEVEL
+
+Series = NDArray[np.float64]
+
+# Of a step, what is left of it at least: no correction makes it end before it began.
+_LEAST_SHARE = 0.01
+# A line through fewer points says nothing of its error.
+_FEWEST_STRETCHES = 4
+
+
+@dataclass(frozen=True)
+class Slope:
+    """By how much the series grows with its control, with its standard error."""
+
+    mean: float
+    error: float
+
+    def joined(self, other: Slope) -> Slope:
+        """Both, each by its precision."""
+        one, two = self.error**-2, other.error**-2
+        return Slope((self.mean * one + other.mean * two) / (one + two), (one + two) ** -0.5)
+
+
+def undisturbed_mean(
+    samples: Series,
+    control: Series,
+    stretches: Sequence[slice],
+    rounds: Sequence[int],
+    usual: Slope,
+) -> Bounded:
+    """The mean of positive samples where the control is 0, between the ends of its interval.
+
+    ``control`` is in the unit of the samples, one for each; ``stretches`` are neighbouring samples
+    whose control was read together. ``rounds`` as ``mean_interval`` takes them.
+    """
+    found = _slope(samples, control, stretches)
+    slope = usual if found is None else found.joined(usual)
+    # No step loses more time than its threads waited.
+    corrected = np.maximum(samples - min(slope.mean, 1.0) * control, _LEAST_SHARE * samples)
+    interval = mean_interval(corrected, rounds=rounds)
+    mean = float(corrected.mean())
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+    unsure = z * slope.error * float(control.mean())
+    low = mean - math.hypot(mean - interval.low, unsure)
+    return Bounded(max(low, 0.0), mean, mean + math.hypot(interval.high - mean, unsure))
+
+
+def _slope(samples: Series, control: Series, stretches: Sequence[slice]) -> Slope | None:
+    """Of least squares, each stretch by its samples; None of few or equal ones."""
+    if len(stretches) < _FEWEST_STRETCHES:
+        return None
+    y = np.array([samples[one].mean() for one in stretches])
+    x = np.array([control[one].mean() for one in stretches])
+    weight = np.array([one.stop - one.start for one in stretches], np.float64)
+    weight /= weight.sum()
+    dx, dy = x - weight @ x, y - weight @ y
+    spread = float(weight @ dx**2)
+    if spread <= 0:
+        return None
+    mean = float(weight @ (dx * dy)) / spread
+    left = float(weight @ (dy - mean * dx) ** 2)
+    error = math.sqrt(left / spread / (len(stretches) - 2))
+    return Slope(mean, error) if error > 0 else None
