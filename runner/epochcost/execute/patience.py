@@ -48,12 +48,12 @@ class Patience:
         seconds: float,
         cpus: int,
         *,
-        look: Look = look_at_host,
+        look: Look | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.left_seconds = seconds
-        self._cpus, self._look, self._clock, self._sleep = cpus, look, clock, sleep
+        self._cpus, self._look, self._clock, self._sleep = cpus, look or look_at_host, clock, sleep
 
     def wait_for_calm(self, on_event: OnEvent) -> None:
         """Return when nothing disturbs, or patience ends; says what it waits for and how long."""

@@ -59,12 +59,12 @@ class PaceReader:
         self._clock, self._threads = clock, settings.threads
         random = np.random.default_rng(0)
         *factors, product = (random.random((MATRIX_SIDE,) * 2, np.float32) for _ in range(3))
-        self._product = bound_run("MatMul", factors, product, settings, shared_threads=True)
+        self._product = bound_run("MatMul", factors, product, settings)
         # Two blocks of memory, whatever pages the system has for them, and each touched.
         source, target = (np.ones((COPIES, COPIED_BYTES // COPIES // 4), np.float32) for _ in "io")
         # Negation is a copy that the runtime spreads over its threads.
         self._copies = [
-            bound_run("Neg", [one], other, settings, shared_threads=True)
+            bound_run("Neg", [one], other, settings)
             for one, other in zip(source, target, strict=True)
         ]
         self._readings: list[_Reading] = []
@@ -138,15 +138,13 @@ def bound_run(
     values: Sequence[Array],
     output: Array,
     settings: SessionSettings,
-    *,
-    shared_threads: bool = False,
 ) -> Callable[[], object]:
     """One run of an operator of equal shapes, from ``values`` into ``output``.
 
     Both are bound beforehand: a new array's pages would be counted as well.
     """
     graph = one_node(operator, len(values), output.shape)
-    session = open_session(graph, "cpu", settings, shared_threads=shared_threads)
+    session = open_session(graph, "cpu", settings)
     binding = session.io_binding()
     for index, value in enumerate(values):
         binding.bind_ortvalue_input(f"x{index}", ort.OrtValue.ortvalue_from_numpy(value))

@@ -64,20 +64,18 @@ def open_session(
     settings: SessionSettings = _PLAIN,
     profile: Path | None = None,
     strict: bool = False,
-    shared_threads: bool = False,
 ) -> ort.InferenceSession:
     """Open a session for ``graph`` on ``provider`` alone.
 
-    ``profile`` is the path prefix of a profile of the session's runs. ``shared_threads``: it
-    computes with the threads of ``share_threads`` and has none of its own. ``strict`` refuses any
-    node on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the
-    CPU stands, and ``placement`` judges it. Raises CapabilityError when the session fell back, JobError
+    ``profile`` is the path prefix of a profile of the session's runs. ``strict`` refuses any node
+    on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the CPU
+    stands, and ``placement`` judges it. Raises CapabilityError when the session fell back, JobError
     when ONNX Runtime refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
     options = _options(settings, provider, profile, strict and provider == "cuda")
-    options.use_per_session_threads = not shared_threads
+    options.use_per_session_threads = not _shared
     source = str(graph) if isinstance(graph, Path) else graph
     wanted = EXECUTION_PROVIDERS[provider]
     try:
@@ -95,19 +93,23 @@ def open_session(
     return session
 
 
-def share_threads(settings: SessionSettings) -> bool:
-    """Make one pool of threads for sessions to share; False where there is no such pool.
+# Whether this process has a pool for all sessions, which all must use then.
+_shared = False
 
-    Call it before any session is opened, once. Sessions with pools of their own take the CPUs from
-    each other for milliseconds: the threads of the one wait in a loop when the other begins. The
-    shared pool always does so, and rounds no denormals.
+
+def share_threads(settings: SessionSettings) -> bool:
+    """Let all sessions of this process share one pool of threads; False where they cannot.
+
+    Call it before any is opened, once. Sessions with pools of their own take the CPUs from each
+    other for milliseconds: the threads of the one wait in a loop when the other begins. The shared
+    pool always waits so, and makes no denormals zero.
     """
-    if not settings.spinning or settings.denormals_as_zero:
-        return False
-    if not hasattr(ort, "set_global_thread_pool_sizes"):
-        return False
-    ort.set_global_thread_pool_sizes(settings.threads, 1)
-    return True
+    global _shared  # noqa: PLW0603 - as process-wide as the pool
+    plain = settings.spinning and not settings.denormals_as_zero
+    if plain and not _shared and hasattr(ort, "set_global_thread_pool_sizes"):
+        ort.set_global_thread_pool_sizes(settings.threads, 1)
+        _shared = True
+    return plain and _shared
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:

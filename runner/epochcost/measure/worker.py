@@ -62,7 +62,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     # On a GPU the clocks are read instead.
     shared = job.provider == "cpu" and share_threads(job.session)
     loss_before = held_out_loss(job, parameters)
-    stepper, placement, first = _prove(job, parameters, folder, shared_threads=shared)
+    stepper, placement, first = _prove(job, parameters, folder)
     warmup, samples, pace, peak = _time_steps(job, stepper, clock, progress, read_pace=shared)
     progress.enter("finishing")
     require_finite(job, stepper.output)
@@ -119,7 +119,7 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 
 
 def _prove(
-    job: Job, parameters: dict[str, Array], folder: Path, *, shared_threads: bool
+    job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
     """A stepper, the proof of where and in what its nodes run, and the outputs of its first step.
 
@@ -128,9 +128,7 @@ def _prove(
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     with naming_missing_kernels(job.precision, job.provider):
-        session = open_session(
-            job.graph, job.provider, plain, folder / "profile", shared_threads=shared_threads
-        )
+        session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
     stepper()
     nodes = executed_nodes(session)

@@ -1,0 +1,142 @@
+"""A run waits for a calm machine and measures in more rounds, as long as patience lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.execute.assignment import Assignment, Event, Finished, Outcome, Started, Waiting
+from epochcost.execute.patience import Patience, disturbance, is_imprecise, look_at_host
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.run import run_trials
+from epochcost.measure.host import HostChange
+from epochcost.results.rounds import round_count
+from epochcost.results.store import ResultStore
+from epochcost.specs.loader import load_catalogue
+from tiny_project import write_tiny_project
+
+CALM = HostChange(1.0, 0.0, 0.0, None, None)
+BUSY = HostChange(1.0, 1.2, 0.0, None, None)
+
+
+class Machine:
+    """A clock that sleeping and looking move, and what is seen at each look, the last for ever."""
+
+    def __init__(self, *seen: HostChange) -> None:
+        self.now = 0.0
+        self._seen: Iterator[HostChange] = iter(seen)
+        self._last = seen[-1]
+
+    def look(self) -> HostChange:
+        """Look for a second."""
+        self.now += 1
+        return next(self._seen, self._last)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        self.now += seconds
+
+    def patience(self, seconds: float) -> Patience:
+        """As much patience on this machine of two CPUs."""
+        return Patience(seconds, 2, look=self.look, clock=lambda: self.now, sleep=self.sleep)
+
+
+def test_a_run_waits_until_others_have_ended() -> None:
+    """It says what it waits for and for how long at most, and goes on as soon as it is calm."""
+    machine, events = Machine(BUSY, BUSY, CALM), list[Event]()
+    patience = machine.patience(60)
+    patience.wait_for_calm(events.append)
+    reason = "other programs keep 1.2 of 2 CPUs busy"
+    assert events == [Waiting(reason, 60), Waiting(reason, 54)]
+    assert patience.left_seconds == 48
+    assert machine.now == 13
+
+
+def test_patience_ends() -> None:
+    """A machine that never calms down is measured all the same, when patience is spent."""
+    machine = Machine(BUSY)
+    patience = machine.patience(20)
+    patience.wait_for_calm(lambda _: None)
+    assert patience.left_seconds <= 0
+    assert machine.now < 30
+
+
+def test_without_patience_nobody_looks() -> None:
+    """A run that may take no longer than its plan does not spend a second on looking."""
+    machine = Machine(BUSY)
+    machine.patience(0).wait_for_calm(lambda _: None)
+    assert machine.now == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (CALM, None),
+        (BUSY, "other programs keep 1.2 of 2 CPUs busy"),
+        (HostChange(1.0, 0.0, 0.08, None, None), "the host takes 8% of the CPU time"),
+        (HostChange(1.0, None, None, None, None), None),
+    ],
+)
+def test_what_disturbs_is_told(change: HostChange, words: str | None) -> None:
+    """Other programs, the host, or nothing that the system counts."""
+    assert disturbance(change, 2) == words
+
+
+def test_this_host_can_be_looked_at() -> None:
+    """The real counters of a second say something that can be judged."""
+    assert look_at_host().seconds == pytest.approx(1, abs=0.5)
+
+
+@pytest.fixture(name="assignment")
+def assignment_fixture(tmp_path: Path) -> Assignment:
+    """Two trials of the tiny project, one of which asks for more precision than there is."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
+    easy, hard, *_ = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
+    brief = {"minimum_samples": 20, "budget_seconds": Decimal("0.2")}
+    easy = easy.model_copy(update={**brief, "relative_half_width": Decimal("0.99")})
+    hard = hard.model_copy(update={**brief, "relative_half_width": Decimal("0.000001")})
+    store = ResultStore(tmp_path / "results")
+    return Assignment(catalogue, [easy, hard], "local", store)
+
+
+def test_what_is_not_precise_is_measured_in_more_rounds(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The precise trial keeps its one round, the other gets more, and each is stored."""
+    monkeypatch.setattr("epochcost.execute.patience.look_at_host", lambda: CALM)
+    events: list[Event] = []
+    patient = replace(assignment, patience_seconds=4.0)
+    easy, hard = run_trials(patient, events.append)
+    assert isinstance(easy, Finished)
+    assert isinstance(hard, Finished)
+    assert round_count(easy.result.measurement) == 1
+    assert round_count(hard.result.measurement) >= 2
+    assert not is_imprecise(easy)
+    assert is_imprecise(hard)
+    begun = [one.trial.id for one in events if isinstance(one, Started)]
+    assert begun.count(easy.trial.id) == 1
+    assert begun.count(hard.trial.id) == round_count(hard.result.measurement)
+
+
+def test_the_least_precise_comes_first_and_each_in_its_turn(assignment: Assignment) -> None:
+    """Rounds of one trial are spread between those of others."""
+    outcomes: dict[str, Outcome] = {}
+    asked = [
+        one.model_copy(update={"relative_half_width": Decimal("0.000001"), "seed": seed})
+        for seed, one in enumerate(assignment.trials)
+    ]
+    for one in run_trials(replace(assignment, trials=asked), lambda _: None):
+        outcomes[one.trial.id] = one
+    machine = Machine(CALM)
+    order = []
+    for visit in machine.patience(4).more_rounds({}, outcomes):
+        order.append(visit.trial.id)
+        assert (visit.number, visit.extra) == (2, 1)
+        machine.sleep(1)
+    assert len(order) == 4
+    assert order[:2] == order[2:]
+    assert {*order} == {*outcomes}

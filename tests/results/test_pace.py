@@ -1,0 +1,112 @@
+"""The step undisturbed, told from readings beside the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from epochcost.results.pace import own_paces, undisturbed
+from epochcost.results.records import Measurement, Pace, Result
+from epochcost.results.rounds import add_round
+
+MakeResult = Callable[..., Result]
+Make = Callable[..., Result]
+
+
+@pytest.fixture(name="watched")
+def watched_fixture(make_result: MakeResult) -> Make:
+    """A result of some rounds of steps, with a reading after every fifth of them.
+
+    Of each round: the step's seconds, the share of the time that was waited, the works' slowness.
+    """
+
+    def one(step: float, waited: float, slower: float, seed: int) -> Measurement:
+        random = np.random.default_rng(seed)
+        samples = random.normal(step, step / 100, 60)
+        counts = range(0, 60, 5)
+        between = [float(samples[max(0, at - 5) : at].sum()) * waited for at in counts]
+        pace = Pace(
+            threads=0,
+            matrix_side=8,
+            products=2,
+            copied_bytes=1024,
+            copies=2,
+            after_samples=tuple(counts),
+            product_seconds=tuple(random.normal(0.002 * slower, 0.00002, 12)),
+            copy_seconds=tuple(random.normal(0.003 * slower, 0.00003, 12)),
+            waited_seconds=tuple(between),
+            waited_within_seconds=(0.0,) * 12,
+        )
+        changes = {"samples_seconds": tuple(samples.tolist()), "pace": pace, "rounds": ()}
+        return make_result().measurement.model_copy(update=changes)
+
+    def make(*rounds: tuple[float, float, float]) -> Result:
+        joined: Measurement | None = None
+        for seed, each in enumerate(rounds):
+            joined = add_round(joined, one(*each, seed), 0.02)
+        return make_result().model_copy(update={"measurement": joined})
+
+    return make
+
+
+QUIET = (0.1, 0.0, 1.0)
+
+
+def test_a_quiet_machine_is_not_corrected(watched: Make) -> None:
+    """At its own pace throughout there is nothing to say: the step is as it was."""
+    quiet = watched(QUIET, QUIET, QUIET)
+    assert undisturbed(quiet, own_paces([quiet])) is None
+
+
+def test_what_was_waited_for_is_taken_off(watched: Make) -> None:
+    """Of a round that others lengthened the part is taken off that the threads waited."""
+    disturbed = watched(QUIET, (0.16, 0.5, 1.0), QUIET)
+    found = undisturbed(disturbed, own_paces([disturbed, watched(QUIET)]))
+    assert found is not None
+    assert found.step is not None
+    assert found.step.mean == pytest.approx(0.1, rel=0.03)
+    assert found.waited_share == pytest.approx(0.08 / 0.36, rel=0.05)
+    assert found.left_out_share == 0
+
+
+def test_slower_stretches_are_left_out(watched: Make) -> None:
+    """What no counter tells, the fixed work does: a round of a slower host is not part of it."""
+    disturbed = watched(QUIET, (0.17, 0.0, 1.6), QUIET)
+    found = undisturbed(disturbed, own_paces([disturbed]))
+    assert found is not None
+    assert found.step is not None
+    assert found.step.mean == pytest.approx(0.1, rel=0.01)
+    assert found.left_out_share == pytest.approx(0.17 / 0.37, rel=0.02)
+
+
+def test_a_machine_that_was_never_itself_leaves_nothing(watched: Make) -> None:
+    """Slower from begin to end than elsewhere: the step undisturbed is not known."""
+    slow = watched((0.2, 0.0, 2.0))
+    found = undisturbed(slow, own_paces([slow, watched(QUIET)]))
+    assert found is not None
+    assert found.step is None
+
+
+def test_nothing_is_said_without_readings(make_result: MakeResult) -> None:
+    """A result of an older version has no pace, and one reading is none of a machine."""
+    old = make_result()
+    assert old.measurement.pace is None
+    assert own_paces([old]) == {}
+    assert undisturbed(old, {}) is None
+
+
+def test_a_machine_has_a_pace_for_each_number_of_cpus(watched: Make) -> None:
+    """Works on one of two CPUs take longer, and are no disturbance of those on both."""
+    both = watched(QUIET, QUIET)
+    pinned = both.model_copy(update={"trial": both.trial.model_copy(update={"vcpus": 1})})
+    assert len(own_paces([both, pinned])) == 2
+
+
+def test_rounds_keep_their_readings_apart(watched: Make) -> None:
+    """Readings of all rounds stand in the joined measurement, each after the samples before it."""
+    joined = watched(QUIET, QUIET).measurement
+    assert joined.pace is not None
+    assert joined.pace.after_samples == (*range(0, 60, 5), *range(60, 120, 5))
+    assert len(joined.pace.copy_seconds) == 24
