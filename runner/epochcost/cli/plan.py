@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
+from epochcost.analysis.accuracy import usual_price
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.progress import counting
 from epochcost.cli.terminal import (
@@ -26,6 +28,7 @@ from epochcost.cli.terminal import (
     say,
     with_option_groups,
 )
+from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.errors import EpochcostError, InputError
 from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, room_bytes
@@ -36,8 +39,10 @@ from epochcost.plan.size import Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Mode, Provider
-from epochcost.units import memory, scientific, seconds
+from epochcost.units import memory, money, scientific, seconds
 
+# To load libraries and a small graph, and to warm up.
+_START_SECONDS = 2
 _PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
 _DROP = ("3 x forward", "trained")
@@ -150,7 +155,7 @@ def plan(
         sizes_too = _sizes_as_json(sized, room_bytes()) if sized else {}
         print_json(_as_json(planned, hardware) | sizes_too, indent=1)
     else:
-        _show(planned, hardware, wide=wide)
+        _show(planned, catalogue, hardware, wide=wide)
         if sized:
             _show_sizes(sized, room_bytes(), wide=wide)
 
@@ -189,9 +194,26 @@ def show_gpus() -> None:
         say(line)
 
 
-def _show(plan: Plan, hardware: str, *, wide: bool) -> None:
-    budget_seconds = float(sum(trial.expected_seconds for trial in plan.trials))
-    say(f"{len(plan.trials)} trials on {hardware}, at most {seconds(budget_seconds)} of timing")
+def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
+    """A line on how long a plan takes at most and, where the machine has a price, what that costs.
+
+    A process's start is taken for ``_START_SECONDS``; large models take longer.
+    """
+    timing = float(sum(trial.expected_seconds for trial in plan.trials))
+    starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
+    words = f"{len(plan.trials)} trials on {hardware}, at most {seconds(timing)} of timing"
+    price, machine = usual_price(catalogue, hardware), catalogue.machine(hardware)
+    if price is not None and plan.trials:
+        whole = Time.exact(Decimal(repr(timing + _START_SECONDS * starts)))
+        cost = MachineTime(whole, machine.vcpus, machine.device == "cuda").cost(price)
+        if isinstance(cost, Estimate):
+            amount = money(cost.mean, cost.currency)
+            words += f"; with {starts} starts of processes about {amount} ({price.plan_words})"
+    say(words)
+
+
+def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> None:
+    show_extent(plan, catalogue, hardware)
     show_gpus()
     if plan.trials:
         print_table(

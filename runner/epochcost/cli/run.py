@@ -15,7 +15,7 @@ from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
 from epochcost.cli.costs_here import show_costs
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import failures, show_limits, show_outcomes
-from epochcost.cli.plan import Selection, show_gpus
+from epochcost.cli.plan import Selection, show_extent, show_gpus
 from epochcost.cli.progress import display_for, kept_words
 from epochcost.cli.terminal import (
     RESULTS,
@@ -87,6 +87,7 @@ def run(
     planned = plan_run(catalogue, selection.request())
     _require_trials(planned)
     if output == "text":
+        show_extent(planned, catalogue, hardware)
         show_gpus()
     asked = planned.rounds if rounds is None else {one.id: rounds for one in planned.trials}
     assignment = Assignment(

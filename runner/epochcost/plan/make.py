@@ -23,7 +23,15 @@ from epochcost.plan.variant import (
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import MOST_BATCH, AskedBatchSizes, Mode, Provider, Sampling, Study
+from epochcost.specs.study import (
+    AT_HAND,
+    MOST_BATCH,
+    AskedBatchSizes,
+    Mode,
+    Provider,
+    Sampling,
+    Study,
+)
 from epochcost.units import memory
 
 # A quick run answers "does it work, and roughly how fast": seconds per trial, a wider interval.
@@ -102,7 +110,7 @@ def plan_study(
 
     ``graphs`` holds the SHA-256 of the ONNX file of every selected model of the study that has one.
     """
-    if host.hardware not in study.hardware:
+    if not {host.hardware, AT_HAND} & {*study.hardware}:
         listed = ", ".join(study.hardware)
         reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
         return Plan((), (LeftOut(f"study {study.id}", reason),))

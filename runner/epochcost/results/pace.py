@@ -40,9 +40,9 @@ _FEWEST_READINGS = 20
 # Below this share of the time nothing was disturbed; above the other what is left may be chance.
 _LEAST_DISTURBED, _MOST_LEFT_OUT = 0.02, 0.8
 _FEWEST_SAMPLES = 10
-# How much a step loses of what its threads wait together: of seven models beside programs that
-# took one of two CPUs, always or at times (docs/method/measurement.md).
-_USUAL_LOSS = Slope(0.75, 0.15)
+# By how much a step's logarithm grows with the share of the time that its threads wait: of seven
+# models beside programs that took one of two CPUs, always or at times (docs/method/measurement.md).
+_USUAL_SLOPE = Slope(1.0, 0.2)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ def _undisturbed(measurement: Measurement, pace: Pace, own: OwnPace) -> Undistur
     times = np.asarray(measurement.samples_seconds)
     stretches, waited, kept = _Stretches.of(measurement, pace, own).arrays(times)
     total = float(times.sum())
-    waited_share, left_out = float(waited.sum()) / total, float(times[~kept].sum()) / total
+    waited_share = float(waited @ times) / total
+    left_out = float(times[~kept].sum()) / total
     if waited_share + left_out < _LEAST_DISTURBED:
         return None
     if left_out > _MOST_LEFT_OUT or kept.sum() < _FEWEST_SAMPLES:
@@ -120,7 +121,7 @@ def _undisturbed(measurement: Measurement, pace: Pace, own: OwnPace) -> Undistur
     rounds = [int(count) for count in np.diff(position[bounds]) if count]
     moved = [slice(int(position[one.start]), int(position[one.stop])) for one in stretches]
     inside = [one for one in moved if one.stop > one.start]
-    step = undisturbed_mean(times[kept], waited[kept], inside, rounds, _USUAL_LOSS)
+    step = undisturbed_mean(times[kept], waited[kept], inside, rounds, _USUAL_SLOPE)
     return Undisturbed(step, waited_share, left_out)
 
 
@@ -148,10 +149,9 @@ class _Stretches:
         return cls(*map(tuple, zip(*found, strict=True))) if found else cls((), (), ())
 
     def arrays(self, times: Series) -> tuple[tuple[slice, ...], Series, NDArray[np.bool_]]:
-        """The stretches that were read to their end; by sample what was waited, and if it counts.
+        """The stretches that were read to their end; by sample the share waited, and if it counts.
 
-        What was waited is shared out by time; after the last reading of a round, and before the
-        first, as much as elsewhere is taken.
+        After the last reading of a round as much as elsewhere is taken.
         """
         read = [
             (one, waited / float(times[one].sum()))
@@ -165,8 +165,8 @@ class _Stretches:
             shares[one] = share
         for one, counts in zip(self.samples, self.counts, strict=True):
             kept[one] = counts
-        # Of a step that others stopped all the time something is left.
-        return tuple(one for one, _ in read), np.minimum(shares, 1.0) * times, kept
+        # Two threads that wait at once lose the same time.
+        return tuple(one for one, _ in read), np.minimum(shares, 1.0), kept
 
 
 def _rounds(measurement: Measurement, pace: Pace) -> Iterator[tuple[int, int, list[int]]]:

@@ -70,6 +70,8 @@ class Budget(Spec):
 
 # Raw samples are stored, about 11 bytes each: half a megabyte is as much as one result may weigh.
 MOST_SAMPLES = 50_000
+# The id by which a study asks for whatever machine it is run on.
+AT_HAND = "local"
 Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
 # "batch": full batches one after the other; the others are MLPerf Inference's, under LoadGen.
@@ -205,8 +207,10 @@ class Study(NamedSpec):
         description="The models, by their ids in models/.", examples=[["mnist-cnn"]]
     )
     hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
-        ("local",),
-        description="The machines, by their ids in hardware/; local is the machine at hand.",
+        (AT_HAND,),
+        description=(
+            "The machines, by their ids in hardware/; local is any machine at hand, whatever its id."
+        ),
         examples=[["local"]],
     )
     modes: Modes = Field(

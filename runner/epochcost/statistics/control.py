@@ -2,9 +2,11 @@
 
 A control variate (Lavenberg & Welch 1981, A Perspective on the Use of Control Variables to Increase
 the Efficiency of Monte Carlo Simulations): beside the samples something was read whose value on
-the machine undisturbed is known, here 0: the time for which others kept the trial's threads from a
-CPU. By how much a step lengthens with it is the slope of a straight line through stretches of the
-series, and where they say little, what is usual; how unsure that is lengthens the interval.
+the machine undisturbed is known, here 0: the share of the time for which others kept the trial's
+threads from a CPU. The logarithm of a step grows in proportion to it: beside a program that took a
+third of the time from two threads, and one that took as much as it could get, the slopes of one model
+were the same (docs/method/measurement.md). The slope is that of a straight line through stretches
+of the series and, where they say little, the usual one; how unsure it is lengthens the interval.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from epochcost.statistics.quantiles import LEVEL
 
 Series = NDArray[np.float64]
 
-# Of a step, what is left of it at least: no correction makes it end before it began.
-_LEAST_SHARE = 0.01
+# Beside programs of its own priority no step was seen to lose more.
+_STEEPEST = 1.5
 # A line through fewer points says nothing of its error.
 _FEWEST_STRETCHES = 4
 
 
 @dataclass(frozen=True)
 class Slope:
-    """By how much the series grows with its control, with its standard error."""
+    """By how much the logarithm of a series grows with its control, and its standard error."""
 
     mean: float
     error: float
@@ -50,17 +52,16 @@ def undisturbed_mean(
 ) -> Bounded:
     """The mean of positive samples where the control is 0, between the ends of its interval.
 
-    ``control`` is in the unit of the samples, one for each; ``stretches`` are neighbouring samples
-    whose control was read together. ``rounds`` as ``mean_interval`` takes them.
+    ``control`` is a share of the time, from 0 to 1, one for each; ``stretches`` are neighbouring
+    samples whose control was read together. ``rounds`` as ``mean_interval`` takes them.
     """
     found = _slope(samples, control, stretches)
     slope = usual if found is None else found.joined(usual)
-    # No step loses more time than its threads waited.
-    corrected = np.maximum(samples - min(slope.mean, 1.0) * control, _LEAST_SHARE * samples)
+    corrected = samples * np.exp(-min(slope.mean, _STEEPEST) * control)
     interval = mean_interval(corrected, rounds=rounds)
     mean = float(corrected.mean())
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    unsure = z * slope.error * float(control.mean())
+    unsure = z * slope.error * float((corrected * control).mean())
     low = mean - math.hypot(mean - interval.low, unsure)
     return Bounded(max(low, 0.0), mean, mean + math.hypot(interval.high - mean, unsure))
 
@@ -69,7 +70,7 @@ def _slope(samples: Series, control: Series, stretches: Sequence[slice]) -> Slop
     """Of least squares, each stretch by its samples; None of few or equal ones."""
     if len(stretches) < _FEWEST_STRETCHES:
         return None
-    y = np.array([samples[one].mean() for one in stretches])
+    y = np.log([samples[one].mean() for one in stretches])
     x = np.array([control[one].mean() for one in stretches])
     weight = np.array([one.stop - one.start for one in stretches], np.float64)
     weight /= weight.sum()
