@@ -3,10 +3,11 @@
 A control variate (Lavenberg & Welch 1981, A Perspective on the Use of Control Variables to Increase
 the Efficiency of Monte Carlo Simulations): beside the samples something was read whose value on
 the machine undisturbed is known, here 0: the share of the time for which others kept the trial's
-threads from a CPU. The logarithm of a step grows in proportion to it: beside a program that took a
-third of the time from two threads, and one that took as much as it could get, the slopes of one model
-were the same (docs/method/measurement.md). The slope is that of a straight line through stretches
-of the series and, where they say little, the usual one; how unsure it is lengthens the interval.
+threads from a CPU. The logarithm of a step grows in proportion to it: beside a program that took
+a third of the time from two threads, and one that took as much as it could get, the slopes of one
+model were the same (docs/method/measurement.md). The slope is that of a straight line through
+stretches of the series and, where they say little, the usual one; how unsure it is lengthens the
+interval.
 """
 
 from __future__ import annotations
