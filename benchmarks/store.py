@@ -30,10 +30,11 @@ from made_trials import made_trial
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.rows import join
+from epochcost.results.conditions import Conditions, Energy
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.format import FORMAT_VERSION, serialise_result
 from epochcost.results.plausibility import contradictions
-from epochcost.results.records import Conditions, Energy, Measurement, Placement, Result
+from epochcost.results.records import Measurement, Placement, Result
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware

@@ -20,16 +20,14 @@ from typing import Any
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import ceilings_path
+from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
 from epochcost.results.environment import Gpu, Instance, Processor, fingerprint
 from epochcost.results.format import serialise_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, limit_path
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import (
     Agreement,
-    Conditions,
-    Energy,
     Epoch,
-    MeteredEnergy,
     OutputDifference,
     Pinning,
     Placement,

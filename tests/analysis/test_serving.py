@@ -10,7 +10,7 @@ from epochcost.analysis.observations import observe
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.cost import Estimate, MachineTime, Time, Unpriced
 from epochcost.report.site import build
-from epochcost.results.records import Conditions
+from epochcost.results.conditions import Conditions
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 from served_results import under_load
 

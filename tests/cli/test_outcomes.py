@@ -11,7 +11,8 @@ from epochcost.cli.outcomes import (
     show_doubts,
     show_outliers,
 )
-from epochcost.results.records import Agreement, Conditions, OutputDifference, Result
+from epochcost.results.conditions import Conditions
+from epochcost.results.records import Agreement, OutputDifference, Result
 from epochcost.results.rounds import add_round
 from report_project import make_result
 from served_results import served, under_load

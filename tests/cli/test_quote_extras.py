@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochcost.cli.app import main
-from epochcost.results.records import Energy
+from epochcost.results.conditions import Energy
 from report_project import make_result, store_results, write_project
 
 SOURCE = 'source = "a test"\n'

@@ -17,7 +17,7 @@ from epochcost.measure.power import (
     total_energy,
     why_no_rapl,
 )
-from epochcost.results.records import MeteredEnergy
+from epochcost.results.conditions import MeteredEnergy
 from fake_nvml import Device, FakeNvml
 
 RANGE = 262_143_328_850

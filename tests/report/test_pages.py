@@ -16,8 +16,9 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
 from epochcost.report.pages import home
 from epochcost.report.site import Section, Site, build, navigation
+from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.environment import Gpu, Instance
-from epochcost.results.records import Energy, Epoch, MeteredEnergy, WholeEpochs
+from epochcost.results.records import Epoch, WholeEpochs
 from epochcost.results.rounds import add_round
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from epochcost.results.conditions import Pace
 from epochcost.results.pace import own_paces, undisturbed
-from epochcost.results.records import Measurement, Pace, Result
+from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round
 
 MakeResult = Callable[..., Result]
@@ -91,8 +92,8 @@ def test_a_machine_that_was_never_itself_leaves_nothing(watched: Make) -> None:
 
 def test_nothing_is_said_without_readings(make_result: MakeResult) -> None:
     """A result of an older version has no pace, and one reading is none of a machine."""
-    old = make_result()
-    assert old.measurement.pace is None
+    plain = make_result().measurement.model_copy(update={"pace": None})
+    old = make_result().model_copy(update={"measurement": plain})
     assert own_paces([old]) == {}
     assert undisturbed(old, {}) is None
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
 from epochcost.results.format import DamagedResultError, parse_result, serialise_result
-from epochcost.results.records import Conditions, Energy, Measurement, MeteredEnergy, Result
+from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, round_count
 
 MakeResult = Callable[..., Result]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epochcost.results.records import Conditions, Measurement, Pinning, Result
+from epochcost.results.conditions import Conditions
+from epochcost.results.records import Measurement, Pinning, Result
 from epochcost.results.rounds import add_round
 from epochcost.results.stability import Cause, Instability, instabilities
 

@@ -16,8 +16,9 @@ from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine, published_machine
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
+from epochcost.results.conditions import Energy
 from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
-from epochcost.results.records import Energy, Result, WholeEpochs
+from epochcost.results.records import Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue

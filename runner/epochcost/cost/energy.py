@@ -14,7 +14,7 @@ from types import MappingProxyType
 from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.cost.owned import WATTS_PER_KILOWATT
 from epochcost.errors import InputError
-from epochcost.results import records as results
+from epochcost.results import conditions
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.reference_data import Grid
@@ -190,7 +190,7 @@ def declared_power_of(
 
 
 def metered_energy(
-    measured: results.Energy | None, machine_seconds: Decimal
+    measured: conditions.Energy | None, machine_seconds: Decimal
 ) -> EnergyReading | UnknownEnergy:
     """What machines draw over so many seconds at the mean power that a result's meters read.
 

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import pynvml
 
+from epochcost.results.conditions import Throttle
 from epochcost.results.environment import Gpu
-from epochcost.results.records import Throttle
 
 AnswerT = TypeVar("AnswerT")
 # The bindings have no types; a handle means nothing outside them.

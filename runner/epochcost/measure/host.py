@@ -161,7 +161,7 @@ def _difference(before: float | None, after: float | None) -> float | None:
 
 
 def unknown_reasons(changed: HostChange) -> Iterator[tuple[str, str]]:
-    """Why fields are None, by their names in ``results.records.Conditions``."""
+    """Why fields are None, by their names in ``results.conditions.Conditions``."""
     if changed.others_cpus is None:
         yield "others_cpus", "the system does not tell the CPU time of all processes"
     if changed.steal_share is None:

@@ -22,7 +22,7 @@ from epochcost.measure.sampling import Clock
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
-from epochcost.results.records import Pace
+from epochcost.results.conditions import Pace
 
 # Each product and each copy takes some tenths of a millisecond of a small machine, as operators of
 # a step do; all together take about as long as a slice of a scheduler.

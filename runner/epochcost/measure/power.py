@@ -15,7 +15,7 @@ from typing import Literal
 
 from epochcost.measure.gpus import Handle, Library, ask
 from epochcost.measure.kernel_files import read_number, read_text, why_unreadable
-from epochcost.results.records import Energy, MeteredEnergy
+from epochcost.results.conditions import Energy, MeteredEnergy
 
 PowerDomain = Literal["cpu", "memory", "gpu"]
 POWERCAP = Path("/sys/class/powercap")

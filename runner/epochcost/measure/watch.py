@@ -46,7 +46,8 @@ from epochcost.measure.power import (
     total_energy,
     why_no_rapl,
 )
-from epochcost.results.records import Conditions, Energy, Measurement, Pinning, Throttle
+from epochcost.results.conditions import Conditions, Energy, Throttle
+from epochcost.results.records import Measurement, Pinning
 from epochcost.specs.study import Provider
 
 NO_DEVICE = "NVML shows no device in use by the worker"

@@ -42,8 +42,9 @@ from epochcost.measure.scenario import run_scenario, warm_up_sizes
 from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session, share_threads
 from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
+from epochcost.results.conditions import Pace
 from epochcost.results.files import is_full
-from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Pace, Placement, WholeEpochs
+from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
 
 Emit = Callable[[Message], None]
 

@@ -16,7 +16,7 @@ from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.observations import Evidence, Goal
 from epochcost.analysis.rows import Row, ranking
 from epochcost.cost import Candidate, Estimate, Time, compare
-from epochcost.report.wording import ratio_words
+from epochcost.report.wording import ratio_words, undisturbed_words
 from epochcost.specs.price import Price
 from epochcost.units import money, money_about
 
@@ -142,7 +142,8 @@ def _of_row(row: Row, goal: Goal, *, answers: bool) -> Contender:
     assert row.price is not None, "what is ranked has a price"
     assert time is not None, "what is ranked has a time"
     assert cost is not None, "what is ranked has a cost"
-    remarks = (row.reservation, *observed.doubts, ratio_words(observed))
+    noise = undisturbed_words(observed)
+    remarks = (row.reservation, *observed.doubts, noise, ratio_words(observed))
     return Contender(
         hardware=observed.machine.hardware,
         name=observed.machine.name,

@@ -138,6 +138,15 @@ def billing_words(rule: Billing) -> str:
     return step if minimum <= increment else f"{step}, {plain(minimum)} s minimum"
 
 
+def undisturbed_words(observed: Observation) -> str:
+    """What a step would take on its machine undisturbed; empty where nothing disturbed it."""
+    calm, step = observed.undisturbed, observed.step
+    if calm is None or step is None:
+        return ""
+    less = float(1 - calm.mean / step.mean)
+    return f"disturbed: a step takes {seconds(float(calm.mean))} without that, {less:.0%} less"
+
+
 def ratio_words(observed: Observation) -> str:
     """What each measured training cost says about our step beside PyTorch's; empty if below 1."""
     if observed.kind != "measured" or observed.mode != "training":

@@ -18,7 +18,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.results.records import Measurement, Pace, Result
+from epochcost.results.conditions import Pace
+from epochcost.results.records import Measurement, Result
 from epochcost.statistics import Bounded
 from epochcost.statistics.control import Slope, undisturbed_mean
 

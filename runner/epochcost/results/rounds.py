@@ -13,15 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import TypeVar
 
-from epochcost.results.records import (
-    Conditions,
-    Energy,
-    Measurement,
-    MeteredEnergy,
-    Pace,
-    Round,
-    StopReason,
-)
+from epochcost.results.conditions import Conditions, Energy, MeteredEnergy, Pace
+from epochcost.results.records import Measurement, Round, StopReason
 from epochcost.statistics import Summary, summarise
 
 ValueT = TypeVar("ValueT")

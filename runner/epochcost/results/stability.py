@@ -13,8 +13,9 @@ from statistics import fmean, median
 from types import MappingProxyType
 from typing import Literal
 
+from epochcost.results.conditions import Conditions, Throttle
 from epochcost.results.environment import Environment
-from epochcost.results.records import Conditions, Measurement, Pinning, Throttle
+from epochcost.results.records import Measurement, Pinning
 from epochcost.statistics import chance_of_differing, drift, two_modes
 from epochcost.units import seconds
 

@@ -209,7 +209,8 @@ class Study(NamedSpec):
     hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
         (AT_HAND,),
         description=(
-            "The machines, by their ids in hardware/; local is any machine at hand, whatever its id."
+            "The machines, by their ids in hardware/; local is any machine at hand, whatever its "
+            "id."
         ),
         examples=[["local"]],
     )

@@ -16,7 +16,8 @@ from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.dataset.lines import values_of
 from epochcost.report.pages.page import Report
 from epochcost.results.ceilings import write_ceilings
-from epochcost.results.records import Energy, MeteredEnergy, Result
+from epochcost.results.conditions import Energy, MeteredEnergy
+from epochcost.results.records import Result
 from kept_ceilings import make_ceilings
 from report_project import inputs_of, make_result, store_results
 from revisions import STEPS, commit, compared, edit, write_repository, write_spec
