@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from epochcost.results.conditions import Pace
 from epochcost.results.records import Measurement, Result
 from epochcost.statistics import Bounded
-from epochcost.statistics.control import Slope, undisturbed_mean
+from epochcost.statistics.control import Slope, undisturbed_mean, without_control
 
 Series = NDArray[np.float64]
 # Host, runtime, CPUs that it was pinned to, and the works.
@@ -105,6 +105,22 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
     if own is None or pace is None or not measurement.samples_seconds:
         return None
     return _undisturbed(measurement, pace, own)
+
+
+def undisturbed_rounds(
+    result: Result, paces: Mapping[PaceKey, OwnPace]
+) -> tuple[float | None, ...]:
+    """The mean step of each round in seconds, by one slope; None of one that is left out whole."""
+    key, measurement = pace_key(result), result.measurement
+    own, pace = (paces.get(key) if key else None), measurement.pace
+    if own is None or pace is None:
+        return ()
+    times = np.asarray(measurement.samples_seconds)
+    stretches, waited, kept = _Stretches.of(measurement, pace, own).arrays(times)
+    corrected, _ = without_control(times, waited, stretches, _USUAL_SLOPE)
+    bounds = np.cumsum([0, *measurement.samples_by_round]).tolist()
+    found = [corrected[begin:end][kept[begin:end]] for begin, end in pairwise(bounds)]
+    return tuple(float(one.mean()) if len(one) else None for one in found)
 
 
 def _undisturbed(measurement: Measurement, pace: Pace, own: OwnPace) -> Undisturbed | None:

@@ -56,15 +56,22 @@ def undisturbed_mean(
     ``control`` is a share of the time, from 0 to 1, one for each; ``stretches`` are neighbouring
     samples whose control was read together. ``rounds`` as ``mean_interval`` takes them.
     """
-    found = _slope(samples, control, stretches)
-    slope = usual if found is None else found.joined(usual)
-    corrected = samples * np.exp(-min(slope.mean, _STEEPEST) * control)
+    corrected, slope = without_control(samples, control, stretches, usual)
     interval = mean_interval(corrected, rounds=rounds)
     mean = float(corrected.mean())
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     unsure = z * slope.error * float((corrected * control).mean())
     low = mean - math.hypot(mean - interval.low, unsure)
     return Bounded(max(low, 0.0), mean, mean + math.hypot(interval.high - mean, unsure))
+
+
+def without_control(
+    samples: Series, control: Series, stretches: Sequence[slice], usual: Slope
+) -> tuple[Series, Slope]:
+    """The samples as they would be where the control is 0, by the slope that is returned."""
+    found = _slope(samples, control, stretches)
+    slope = usual if found is None else found.joined(usual)
+    return samples * np.exp(-min(slope.mean, _STEEPEST) * control), slope
 
 
 def _slope(samples: Series, control: Series, stretches: Sequence[slice]) -> Slope | None:
