@@ -227,7 +227,8 @@ def main(job_file: str, measurement_file: str) -> int:
         prefer_oom_kill()
         job = Job.model_validate_json(Path(job_file).read_bytes())
         if job.memory_limit_bytes is not None:
-            limit_memory(job.memory_limit_bytes)
+            # What the readings beside the samples hold is none of the trial's.
+            limit_memory(job.memory_limit_bytes + PaceReader.bytes_held)
         target = Path(measurement_file)
         require_pinned(job.pinning)
         found = software(ort)
