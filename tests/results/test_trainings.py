@@ -18,6 +18,7 @@ from epochcost.results.submissions import training_faults
 from epochcost.results.trainings import (
     Point,
     Repeat,
+    Stable,
     Trainings,
     load_trainings,
     spread,
@@ -154,6 +155,14 @@ def test_repeats_have_seeds_of_their_own(make: Callable[..., Trainings]) -> None
 def test_a_repeat_is_paid_for_steps_evaluations_and_saving() -> None:
     """Waiting for data is a part of the steps."""
     assert repeat().seconds == 9.25
+
+
+@pytest.mark.parametrize(("step", "settles"), [(20.0, True), (81.5, False)])
+def test_a_curve_that_ends_before_it_is_stable_has_not_settled(step: float, settles: bool) -> None:
+    """A limit that the rule sees beyond the last step was not reached."""
+    stable = Stable(within=0.005, limit=0.9, step=step, low_step=step - 1, high_step=step + 1)
+    told = repeat(stable=stable)
+    assert told.settled == (stable if settles else None)
 
 
 def test_a_spread_is_a_mean_and_its_interval() -> None:

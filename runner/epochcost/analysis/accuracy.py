@@ -70,13 +70,14 @@ class AccuracyTraining:
     @property
     def stable_steps(self) -> Spread | None:
         """From which step on the curves of whole trainings are stable; None where one never is."""
-        known = [one.stable.step for one in self.record.repeats if one.stable is not None]
+        known = [found.step for one in self.record.repeats if (found := one.settled)]
         return spread(known) if len(known) == len(self.record.repeats) and self.whole else None
 
     @property
     def after_drop(self) -> bool:
         """Whether a plateau only followed a drop of the learning rate."""
-        return any(one.stable and one.stable.after_drop is not None for one in self.record.repeats)
+        known = (one.settled for one in self.record.repeats)
+        return any(one and one.after_drop is not None for one in known)
 
     @property
     def cost(self) -> Spread | None:

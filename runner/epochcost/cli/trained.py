@@ -17,7 +17,7 @@ from epochcost.cost import Usage
 from epochcost.cost import quote as bill
 from epochcost.execute.repeats import RepeatsRequest, repeat_folder
 from epochcost.measure.environment import detect_environment
-from epochcost.results.trainings import Repeat, Spread, Stable, Trainings, spread
+from epochcost.results.trainings import Repeat, Spread, Trainings, spread
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.train.datasets import best_result
@@ -78,14 +78,15 @@ def _row(trainings: Trainings, repeat: Repeat, pay: Payment) -> tuple[str, ...]:
         pay.words(repeat.seconds),
         f"{last.loss:.4g}",
         "-" if last.accuracy is None else f"{last.accuracy:.2%}",
-        _stable_words(repeat.stable),
+        _stable_words(repeat),
     )
 
 
-def _stable_words(stable: Stable | None) -> str:
+def _stable_words(repeat: Repeat) -> str:
     """The step with half its interval of 90 %; of one that is hardly known only that."""
+    stable = repeat.settled
     if stable is None:
-        return "-"
+        return "-" if repeat.stable is None else "not by its end"
     half = (stable.high_step - stable.low_step) / 2
     if half > stable.step:
         return "unknown"
@@ -116,7 +117,8 @@ def _summary(
         beyond = f" ({loss / best.loss - 1:+.1%} here)" if best.loss else ""
         allows = f"loss {best.loss:.4f}{beyond}, accuracy {best.accuracy:.2%}"
         lines += [f"the best that its source allows: {allows}"]
-    if any(each.stable is not None and each.stable.after_drop is not None for each in repeats):
+    settled = (each.settled for each in repeats)
+    if any(one is not None and one.after_drop is not None for one in settled):
         lines += ["* a plateau that only followed a drop of the learning rate"]
     waiting = sum(each.waiting_seconds for each in repeats)
     lines += [f"waiting for data: {share(waiting / sum(each.seconds for each in repeats))}"]

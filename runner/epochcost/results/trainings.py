@@ -97,6 +97,12 @@ class Repeat(Record):
         """What a machine is paid for: steps, evaluations and saving."""
         return self.step_seconds + self.evaluation_seconds + self.saving_seconds
 
+    @property
+    def settled(self) -> Stable | None:
+        """Where the curve is stable; None where it ends before."""
+        found = self.stable
+        return found if found is not None and found.step <= self.steps else None
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Repeat:
         steps = [point.step for point in self.curve]

@@ -122,7 +122,7 @@ def _row(one: AccuracyTraining) -> TrainingRow:
         _spread(one.accuracy, lambda value: f"{value:.2%}") if one.accuracy else "",
         (_spread(one.stable_steps, lambda value: f"{value:,.0f}") + "*" * one.after_drop)
         if one.stable_steps
-        else "",
+        else "not by its end" * (one.whole and any(each.stable for each in repeats)),
     )
 
 
