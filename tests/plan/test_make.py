@@ -371,7 +371,7 @@ def test_a_sweep_is_planned_from_the_smallest_size() -> None:
 
 def test_two_studies_sweep_once() -> None:
     """The same work is swept once, in the most rounds; a listed size stays a trial beside it."""
-    once = study(models=["mlp"], modes=["training"], training_batch_sizes="auto")
+    once = study(models=["mlp"], modes=["training"], training_batch_sizes="auto", rounds=1)
     often = study(models=["mlp"], modes=["training"], training_batch_sizes="auto", rounds=2)
     listed = study(models=["mlp"], modes=["training"], training_batch_sizes=[64])
     plan = merge_plans(

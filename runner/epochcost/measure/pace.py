@@ -33,6 +33,8 @@ COPIED_BYTES = 32 * 2**20
 COPIES = 8
 # Of the time that sampling takes.
 MOST_SHARE = 0.04
+# After a step of many seconds as many say enough of that moment.
+_MOST_IN_A_ROW = 20
 
 
 class _Reading(NamedTuple):
@@ -81,7 +83,9 @@ class PaceReader:
 
     def before_step(self) -> None:
         """Take what readings are due before the next sample."""
-        while self._spent <= MOST_SHARE * (self._clock() - self._begun):
+        for _ in range(_MOST_IN_A_ROW):
+            if self._spent > MOST_SHARE * (self._clock() - self._begun):
+                break
             self._read()
         self._count += 1
 
@@ -112,8 +116,11 @@ class PaceReader:
         ended = self._clock()
         self._spent += ended - before
         since, self._waited = self._waited, waited_seconds()
-        times = between - begun, ended - between, waited - since, self._waited - waited
-        self._readings.append(_Reading(self._count, *map(_nanoseconds, times)))
+        works = between - begun, ended - between
+        waits = waited - since, self._waited - waited
+        times = (*(max(one, 1e-9) for one in works), *(max(one, 0.0) for one in waits))
+        # Without the digits that no clock measures.
+        self._readings.append(_Reading(self._count, *(round(one, 9) for one in times)))
 
 
 def waited_seconds(tasks: Path = Path("/proc/self/task")) -> float:
@@ -126,11 +133,6 @@ def waited_seconds(tasks: Path = Path("/proc/self/task")) -> float:
         _, _, text = (read_text(task) or "").partition(" ")
         total += int(text.partition(" ")[0] or 0)
     return total * 1e-9
-
-
-def _nanoseconds(seconds: float) -> float:
-    """Without the digits that no clock measures."""
-    return max(round(seconds, 9), 0.0)
 
 
 def bound_run(

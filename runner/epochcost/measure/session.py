@@ -162,7 +162,7 @@ def _options(
     settings: SessionSettings, provider: Provider, profile: Path | None, strict: bool
 ) -> ort.SessionOptions:
     options = ort.SessionOptions()
-    options.intra_op_num_threads = settings.threads
+    options.intra_op_num_threads = 0 if _shared else settings.threads
     options.graph_optimization_level = _LEVELS[settings.graph_optimization]
     options.log_severity_level = _ERRORS_ONLY
     if provider == "cpu":

@@ -259,8 +259,8 @@ class Measurement(Record):
     def _readings_between_samples(self) -> Measurement:
         """Each reading comes before a sample that was taken."""
         last = 0 if self.pace is None else self.pace.after_samples[-1]
-        if self.pace is not None and last >= len(self.samples_seconds):
-            most = len(self.samples_seconds) - 1
+        most = max(0, len(self.samples_seconds) - 1)
+        if last > most:
             raise ValueError(f"pace should be read after {most} samples at most, not after {last}")
         return self
 
