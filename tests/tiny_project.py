@@ -78,6 +78,7 @@ _STUDY = """
 id = "brief"
 name = "Brief"
 models = ["tiny"]
+rounds = 1
 
 [sampling]
 relative_half_width = 0.5

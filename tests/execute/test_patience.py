@@ -93,43 +93,48 @@ def test_this_host_can_be_looked_at() -> None:
 
 @pytest.fixture(name="assignment")
 def assignment_fixture(tmp_path: Path) -> Assignment:
-    """Two trials of the tiny project, one of which asks for more precision than there is."""
+    """Two trials of the tiny project that ask for more precision than there is."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
-    easy, hard, *_ = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
-    brief = {"minimum_samples": 20, "budget_seconds": Decimal("0.2")}
-    easy = easy.model_copy(update={**brief, "relative_half_width": Decimal("0.99")})
-    hard = hard.model_copy(update={**brief, "relative_half_width": Decimal("0.000001")})
+    trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
+    brief: dict[str, object] = {"minimum_samples": 20, "budget_seconds": Decimal("0.2")}
+    brief["relative_half_width"] = Decimal("0.000001")
     store = ResultStore(tmp_path / "results")
-    return Assignment(catalogue, [easy, hard], "local", store)
+    asked = [one.model_copy(update=brief) for one in trials[:2]]
+    return Assignment(catalogue, asked, "local", store)
 
 
 def test_what_is_not_precise_is_measured_in_more_rounds(
     assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The precise trial keeps its one round, the other gets more, and each is stored."""
+    """Trials that can never be precise get more rounds than planned, and each is stored."""
     monkeypatch.setattr("epochcost.execute.patience.look_at_host", lambda: CALM)
     events: list[Event] = []
     patient = replace(assignment, patience_seconds=4.0)
-    easy, hard = run_trials(patient, events.append)
-    assert isinstance(easy, Finished)
-    assert isinstance(hard, Finished)
-    assert round_count(easy.result.measurement) == 1
-    assert round_count(hard.result.measurement) >= 2
-    assert not is_imprecise(easy)
-    assert is_imprecise(hard)
+    outcomes = run_trials(patient, events.append)
     begun = [one.trial.id for one in events if isinstance(one, Started)]
-    assert begun.count(easy.trial.id) == 1
-    assert begun.count(hard.trial.id) == round_count(hard.result.measurement)
+    rounds = []
+    for one in outcomes:
+        assert isinstance(one, Finished)
+        rounds.append(round_count(one.result.measurement))
+        assert begun.count(one.trial.id) == rounds[-1]
+        assert is_imprecise(one)
+    assert max(rounds) >= 2
+
+
+def test_what_is_precise_is_left_as_it_is(assignment: Assignment) -> None:
+    """Where every mean is known as well as its trial asks, patience is not used up."""
+    outcomes: dict[str, Outcome] = {}
+    for one in run_trials(assignment, lambda _: None):
+        assert isinstance(one, Finished)
+        content = one.trial.model_copy(update={"relative_half_width": Decimal(1000)})
+        outcomes[one.trial.id] = replace(one, trial=content)
+    assert list(Machine(CALM).patience(60).more_rounds({}, outcomes)) == []
 
 
 def test_the_least_precise_comes_first_and_each_in_its_turn(assignment: Assignment) -> None:
     """Rounds of one trial are spread between those of others."""
     outcomes: dict[str, Outcome] = {}
-    asked = [
-        one.model_copy(update={"relative_half_width": Decimal("0.000001"), "seed": seed})
-        for seed, one in enumerate(assignment.trials)
-    ]
-    for one in run_trials(replace(assignment, trials=asked), lambda _: None):
+    for one in run_trials(assignment, lambda _: None):
         outcomes[one.trial.id] = one
     machine = Machine(CALM)
     order = []

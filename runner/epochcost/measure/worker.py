@@ -49,9 +49,18 @@ from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placemen
 Emit = Callable[[Message], None]
 
 
-def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
+def measure(
+    job: Job,
+    folder: Path,
+    emit: Emit,
+    clock: Clock = time.perf_counter,
+    *,
+    read_pace: bool = False,
+) -> Measurement:
     """Run the job in this process; profiles are written to ``folder`` and removed.
 
+    ``read_pace``: the sessions of this process share their threads, and beside the samples the
+    machine's pace is read.
     Raises EpochcostError where the job cannot be done as asked.
     """
     if job.serving is not None:
@@ -60,11 +69,9 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
     progress = _ProgressReporter(job, emit, clock)
     progress.enter("starting")
     parameters = initial_parameters(job)
-    # On a GPU the clocks are read instead.
-    shared = job.provider == "cpu" and share_threads(job.session)
     loss_before = held_out_loss(job, parameters)
     stepper, placement, first = _prove(job, parameters, folder)
-    warmup, samples, pace, peak = _time_steps(job, stepper, clock, progress, read_pace=shared)
+    warmup, samples, pace, peak = _time_steps(job, stepper, clock, progress, read_pace=read_pace)
     progress.enter("finishing")
     require_finite(job, stepper.output)
     loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
@@ -233,7 +240,10 @@ def main(job_file: str, measurement_file: str) -> int:
         require_pinned(job.pinning)
         found = software(ort)
         require_runtime(job.runtime or found.runtime, found.runtime)
-        measurement = measure(job, target.parent, emit)
+        # On a GPU the clocks are watched instead, and LoadGen's queries are no steps.
+        steps = job.provider == "cpu" and job.serving is None
+        shared = steps and share_threads(job.session)
+        measurement = measure(job, target.parent, emit, read_pace=shared)
         proved = {"pinning": job.pinning, "software": found}
         measurement = measurement.model_copy(update=proved)
         target.write_bytes(measurement.model_dump_json().encode())

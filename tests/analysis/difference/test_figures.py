@@ -16,7 +16,7 @@ from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.dataset.lines import values_of
 from epochcost.report.pages.page import Report
 from epochcost.results.ceilings import write_ceilings
-from epochcost.results.conditions import Energy, MeteredEnergy
+from epochcost.results.conditions import Energy, MeteredEnergy, Pace
 from epochcost.results.records import Result
 from kept_ceilings import make_ceilings
 from report_project import inputs_of, make_result, store_results
@@ -93,6 +93,26 @@ def alone(slower: float = 1) -> Result:
     """Inference one by one on the machine without a price."""
     samples = [one * slower for one in STEPS]
     return make_result(mode="inference", batch_size=1, samples=samples, hardware="bare", rounds=3)
+
+
+def disturbed(result: Result) -> Result:
+    """The result as if its threads had waited for a third of the time."""
+    samples = result.measurement.samples_seconds
+    count = len(samples)
+    pace = Pace(
+        threads=0,
+        matrix_side=8,
+        products=1,
+        copied_bytes=64,
+        copies=1,
+        after_samples=tuple(range(count)),
+        product_seconds=(0.002,) * count,
+        copy_seconds=(0.003,) * count,
+        waited_seconds=(0.0, *(one / 3 for one in samples[:-1])),
+        waited_within_seconds=(0.0,) * count,
+    )
+    measurement = result.measurement.model_copy(update={"pace": pace})
+    return result.model_copy(update={"measurement": measurement})
 
 
 @pytest.fixture
@@ -242,7 +262,7 @@ def test_a_new_time_is_told_once(project: Path) -> None:
 
 
 def _measured_again(project: Path) -> None:
-    store_results(project, [metered(60, 2**29, 1.3), loaded(400, 2), alone(1.3)])
+    store_results(project, [metered(60, 2**29, 1.3), loaded(400, 2), disturbed(alone(1.3))])
 
 
 def _ends(name: str, unit: str = "") -> set[str]:
@@ -256,6 +276,7 @@ _COLUMNS: dict[str, tuple[Change, set[str]]] = {
         _measured_again,
         {
             *_ends("step", "_s"),
+            *_ends("undisturbed_step", "_s"),
             *_ends("million_time", "_s"),
             *_LATENCIES,
             "samples_per_second",
