@@ -47,6 +47,7 @@ from epochcost.results.files import is_full
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
 
 Emit = Callable[[Message], None]
+_PARENT_BEGINS_SECONDS = 0.05
 
 
 def measure(
@@ -173,6 +174,9 @@ def _time_steps(
         reader.before_step()
         place()
 
+    # The threads of the first reading still wait in a loop, on every CPU: the parent, whose watch
+    # begins now, would not be heard. They end while this one sleeps.
+    time.sleep(_PARENT_BEGINS_SECONDS)
     reader.begin()
     samples = sample(step, clock, job.sampling, deadline, report, prepare)
     after = peak_memory_bytes()
