@@ -42,7 +42,7 @@ def test_the_trials_are_listed_in_order() -> None:
 def test_the_rounds_of_each_trial_are_told(tmp_path: Path) -> None:
     """As the study asks, beside the budget of all of them together; a quick run has one."""
     study = next((tmp_path / "project/specs/studies").glob("*.toml"))
-    study.write_text(f"rounds = 3\n{study.read_text()}")
+    study.write_text(study.read_text().replace("rounds = 1", "rounds = 3"))
     lines = plan("--provider", "cpu").splitlines()
     assert lines[1].split() == ["trial", "rounds", "budget", "id"]
     assert {line.split()[-4] for line in lines[2:]} == {"3"}

@@ -19,8 +19,8 @@ from epochcost.cost.energy import (
     owned_power,
 )
 from epochcost.errors import InputError
-from epochcost.results.records import Energy as MeasuredEnergy
-from epochcost.results.records import MeteredEnergy
+from epochcost.results.conditions import Energy as MeasuredEnergy
+from epochcost.results.conditions import MeteredEnergy
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.reference_data import Grid
 from price_plans import owned
