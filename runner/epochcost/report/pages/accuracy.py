@@ -120,10 +120,19 @@ def _row(one: AccuracyTraining) -> TrainingRow:
         _spread(one.cost, lambda value: money(Decimal(repr(value)), currency)) if one.cost else "",
         _spread(one.steps, lambda value: f"{value:,.0f}"),
         _spread(one.accuracy, lambda value: f"{value:.2%}") if one.accuracy else "",
-        (_spread(one.stable_steps, lambda value: f"{value:,.0f}") + "*" * one.after_drop)
-        if one.stable_steps
-        else "not by its end" * (one.whole and any(each.stable for each in repeats)),
+        _stable_words(one),
     )
+
+
+def _stable_words(one: AccuracyTraining) -> str:
+    """From which step on the curves are stable, or how many of them are by their end."""
+    if one.stable_steps:
+        return _spread(one.stable_steps, lambda value: f"{value:,.0f}") + "*" * one.after_drop
+    repeats = one.record.repeats
+    settled = sum(each.settled is not None for each in repeats)
+    if not any(each.stable for each in repeats):
+        return ""
+    return f"{settled} of {len(repeats)} by the end" if settled else "not by its end"
 
 
 def _spread(found: Spread, words: Callable[[float], str]) -> str:
