@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import multiprocessing
+import os
 import random
 import sys
 import tempfile
@@ -60,7 +61,8 @@ def _burn(until: float) -> None:
 
 
 def disturb(kind: str) -> None:
-    """Take a CPU, for ever or at times."""
+    """Take a CPU, for ever or at times, as a program of its own: with a scheduler's group for it."""
+    os.setsid()
     draw = random.Random(1)
     while True:
         on, off = {
