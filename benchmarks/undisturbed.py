@@ -61,7 +61,7 @@ def _burn(until: float) -> None:
 
 
 def disturb(kind: str) -> None:
-    """Take a CPU, for ever or at times, as a program of its own: with a scheduler's group for it."""
+    """Take a CPU, for ever or at times, as a program in a group of the scheduler of its own."""
     os.setsid()
     draw = random.Random(1)
     while True:
