@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.execute.assignment import Assignment, Event, Finished, Outcome, Started, Waiting
+from epochcost.execute.assignment import Assignment, Event, Finished, Started
 from epochcost.execute.patience import Patience, disturbance, is_imprecise, look_at_host
 from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.execute.run import run_trials
@@ -47,11 +47,11 @@ class Machine:
 
 def test_a_run_waits_until_others_have_ended() -> None:
     """It says what it waits for and for how long at most, and goes on as soon as it is calm."""
-    machine, events = Machine(BUSY, BUSY, CALM), list[Event]()
+    machine, told = Machine(BUSY, BUSY, CALM), list[tuple[str, float]]()
     patience = machine.patience(60)
-    patience.wait_for_calm(events.append)
+    patience.wait_for_calm(lambda *why: told.append(why))
     reason = "other programs keep 1.2 of 2 CPUs busy"
-    assert events == [Waiting(reason, 60), Waiting(reason, 54)]
+    assert told == [(reason, 60), (reason, 54)]
     assert patience.left_seconds == 48
     assert machine.now == 13
 
@@ -60,7 +60,7 @@ def test_patience_ends() -> None:
     """A machine that never calms down is measured all the same, when patience is spent."""
     machine = Machine(BUSY)
     patience = machine.patience(20)
-    patience.wait_for_calm(lambda _: None)
+    patience.wait_for_calm(lambda *_: None)
     assert patience.left_seconds <= 0
     assert machine.now < 30
 
@@ -68,7 +68,7 @@ def test_patience_ends() -> None:
 def test_without_patience_nobody_looks() -> None:
     """A run that may take no longer than its plan does not spend a second on looking."""
     machine = Machine(BUSY)
-    machine.patience(0).wait_for_calm(lambda _: None)
+    machine.patience(0).wait_for_calm(lambda *_: None)
     assert machine.now == 0
 
 
@@ -117,31 +117,30 @@ def test_what_is_not_precise_is_measured_in_more_rounds(
         assert isinstance(one, Finished)
         rounds.append(round_count(one.result.measurement))
         assert begun.count(one.trial.id) == rounds[-1]
-        assert is_imprecise(one)
+        assert is_imprecise(one.result)
     assert max(rounds) >= 2
 
 
 def test_what_is_precise_is_left_as_it_is(assignment: Assignment) -> None:
     """Where every mean is known as well as its trial asks, patience is not used up."""
-    outcomes: dict[str, Outcome] = {}
+    found = []
     for one in run_trials(assignment, lambda _: None):
         assert isinstance(one, Finished)
         content = one.trial.model_copy(update={"relative_half_width": Decimal(1000)})
-        outcomes[one.trial.id] = replace(one, trial=content)
-    assert list(Machine(CALM).patience(60).more_rounds({}, outcomes)) == []
+        found.append(one.result.model_copy(update={"trial": content}))
+    assert list(Machine(CALM).patience(60).more_rounds({}, lambda: found)) == []
 
 
 def test_the_least_precise_comes_first_and_each_in_its_turn(assignment: Assignment) -> None:
     """Rounds of one trial are spread between those of others."""
-    outcomes: dict[str, Outcome] = {}
-    for one in run_trials(assignment, lambda _: None):
-        outcomes[one.trial.id] = one
+    outcomes = run_trials(assignment, lambda _: None)
+    found = [one.result for one in outcomes if isinstance(one, Finished)]
     machine = Machine(CALM)
     order = []
-    for visit in machine.patience(4).more_rounds({}, outcomes):
+    for visit in machine.patience(4).more_rounds({}, lambda: found):
         order.append(visit.trial.id)
         assert (visit.number, visit.extra) == (2, 1)
         machine.sleep(1)
     assert len(order) == 4
     assert order[:2] == order[2:]
-    assert {*order} == {*outcomes}
+    assert {*order} == {one.trial.id for one in found}

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from epochcost.plan.trial import Trial
-from epochcost.results.conditions import Pace
 from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Measurement, Placement, Result
+from made_pace import made_pace
 from report_project import REPOSITORY
 from revisions import SPECS, write_spec
 
@@ -52,17 +52,11 @@ def make_result(
         steps_taken=3,
         held_out_loss_before=2.3,
         held_out_loss_after=0.4,
-        pace=Pace(
-            threads=0,
-            matrix_side=384,
-            products=6,
-            copied_bytes=2**25,
-            copies=8,
-            after_samples=(0, 0),
+        pace=made_pace(
+            (0, 0),
             product_seconds=(0.002, 0.0021),
             copy_seconds=(0.003, 0.0029),
             waited_seconds=(0.0, 0.01),
-            waited_within_seconds=(0.0, 0.0),
         ),
     )
     environment = Environment(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from epochcost.results.conditions import Pace
 from epochcost.results.pace import own_paces, undisturbed
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round
+from made_pace import made_pace
 
 MakeResult = Callable[..., Result]
 Make = Callable[..., Result]
@@ -28,17 +28,11 @@ def watched_fixture(make_result: MakeResult) -> Make:
         samples = random.normal(step, step / 100, 60)
         counts = range(0, 60, 5)
         between = [float(samples[max(0, at - 5) : at].sum()) * waited for at in counts]
-        pace = Pace(
-            threads=0,
-            matrix_side=8,
-            products=2,
-            copied_bytes=1024,
-            copies=2,
-            after_samples=tuple(counts),
+        pace = made_pace(
+            counts,
             product_seconds=tuple(random.normal(0.002 * slower, 0.00002, 12)),
             copy_seconds=tuple(random.normal(0.003 * slower, 0.00003, 12)),
             waited_seconds=tuple(between),
-            waited_within_seconds=(0.0,) * 12,
         )
         changes = {"samples_seconds": tuple(samples.tolist()), "pace": pace, "rounds": ()}
         return make_result().measurement.model_copy(update=changes)

@@ -17,14 +17,12 @@ from epochcost.analysis.rows import Row, price_rows
 from epochcost.cost import Time, Usage
 from epochcost.cost.bill import share_total
 from epochcost.results.trainings import Repeat, Spread, Trainings, spread
-from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.reference_data import Dataset
-
-_PLANS = ("on-demand", "owned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +121,6 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
             ),
         )
     )
-
-
-def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
-    """The price of a machine on demand, else as owned; None where neither is known."""
-    known = [one for one in current_prices(catalogue.prices_of(hardware)) if one.plan in _PLANS]
-    return min(known, key=lambda one: _PLANS.index(one.plan), default=None)
 
 
 def price_steps(

@@ -41,7 +41,7 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
     if plan.left_out:
         say(f"{len(plan.left_out)} left out; `epochcost plan` says why")
     measured = [one.result for one in outcomes if not isinstance(one, Failed)]
-    wide = sum(is_imprecise(one) for one in outcomes if not isinstance(one, Failed))
+    wide = sum(map(is_imprecise, measured))
     if wide:
         trials = f"{wide} of {kept} are" if wide > 1 else f"1 of {kept} is"
         more = "`--resume --patience 20` measures them in more rounds for 20 minutes"

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from epochcost.analysis.accuracy import usual_price
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.progress import counting
 from epochcost.cli.terminal import (
@@ -36,7 +35,7 @@ from epochcost.execute.sizes import model_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
-from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Mode, Provider
 from epochcost.units import memory, money, scientific, seconds

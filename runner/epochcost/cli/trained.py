@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from epochcost.analysis.accuracy import elsewhere, usual_price
+from epochcost.analysis.accuracy import elsewhere
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.predicted import predict_times
@@ -18,7 +18,7 @@ from epochcost.cost import quote as bill
 from epochcost.execute.repeats import RepeatsRequest, repeat_folder
 from epochcost.measure.environment import detect_environment
 from epochcost.results.trainings import Repeat, Spread, Trainings, spread
-from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.price import Price
 from epochcost.train.datasets import best_result
 from epochcost.units import money, money_range, plain, seconds, share

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from epochcost.errors import EpochcostError, ResultError
 from epochcost.execute.epochs import EpochRequest
+from epochcost.execute.patience import Patience
 from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.sweep import Sweep
@@ -146,6 +147,7 @@ class RunContext:
     assignment: Assignment
     on_event: OnEvent
     fingerprint: str
+    patience: Patience
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:

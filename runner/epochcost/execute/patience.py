@@ -8,12 +8,11 @@ result tells by the readings of the machine's pace.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from epochcost.execute.assignment import Finished, OnEvent, Outcome, Skipped, Waiting
 from epochcost.measure.host import HostChange, host_change, own_processes, read_host
 from epochcost.plan.rounds import Visit
-from epochcost.results.records import Measurement
+from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE
 
@@ -55,54 +54,48 @@ class Patience:
         self.left_seconds = seconds
         self._cpus, self._look, self._clock, self._sleep = cpus, look or look_at_host, clock, sleep
 
-    def wait_for_calm(self, on_event: OnEvent) -> None:
-        """Return when nothing disturbs, or patience ends; says what it waits for and how long."""
+    def wait_for_calm(self, told: Callable[[str, float], None]) -> None:
+        """Return when nothing disturbs, or patience ends.
+
+        ``told`` hears what is waited for, and for how many seconds at most.
+        """
         while self.left_seconds > 0:
             begun = self._clock()
             reason = disturbance(self._look(), self._cpus)
             if reason is None:
                 return
-            on_event(Waiting(reason, self.left_seconds))
+            told(reason, self.left_seconds)
             self._sleep(min(_PAUSE_SECONDS, self.left_seconds))
             self.left_seconds -= self._clock() - begun
 
     def more_rounds(
-        self, rounds: Mapping[str, int], outcomes: Mapping[str, Outcome]
+        self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
         """One more round of the least precise trial, and so on while patience lasts.
 
-        ``outcomes`` are those of all trials, which the caller renews after each round; ``rounds``
-        is in how many each was planned.
+        ``measured`` gives the results of all trials as they stand then; ``rounds`` says in how many
+        each was planned. Each trial has its turn, so that its rounds are spread over time.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:
-            wide = {
-                key: one
-                for key, one in outcomes.items()
-                if isinstance(one, Finished | Skipped) and is_imprecise(one)
-            }
-            # Each in its turn: rounds of one trial are to be spread over time.
-            turn = wide.keys() - tried
-            if not turn and wide:
-                tried.clear()
-                continue
+            wide = {one.trial.id: one for one in measured() if is_imprecise(one)}
             if not wide:
                 return
-            key = max(turn, key=lambda one: _width(wide[one].result.measurement))
+            tried = set() if wide.keys() <= tried else tried
+            found = max((one for key, one in wide.items() if key not in tried), key=_width)
+            key, done = found.trial.id, round_count(found.measurement)
             tried.add(key)
-            done, planned = round_count(wide[key].result.measurement), rounds.get(key, 1)
             begun, left = self._clock(), self.left_seconds
-            yield Visit(wide[key].trial, done + 1, done + 1, extra=max(1, done + 1 - planned))
+            yield Visit(found.trial, done + 1, done + 1, max(1, done + 1 - rounds.get(key, 1)))
             # What was waited for meanwhile is taken off already.
             self.left_seconds = min(self.left_seconds, left - (self._clock() - begun))
 
 
-def is_imprecise(outcome: Finished | Skipped) -> bool:
+def is_imprecise(result: Result) -> bool:
     """Whether more rounds could make the mean as precise as the trial asks."""
-    measured = outcome.result.measurement
-    demanded = float(outcome.trial.relative_half_width)
-    return bool(measured.samples_seconds) and _width(measured) > demanded
+    demanded = float(result.trial.relative_half_width)
+    return bool(result.measurement.samples_seconds) and _width(result) > demanded
 
 
-def _width(measurement: Measurement) -> float:
-    return summary_of(measurement).relative_half_width
+def _width(result: Result) -> float:
+    return summary_of(result.measurement).relative_half_width

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from epochcost.execute.assignment import (
     Skipped,
     Started,
     Swept,
+    Waiting,
 )
 from epochcost.execute.build import build_job, trial_pinning
 from epochcost.execute.epochs import run_whole_epochs
@@ -74,7 +75,9 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     with exclusive_lock(folder):
         remove_leftovers(folder)
         remove_scratch(folder)
-        outcomes = _outcomes(RunContext(assignment, on_event, detect_environment().fingerprint))
+        host = detect_environment()
+        patience = Patience(assignment.patience_seconds, host.logical_cpus)
+        outcomes = _outcomes(RunContext(assignment, on_event, host.fingerprint, patience))
     return tuple(outcomes.values())
 
 
@@ -96,23 +99,22 @@ def _outcomes(run: RunContext) -> dict[str, Outcome]:
     def done(trial: Trial) -> int:
         return max(run.rounds_done(trial), int(trial.id in found))
 
-    cpus = detect_environment().logical_cpus
-    patience = Patience(run.assignment.patience_seconds, cpus)
-    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes, patience)
-    for visit in patience.more_rounds(rounds, outcomes):
-        _visit_all(run, (visit,), outcomes, patience)
+    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes)
+
+    def measured() -> Iterator[Result]:
+        return (one.result for one in outcomes.values() if not isinstance(one, Failed))
+
+    for visit in run.patience.more_rounds(rounds, measured):
+        _visit_all(run, (visit,), outcomes)
     order = dict.fromkeys(listed) | dict.fromkeys(outcomes)
     return {identifier: outcomes[identifier] for identifier in order}
 
 
-def _visit_all(
-    run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, Outcome], patience: Patience
-) -> None:
+def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
     run.on_event(Scheduled(tuple(schedule)))
     for number, visit in enumerate(schedule, start=1):
         if visit.trial.id in outcomes and not visit.extra:
             continue
-        patience.wait_for_calm(run.on_event)
         run.on_event(Started(visit.trial, number, len(schedule), visit.number, visit.rounds))
         happened = run_round(run, visit)
         run.on_event(happened)
@@ -213,7 +215,9 @@ def _unexpected(error: Exception) -> TrialFailed:
 
 
 def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Result:
-    assignment, trial, environment = run.assignment, visit.trial, detect_environment()
+    assignment, trial = run.assignment, visit.trial
+    run.patience.wait_for_calm(lambda *why: run.on_event(Waiting(*why)))
+    environment = detect_environment()
     with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
         measurement = _measure_in_worker(run, visit, folder)
     environment, measurement = _with_software(environment, measurement)

@@ -163,7 +163,8 @@ def _time_steps(
     place = step.place if job.input_copy == "excluded" else no_preparation
     progress.enter("warm-up")
     warmup = warm_up(step, clock, job.warm_up, budget_seconds, report, place)
-    before = peak_memory_bytes()
+    # To make the reader ready is no part of the trial's budget.
+    before, left_seconds = peak_memory_bytes(), deadline - clock()
     reader = PaceReader(job.session, clock) if read_pace else None
     progress.enter("sampling")
     if reader is None:
@@ -178,7 +179,7 @@ def _time_steps(
     # begins now, would not be heard. They end while this one sleeps.
     time.sleep(_PARENT_BEGINS_SECONDS)
     reader.begin()
-    samples = sample(step, clock, job.sampling, deadline, report, prepare)
+    samples = sample(step, clock, job.sampling, clock() + left_seconds, report, prepare)
     after = peak_memory_bytes()
     own = None if before is None or after is None else max(before, after - reader.bytes_held)
     return warmup, samples, reader.pace(), own

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,32 +101,10 @@ class Undisturbed:
 
 def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed | None:
     """The step undisturbed; None where it was that throughout, or its machine's pace is unknown."""
-    key, measurement = pace_key(result), result.measurement
-    own, pace = (paces.get(key) if key else None), measurement.pace
-    if own is None or pace is None or not measurement.samples_seconds:
+    found = _watched(result, paces)
+    if found is None:
         return None
-    return _undisturbed(measurement, pace, own)
-
-
-def undisturbed_rounds(
-    result: Result, paces: Mapping[PaceKey, OwnPace]
-) -> tuple[float | None, ...]:
-    """The mean step of each round in seconds, by one slope; None of one that is left out whole."""
-    key, measurement = pace_key(result), result.measurement
-    own, pace = (paces.get(key) if key else None), measurement.pace
-    if own is None or pace is None:
-        return ()
-    times = np.asarray(measurement.samples_seconds)
-    stretches, waited, kept = _Stretches.of(measurement, pace, own).arrays(times)
-    corrected, _ = without_control(times, waited, stretches, _USUAL_SLOPE)
-    bounds = np.cumsum([0, *measurement.samples_by_round]).tolist()
-    found = [corrected[begin:end][kept[begin:end]] for begin, end in pairwise(bounds)]
-    return tuple(float(one.mean()) if len(one) else None for one in found)
-
-
-def _undisturbed(measurement: Measurement, pace: Pace, own: OwnPace) -> Undisturbed | None:
-    times = np.asarray(measurement.samples_seconds)
-    stretches, waited, kept = _Stretches.of(measurement, pace, own).arrays(times)
+    times, waited, kept, stretches = found
     total = float(times.sum())
     waited_share = float(waited @ times) / total
     left_out = float(times[~kept].sum()) / total
@@ -133,13 +112,50 @@ def _undisturbed(measurement: Measurement, pace: Pace, own: OwnPace) -> Undistur
         return None
     if left_out > _MOST_LEFT_OUT or kept.sum() < _FEWEST_SAMPLES:
         return Undisturbed(None, waited_share, left_out)
+    # The positions that samples have among those that are kept.
     position = np.concatenate(([0], np.cumsum(kept)))
-    bounds = np.cumsum([0, *measurement.samples_by_round])
+    bounds = np.cumsum([0, *result.measurement.samples_by_round])
     rounds = [int(count) for count in np.diff(position[bounds]) if count]
     moved = [slice(int(position[one.start]), int(position[one.stop])) for one in stretches]
     inside = [one for one in moved if one.stop > one.start]
     step = undisturbed_mean(times[kept], waited[kept], inside, rounds, _USUAL_SLOPE)
     return Undisturbed(step, waited_share, left_out)
+
+
+def undisturbed_rounds(
+    result: Result, paces: Mapping[PaceKey, OwnPace]
+) -> tuple[float | None, ...]:
+    """The mean step of each round in seconds, by one slope; None of one that is left out whole."""
+    found = _watched(result, paces)
+    if found is None:
+        return ()
+    times, waited, kept, stretches = found
+    corrected, _ = without_control(times, waited, stretches, _USUAL_SLOPE)
+    bounds = np.cumsum([0, *result.measurement.samples_by_round]).tolist()
+    means = [corrected[begin:end][kept[begin:end]] for begin, end in pairwise(bounds)]
+    return tuple(float(one.mean()) if len(one) else None for one in means)
+
+
+class _Watched(NamedTuple):
+    """A result's samples: seconds, the share of each that was waited, and whether it counts.
+
+    ``stretches`` are the neighbours whose waiting was read together.
+    """
+
+    times: Series
+    waited: Series
+    kept: NDArray[np.bool_]
+    stretches: tuple[slice, ...]
+
+
+def _watched(result: Result, paces: Mapping[PaceKey, OwnPace]) -> _Watched | None:
+    key, measurement = pace_key(result), result.measurement
+    own, pace = (paces.get(key) if key else None), measurement.pace
+    if own is None or pace is None or not measurement.samples_seconds:
+        return None
+    times = np.asarray(measurement.samples_seconds)
+    stretches, waited, kept = _Stretches.of(measurement, pace, own).arrays(times)
+    return _Watched(times, waited, kept, stretches)
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,16 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     )
 
 
+_USUAL_PLANS = ("on-demand", "owned")
+
+
+def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
+    """The price of a machine on demand, else as owned; None where neither is known."""
+    current = current_prices(catalogue.prices_of(hardware))
+    known = [one for one in current if one.plan in _USUAL_PLANS]
+    return min(known, key=lambda one: _USUAL_PLANS.index(one.plan), default=None)
+
+
 def _plan(price: Price) -> tuple[str, ...]:
     return price.hardware, price.provider, price.plan, price.currency
 

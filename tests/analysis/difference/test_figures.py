@@ -16,9 +16,10 @@ from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.dataset.lines import values_of
 from epochcost.report.pages.page import Report
 from epochcost.results.ceilings import write_ceilings
-from epochcost.results.conditions import Energy, MeteredEnergy, Pace
+from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.records import Result
 from kept_ceilings import make_ceilings
+from made_pace import made_pace
 from report_project import inputs_of, make_result, store_results
 from revisions import STEPS, commit, compared, edit, write_repository, write_spec
 from served_results import run, under_load
@@ -98,19 +99,8 @@ def alone(slower: float = 1) -> Result:
 def disturbed(result: Result) -> Result:
     """The result as if its threads had waited for a third of the time."""
     samples = result.measurement.samples_seconds
-    count = len(samples)
-    pace = Pace(
-        threads=0,
-        matrix_side=8,
-        products=1,
-        copied_bytes=64,
-        copies=1,
-        after_samples=tuple(range(count)),
-        product_seconds=(0.002,) * count,
-        copy_seconds=(0.003,) * count,
-        waited_seconds=(0.0, *(one / 3 for one in samples[:-1])),
-        waited_within_seconds=(0.0,) * count,
-    )
+    waited = (0.0, *(one / 3 for one in samples[:-1]))
+    pace = made_pace(range(len(samples)), waited_seconds=waited)
     measurement = result.measurement.model_copy(update={"pace": pace})
     return result.model_copy(update={"measurement": measurement})
 

@@ -1,0 +1,28 @@
+"""Readings of a machine's pace that nobody took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from epochcost.results.conditions import Pace
+
+
+def made_pace(after_samples: Sequence[int], **changes: Any) -> Pace:
+    """Readings after so many samples each: of a calm machine, but for the changes."""
+    count = len(after_samples)
+    return Pace.model_validate(
+        {
+            "threads": 0,
+            "matrix_side": 384,
+            "products": 6,
+            "copied_bytes": 2**25,
+            "copies": 8,
+            "after_samples": tuple(after_samples),
+            "product_seconds": (0.002,) * count,
+            "copy_seconds": (0.003,) * count,
+            "waited_seconds": (0.0,) * count,
+            "waited_within_seconds": (0.0,) * count,
+            **changes,
+        }
+    )
