@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from epochcost.results.conditions import Pace
+from epochcost.results.records import Result
 
 
 def made_pace(after_samples: Sequence[int], **changes: Any) -> Pace:
@@ -26,3 +27,12 @@ def made_pace(after_samples: Sequence[int], **changes: Any) -> Pace:
             **changes,
         }
     )
+
+
+def kept_waiting(result: Result) -> Result:
+    """The result as if its threads had waited for a third of the time."""
+    samples = result.measurement.samples_seconds
+    waited = (0.0, *(one / 3 for one in samples[:-1]))
+    pace = made_pace(range(len(samples)), waited_seconds=waited)
+    measurement = result.measurement.model_copy(update={"pace": pace})
+    return result.model_copy(update={"measurement": measurement})

@@ -10,10 +10,12 @@ from epochcost.cli.outcomes import (
     show_agreements,
     show_doubts,
     show_outliers,
+    show_undisturbed,
 )
 from epochcost.results.conditions import Conditions
 from epochcost.results.records import Agreement, OutputDifference, Result
 from epochcost.results.rounds import add_round
+from made_pace import kept_waiting
 from report_project import make_result
 from served_results import served, under_load
 
@@ -131,6 +133,21 @@ def test_a_calm_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """No news is good news."""
     show_doubts([disturbed(32, 0.1)])
     assert capsys.readouterr().err == ""
+
+
+def test_a_disturbed_step_is_told_as_it_was_and_undisturbed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of a step whose threads waited a third of the time; a calm run has no such table."""
+    samples = (0.0099, 0.0101, 0.0100, 0.0102, 0.0098) * 12
+    calm = make_result(batch_size=8, samples=samples)
+    show_undisturbed([calm])
+    assert capsys.readouterr().out == ""
+    show_undisturbed([calm, kept_waiting(calm)])
+    *_, row = capsys.readouterr().out.splitlines()
+    assert "10 ms" in row
+    assert "7.17 ms" in row
+    assert row.split()[-2:] == ["33%", "0%"]
 
 
 def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

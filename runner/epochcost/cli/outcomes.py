@@ -44,7 +44,7 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
     wide = sum(map(is_imprecise, measured))
     if wide:
         trials = f"{wide} of {kept} are" if wide > 1 else f"1 of {kept} is"
-        more = "`--resume --patience 20` measures them in more rounds for 20 minutes"
+        more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{trials} not as precise as asked: {more}")
     show_undisturbed(measured)
     show_epochs(measured)
@@ -149,7 +149,7 @@ def show_undisturbed(results: Sequence[Result]) -> None:
     found = [(one, calm) for one in results if (calm := undisturbed(one, paces)) is not None]
     if found:
         print_table(
-            ("disturbed", "as it was", "undisturbed", "±", "waited", "slower"),
+            ("disturbed", "as it was", "undisturbed", "±", "time waiting", "time slow"),
             [_undisturbed_row(one, calm) for one, calm in found],
         )
 
@@ -161,8 +161,8 @@ def _undisturbed_row(result: Result, found: Undisturbed) -> tuple[str, ...]:
         seconds(summary_of(result.measurement).mean),
         "not known" if step is None else seconds(step.mean),
         "-" if step is None else f"{(step.high - step.low) / 2 / step.mean:.1%}",
-        f"{found.waited_share:.0%} of the time",
-        f"{found.left_out_share:.0%} of the time",
+        f"{found.waited_share:.0%}",
+        f"{found.left_out_share:.0%}",
     )
 
 

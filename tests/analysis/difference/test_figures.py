@@ -19,7 +19,7 @@ from epochcost.results.ceilings import write_ceilings
 from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.records import Result
 from kept_ceilings import make_ceilings
-from made_pace import made_pace
+from made_pace import kept_waiting
 from report_project import inputs_of, make_result, store_results
 from revisions import STEPS, commit, compared, edit, write_repository, write_spec
 from served_results import run, under_load
@@ -94,15 +94,6 @@ def alone(slower: float = 1) -> Result:
     """Inference one by one on the machine without a price."""
     samples = [one * slower for one in STEPS]
     return make_result(mode="inference", batch_size=1, samples=samples, hardware="bare", rounds=3)
-
-
-def disturbed(result: Result) -> Result:
-    """The result as if its threads had waited for a third of the time."""
-    samples = result.measurement.samples_seconds
-    waited = (0.0, *(one / 3 for one in samples[:-1]))
-    pace = made_pace(range(len(samples)), waited_seconds=waited)
-    measurement = result.measurement.model_copy(update={"pace": pace})
-    return result.model_copy(update={"measurement": measurement})
 
 
 @pytest.fixture
@@ -252,7 +243,7 @@ def test_a_new_time_is_told_once(project: Path) -> None:
 
 
 def _measured_again(project: Path) -> None:
-    store_results(project, [metered(60, 2**29, 1.3), loaded(400, 2), disturbed(alone(1.3))])
+    store_results(project, [metered(60, 2**29, 1.3), loaded(400, 2), kept_waiting(alone(1.3))])
 
 
 def _ends(name: str, unit: str = "") -> set[str]:
