@@ -238,10 +238,10 @@ def _gives_way(earlier: Result, later: Result) -> bool:
     return _version(earlier) != _version(later) or rounds <= more
 
 
-def _version(result: Result) -> tuple[str | None, ...]:
+def _version(result: Result) -> tuple[str | bool | None, ...]:
     trial = result.trial
     of_trial = (trial.runtime, trial.producer, trial.graph_sha256, trial.spec_sha256)
-    return *of_trial, result.environment.revision
+    return *of_trial, trial.stored_weights, result.environment.revision
 
 
 def _from_result(
@@ -320,7 +320,15 @@ def doubts_about(result: Result) -> tuple[str, ...]:
     return (
         *(f"measured as is: {one}" for one in result.contradictions),
         *(f"unstable: {one.seen}" for one in found),
+        *_fed(result.trial),
     )
+
+
+def _fed(trial: Trial) -> tuple[str, ...]:
+    """Why an older inference may be too slow; nothing where it held its weights."""
+    if trial.mode == "training" or trial.stored_weights:
+        return ()
+    return ("its weights were inputs: a server, which holds them, takes up to a third less",)
 
 
 def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:

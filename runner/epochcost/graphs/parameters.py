@@ -8,7 +8,7 @@ BatchNormalization reads and nothing trains, and what ``constants`` knows as suc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,6 +137,25 @@ def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> o
     lists = {METADATA_KEY, STATE_KEY}
     others = {entry.key: entry.value for entry in stored.metadata_props if entry.key not in lists}
     onnx.helper.set_model_props(stored, others)
+    return stored
+
+
+def with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
+    """The model with these of its inputs as initializers whose values come from elsewhere.
+
+    As external data of a file that is not there: whoever opens a session hands the values to it.
+    """
+    stored = onnx.ModelProto()
+    stored.CopyFrom(model)
+    graph = stored.graph
+    taken = [value for value in graph.input if value.name in names]
+    for value in taken:
+        graph.input.remove(value)
+        kind = value.type.tensor_type
+        tensor = graph.initializer.add(name=value.name, data_type=kind.elem_type)
+        tensor.dims.extend(dim.dim_value for dim in kind.shape.dim)
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="given-to-the-session")
     return stored
 
 

@@ -1,8 +1,7 @@
 """A model that answers any number of examples at once: a session for each of some batch sizes.
 
 Fixed shapes are what the batch trials run, let ONNX Runtime plan memory, and suit graphs without a
-symbolic batch; a batch in between is padded to the next size. Parameters that are graph inputs are
-on the device once for all sizes.
+symbolic batch; a batch in between is padded to the next size.
 
 Owns sessions and bindings, the queue between the arrivals and the model with its dynamic batching,
 and who answers LoadGen: its own thread at once, or ours from the queue. LoadGen cannot be stopped
@@ -35,9 +34,9 @@ from epochcost.measure.session import DEVICES, allocate, copy_into, open_session
 from epochcost.measure.stepping import (
     Array,
     TensorType,
+    constant_weights,
     initial_parameters,
     load_arrays,
-    require_type,
     tensor_type,
 )
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
@@ -58,11 +57,19 @@ class ServedModel:
             raise JobError(f"{job.batches}: expected examples of every input, got {lengths}")
         (self.example_count,) = lengths
         self.runs = self._last = 0
+        # Sessions borrow them, and keep them for all sizes.
+        self._weights = constant_weights(job, initial_parameters(job))
         values = _DeviceValues(job, self.examples)
         self._sizes: dict[int, _SizedSession] = {}
         for size in sorted(graphs):
             with naming_missing_kernels(job.precision, job.provider):
-                session = open_session(graphs[size], job.provider, job.session, folder / "profile")
+                session = open_session(
+                    graphs[size],
+                    job.provider,
+                    job.session,
+                    folder / "profile",
+                    weights=self._weights,
+                )
             self._sizes[size] = _SizedSession(session, values)
             self.placement = self._proof(job, session, size)
         self.first_outputs = {name: self.output(name).copy() for name in self._sizes[size].outputs}
@@ -90,42 +97,27 @@ class ServedModel:
 
 
 class _DeviceValues:
-    """The values of graph inputs; those that do not depend on the batch are made once."""
+    """Room on the device for graph inputs and outputs, and the first values of carried state."""
 
     def __init__(self, job: Job, examples: Mapping[str, Array]) -> None:
         self.job, self.examples = job, examples
         self.provider, self.device = job.provider, DEVICES[job.provider]
-        self._parameters = initial_parameters(job)
         self._fills = {carried.input: carried.fill for carried in job.carried}
-        self._shared: dict[str, ort.OrtValue] = {}
 
-    def fixed(self, name: str, kind: TensorType) -> ort.OrtValue:
-        """The value of an input that no example changes."""
-        if name in self._fills and name not in self._parameters:
-            return self.put(np.full(kind[0], self._fills[name], kind[1]))
-        if name not in self._shared:
-            self._shared[name] = self.put(self._parameter(name, kind))
-        return self._shared[name]
-
-    def put(self, array: Array) -> ort.OrtValue:
-        """Copy an array to the device."""
-        value = self.empty((array.shape, array.dtype))
-        copy_into(value, array, self.job.session)
+    def carried(self, name: str, kind: TensorType) -> ort.OrtValue:
+        """The first value of an input that no example changes: that of carried state."""
+        if name not in self._fills:
+            raise JobError(
+                f"{self.job.graph}: input {name!r} has no value: expected it among the examples, "
+                "the parameters or the carried values"
+            )
+        value = self.empty(kind)
+        copy_into(value, np.full(kind[0], self._fills[name], kind[1]), self.job.session)
         return value
 
     def empty(self, kind: TensorType, device: str | None = None) -> ort.OrtValue:
         """Reserve room on a device; the provider's where none is named."""
         return allocate(*kind, device or self.device, self.job.session.device)
-
-    def _parameter(self, name: str, kind: TensorType) -> Array:
-        if name not in self._parameters:
-            raise JobError(
-                f"{self.job.graph}: input {name!r} has no value: expected it among the examples, "
-                "the parameters or the carried values"
-            )
-        value = self._parameters[name]
-        require_type(self.job.graph, name, (value.shape, value.dtype), kind)
-        return value
 
 
 class _SizedSession:
@@ -140,7 +132,7 @@ class _SizedSession:
         self._binding = session.io_binding()
         for name, kind in kinds.items():
             fed = self._fed.get(name)
-            value = values.fixed(name, kind) if fed is None else fed
+            value = values.carried(name, kind) if fed is None else fed
             self._binding.bind_ortvalue_input(name, value)
         self.outputs = {
             info.name: values.empty(tensor_type(info), "cpu") for info in session.get_outputs()

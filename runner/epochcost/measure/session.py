@@ -13,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from epochcost.errors import CapabilityError
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import with_constants
 from epochcost.measure.job import JobError
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import EXECUTION_PROVIDERS
@@ -64,9 +68,13 @@ def open_session(
     settings: SessionSettings = _PLAIN,
     profile: Path | None = None,
     strict: bool = False,
+    weights: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> ort.InferenceSession:
     """Open a session for ``graph`` on ``provider`` alone.
 
+    ``weights`` are values of graph inputs that never change: they become constants of the graph,
+    which ONNX Runtime lays out beforehand as its kernels read them, as every server has it. The
+    caller keeps the arrays as long as the session, which borrows them.
     ``profile`` is the path prefix of a profile of the session's runs. ``strict`` refuses any node
     on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the CPU
     stands, and ``placement`` judges it. Raises CapabilityError when the session fell back, JobError
@@ -77,6 +85,11 @@ def open_session(
     options = _options(settings, provider, profile, strict and provider == "cuda")
     options.use_per_session_threads = not _shared
     source = str(graph) if isinstance(graph, Path) else graph
+    if weights:
+        model = load_model(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
+        source = with_constants(model, weights).SerializeToString()
+        values = [_on_host(array, settings) for array in weights.values()]
+        options.add_external_initializers([*weights], values)
     wanted = EXECUTION_PROVIDERS[provider]
     try:
         session = ort.InferenceSession(
@@ -91,6 +104,15 @@ def open_session(
             f"{got}: see `epochcost run --provider cuda` for what this machine lacks"
         )
     return session
+
+
+def _on_host(array: NDArray[Any], settings: SessionSettings) -> ort.OrtValue:
+    """An array as ONNX Runtime knows it: borrowed, but for types that NumPy does not share."""
+    if array.dtype != BFLOAT16:
+        return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
+    value = allocate(array.shape, array.dtype, DEVICES["cpu"])
+    copy_into(value, array, settings)
+    return value
 
 
 # Whether this process has a pool for all sessions, which all must use then.

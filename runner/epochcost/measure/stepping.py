@@ -268,6 +268,17 @@ def initial_parameters(job: Job) -> dict[str, Array]:
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
 
 
+def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Of the parameters those that stay as they are while the job runs: all, or none in training.
+
+    What its graph stores needs nobody to give it.
+    """
+    if job.mode == "training":
+        return {}
+    fed = {value.name for value in load_model(job.graph).graph.input}
+    return {name: value for name, value in parameters.items() if name in fed}
+
+
 def graph_inputs(
     job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
 ) -> StepInputs:

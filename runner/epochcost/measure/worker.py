@@ -41,7 +41,13 @@ from epochcost.measure.sampling import Clock, Report, Samples, no_preparation, s
 from epochcost.measure.scenario import run_scenario, warm_up_sizes
 from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session, share_threads
-from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
+from epochcost.measure.stepping import (
+    Array,
+    Stepper,
+    constant_weights,
+    graph_inputs,
+    initial_parameters,
+)
 from epochcost.results.conditions import Pace
 from epochcost.results.files import is_full
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
@@ -136,8 +142,11 @@ def _prove(
     other begins: a replayed graph leaves no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
+    weights = constant_weights(job, parameters)
     with naming_missing_kernels(job.precision, job.provider):
-        session = open_session(job.graph, job.provider, plain, profile=folder / "profile")
+        session = open_session(
+            job.graph, job.provider, plain, profile=folder / "profile", weights=weights
+        )
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
     stepper()
     nodes = executed_nodes(session)
@@ -150,7 +159,7 @@ def _prove(
         return stepper, placement, first
     require_capturable(nodes)
     del stepper, session
-    session = open_session(job.graph, job.provider, job.session)
+    session = open_session(job.graph, job.provider, job.session, weights=weights)
     return _stepper(job, session, parameters), placement, first
 
 

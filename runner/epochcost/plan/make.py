@@ -292,6 +292,7 @@ def _trial_or_reason(
         runtime=runtime,
         other_runtime=variant.runtime not in (None, host.runtime),
         producer=host.producer,
+        stored_weights=work.mode == "inference",
         graph_sha256=graphs[work.model.id],
         spec_sha256=work_sha256(work.model, work.mode),
         load=work.load,

@@ -147,6 +147,7 @@ _ADDED: Mapping[str, object] = {
     "device": 0,
     "device_memory_limit_bytes": None,
     "other_runtime": False,
+    "stored_weights": False,
 }
 Count = Annotated[int, Field(ge=1, lt=2**53)]
 Number = Annotated[int, Field(ge=0, lt=2**63)]
@@ -184,8 +185,9 @@ class Trial(BaseModel):
     LoadGen is asked for, None for full batches one after the other; ``batch_size`` is then the most
     that one run of the model takes. ``vcpus`` is how many CPUs the worker is pinned to, None for
     all. ``quantization`` is of int8, None as the graph suggests. ``other_runtime``: the study asked
-    for a runtime that is not the installed one. As JSON it is flat: the settings of the ``session``
-    stand beside the rest.
+    for a runtime that is not the installed one. ``stored_weights``: parameters are constants of the
+    graph, as a server has them; training feeds them, and so did inference before. As JSON it is
+    flat: the settings of the ``session`` stand beside the rest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -209,6 +211,7 @@ class Trial(BaseModel):
     quantization: Quantization | None = None
     input_copy: InputCopy = "included"
     other_runtime: bool = False
+    stored_weights: bool = False
 
     @model_validator(mode="before")
     @classmethod
