@@ -1,20 +1,18 @@
 """Exporting a PyTorch module to a weightless ONNX file, with its line in manifest.toml.
 
 The exporters beside this module import it by path; their PEP 723 headers name what it needs. It
-owns the call of PyTorch's exporter, the proof that the file computes what the module computes, and
-the manifest. The form of the files is owned by ``weightless``.
+owns the call of PyTorch's exporter and the proof that the file computes what the module computes.
+The form of the files is owned by ``weightless``, their list by ``manifest``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import sys
-import tomllib
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
+import manifest
 import numpy as np
 import onnx
 import onnx.reference
@@ -27,7 +25,6 @@ from torch import nn
 # example values of its inputs. Benchmarks build the module of a file by it.
 Networks = Mapping[str, tuple[Callable[[], nn.Module], Mapping[str, torch.Tensor]]]
 FOLDER = Path(__file__).parent
-MANIFEST = "manifest.toml"
 # ONNX Runtime 1.31.1 has CPU kernels for much newer opsets, but its CUDA provider takes a node only
 # at the very version a kernel is registered for, and MaxPool (22), ConvTranspose (22), Pad (19) and
 # others have none: their nodes would run on the CPU. Opset 18 is the newest before those changes
@@ -65,7 +62,8 @@ def export(
         _check_forward(module, model, inputs, outputs)
     path = folder / f"{name}.onnx"
     weightless.save(model, path)
-    _record(path, model, Path(sys.argv[0]).name)
+    tools = ("torch", "onnx", "onnxscript")
+    manifest.record(path, model, Path(sys.argv[0]).name, tools)
     return path
 
 
@@ -150,33 +148,3 @@ def _check_forward(
     for answer, wanted in zip(answers, expected, strict=True):
         allowed = _TOLERANCE * max(1.0, float(wanted.abs().max()))
         np.testing.assert_allclose(answer, wanted.numpy(), rtol=_TOLERANCE, atol=allowed)
-
-
-def _record(path: Path, model: onnx.ModelProto, exporter: str) -> None:
-    """Replace the file's table in the manifest beside it, the tables in order of name."""
-    manifest = path.with_name(MANIFEST)
-    tables = tomllib.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
-    tables[path.stem] = {
-        "file": path.name,
-        "exporter": exporter,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "opset": OPSET,
-        "ir_version": model.ir_version,
-        "parameter_count": weightless.parameter_count(model),
-        "torch": version("torch").partition("+")[0],
-        "onnx": version("onnx"),
-        "onnxscript": version("onnxscript"),
-    }
-    manifest.write_text(
-        "# Written by the exporters in this folder; a test holds it to the files.\n"
-        + "".join(_table(name, tables[name]) for name in sorted(tables)),
-        "utf-8",
-    )
-
-
-def _table(name: str, entries: dict[str, str | int]) -> str:
-    lines = (
-        f"{key} = {value}" if isinstance(value, int) else f'{key} = "{value}"'
-        for key, value in entries.items()
-    )
-    return f"\n[{name}]\n" + "\n".join(lines) + "\n"

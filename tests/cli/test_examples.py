@@ -22,7 +22,7 @@ from tiny_project import linear_model
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SPECS = ("hardware", "prices", "grids", "currencies", "datasets", "devices")
-MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp")
+MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp", "smollm2-135m")
 # It serves until it is stopped; that it has these options is tested with all others.
 ENDLESS = {"serve"}
 # It asks a publisher on the network; tested with one on this machine.
@@ -53,6 +53,8 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for table in (ROOT / "specs/observations").glob("neusight*"):
         _copy(project, str(table.relative_to(ROOT)))
     for result in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*.json"):
+        _copy(project, str(result.relative_to(ROOT)))
+    for result in (ROOT / "docs/data/results/turin-vm-2").glob("smollm2-135m-*.json"):
         _copy(project, str(result.relative_to(ROOT)))
     study = (ROOT / "specs/studies/starter.toml").read_text("utf-8")
     brief = study.partition("[sampling]")[0].replace("rounds = 3", "rounds = 1")

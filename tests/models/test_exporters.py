@@ -24,7 +24,7 @@ EXPORTERS = sorted({entry["exporter"] for entry in MANIFEST.values()})
 def test_export_gives_the_committed_files(exporter: str, tmp_path: Path) -> None:
     """The exporter proves its forward against PyTorch's and writes the same files and entries."""
     entries = {name: entry for name, entry in MANIFEST.items() if entry["exporter"] == exporter}
-    for package in ("torch", "onnxscript"):
+    for package in {"torch", "onnxscript"} & next(iter(entries.values())).keys():
         found = pytest.importorskip(package, reason=f"exporters need {package}").__version__
         (demanded,) = {entry[package] for entry in entries.values()}
         if found.partition("+")[0] != demanded:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochcost.plan.trial import Load, Trial, study_loads
+from epochcost.plan.trial import Load, Phase, Trial, study_loads
 from epochcost.specs.model import Inference
 from epochcost.specs.study import Scenario, Study
 
@@ -97,6 +97,8 @@ def test_every_field_is_part_of_the_id() -> None:
         "device": 1,
         "device_memory_limit_bytes": 2**30,
         "other_runtime": True,
+        "stored_weights": True,
+        "phase": Phase(name="decode", tokens=8),
     }
     assert set(changes) == set(json.loads(trial().model_dump_json()))
     ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}

@@ -16,6 +16,7 @@ from decimal import Decimal
 from epochcost.analysis.arithmetic import is_whole_pass
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import cpu_name
+from epochcost.analysis.representatives import is_of_steps
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Question, measured_rate
@@ -83,7 +84,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
         plain = trial.variant == pinned and trial.session.threads == (trial.vcpus or 0)
-        sound = result.measurement.served is None and not result.contradictions
+        sound = is_of_steps(result) and not result.contradictions
         hardware = inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
         if not (trial.provider == "cpu" and plain and sound and whole):

@@ -24,6 +24,7 @@ from epochcost.analysis.observations import (
     undisturbed_time,
 )
 from epochcost.analysis.repository import PastResult
+from epochcost.analysis.representatives import is_of_steps
 from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
@@ -109,7 +110,7 @@ def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, 
     ``past`` are results that were replaced; those of models and machines that have no spec any
     more are left out, and a measurement that is stored as well counts once.
     """
-    stored = [one for one in inputs.stored if one.result.measurement.served is None]
+    stored = [one for one in inputs.stored if is_of_steps(one.result)]
     catalogue, paces = inputs.catalogue, own_paces(one.result for one in stored)
     known = (one for one in past if _is_known(catalogue, one))
     replaced = [with_declared_machine(one, catalogue, inputs.declared) for one in known]

@@ -11,7 +11,7 @@ from statistics import median
 
 from epochcost.analysis.arithmetic import arithmetic_of_model, is_whole_pass
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import representatives
+from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Placed
 from epochcost.predict.forecast import Question, has_kin, measured_rate
@@ -67,7 +67,7 @@ def _trials(inputs: Inputs, hardware: Hardware, known: Sequence[Placed]) -> Iter
         one
         for one in inputs.stored
         if (one.result.hardware, one.result.trial.provider) == (hardware.id, hardware.device)
-        and one.result.measurement.served is None
+        and is_of_steps(one.result)
         and not (one.result.trial.variant or one.result.contradictions)
         and one.result.trial.session.threads == 0
     ]

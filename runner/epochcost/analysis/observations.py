@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine, published_machine
+from epochcost.analysis.representatives import (
+    doubts_about,
+    host_of,
+    is_of_steps,
+    representatives,
+)
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
 from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
 from epochcost.results.records import Result, WholeEpochs
 from epochcost.results.rounds import summary_of
-from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
@@ -30,6 +35,8 @@ from epochcost.statistics import Bounded, Outliers, Summary, outliers
 Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
 MILLION = 1_000_000
+# Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
+MOST_HALF_WIDTH = 0.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,14 @@ class Observation:
         return self.undisturbed or self.step
 
     @property
+    def imprecise(self) -> str:
+        """Why a measured time is known too poorly to be an answer; empty where it may be one."""
+        half = self.summary.relative_half_width if self.summary else 0.0
+        if self.kind != "measured" or half <= MOST_HALF_WIDTH:
+            return ""
+        return f"not precise: its time is known to ±{100 * half:.0f} % only"
+
+    @property
     def full(self) -> Time | None:
         """The time of all epochs."""
         return self.epoch.scaled(self.epochs) if self.epoch and self.epochs else None
@@ -197,51 +212,14 @@ def observe_variants(
 
 
 def _measured(inputs: Inputs, see: StatisticsOf, *, variants: bool) -> Iterator[Observation]:
-    steps = [one for one in inputs.stored if one.result.measurement.served is None]
+    steps = [one for one in inputs.stored if is_of_steps(one.result)]
     stored = representatives(steps)
-    hosts = Counter(hardware for hardware, _ in {_host(one.result) for one in stored})
+    hosts = Counter(hardware for hardware, _ in {host_of(one.result) for one in stored})
     paces = own_paces(one.result for one in steps) if inputs.paces is None else inputs.paces
     for one in stored:
         if bool(one.result.trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
             yield _from_result(inputs, one, see(one.result), paces, only_host=only_host)
-
-
-def _host(result: Result) -> tuple[str, str]:
-    return result.hardware, result.environment.fingerprint
-
-
-def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
-    """The result that stands for each configuration on each host: the latest.
-
-    A trial's id changes with the runtime, the spec and this package, so an older version's result
-    of the same model, mode, provider, batch size, threads, load and variant gives way to the newer
-    one. Studies may ask the same of one version with other samples: then that of more rounds does.
-    """
-    latest: dict[tuple[object, ...], StoredResult] = {}
-    for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
-        trial = one.result.trial
-        work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
-        key = (*_host(one.result), *work, trial.session.threads, trial.load)
-        earlier = latest.get(key)
-        if earlier is None or _gives_way(earlier.result, one.result):
-            latest[key] = one
-    return tuple(sorted(latest.values(), key=lambda one: one.uri))
-
-
-def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether a result is of another version than the later one, or was taken in no more rounds.
-
-    Precision does not decide: of two intervals the narrower would hold the truth less often.
-    """
-    rounds, more = (len(one.measurement.samples_by_round) for one in (earlier, later))
-    return _version(earlier) != _version(later) or rounds <= more
-
-
-def _version(result: Result) -> tuple[str | bool | None, ...]:
-    trial = result.trial
-    of_trial = (trial.runtime, trial.producer, trial.graph_sha256, trial.spec_sha256)
-    return *of_trial, trial.stored_weights, result.environment.revision
 
 
 def _from_result(
@@ -312,23 +290,6 @@ def _peak_memory_bytes(result: Result) -> int | None:
     if result.trial.provider == "cpu":
         return measured.peak_memory_bytes
     return None if measured.conditions is None else measured.conditions.device_memory_bytes
-
-
-def doubts_about(result: Result) -> tuple[str, ...]:
-    """In what the machine is not the declared one, and why the result may not repeat."""
-    found = instabilities(result.measurement, result.environment)
-    return (
-        *(f"measured as is: {one}" for one in result.contradictions),
-        *(f"unstable: {one.seen}" for one in found),
-        *_fed(result.trial),
-    )
-
-
-def _fed(trial: Trial) -> tuple[str, ...]:
-    """Why an older inference may be too slow; nothing where it held its weights."""
-    if trial.mode == "training" or trial.stored_weights:
-        return ()
-    return ("its weights were inputs: a server, which holds them, takes up to a third less",)
 
 
 def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:

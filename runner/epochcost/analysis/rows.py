@@ -77,7 +77,8 @@ class Row:
     @property
     def reservation(self) -> str:
         """Why its cost is no answer while others are; empty where it may be one."""
-        return self.observed.unserved or (self.price.reservation if self.price else "")
+        of_price = self.price.reservation if self.price else ""
+        return self.observed.unserved or self.observed.imprecise or of_price
 
     @property
     def mark(self) -> Mark:

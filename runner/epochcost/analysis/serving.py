@@ -13,7 +13,8 @@ from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine
-from epochcost.analysis.observations import MILLION, Evidence, doubts_about, representatives
+from epochcost.analysis.observations import MILLION, Evidence
+from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import Mark
 from epochcost.cost import Cost, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "run": "Measure the models of the studies on this machine.",
         "schema": "Write JSON Schemas of the specs, for hints in an editor.",
         "serve": "Preview the site, built anew when something changes.",
+        "tokens": "Show what a million tokens cost at your traffic.",
         "train": "Train a model on real data to an accuracy, and price that.",
         "train-graph": "Write a model's training step as one ONNX graph.",
         "trust": "Compute how far predictions are off, for the site to quote.",
@@ -95,6 +96,8 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "runtimes list": "epochcost runtimes list",
         "schema": "epochcost schema --to docs/schemas",
         "serve": "epochcost serve --dev-addr 127.0.0.1:8001",
+        "tokens": "epochcost tokens --model smollm2-135m --requests 0.5/s --prompt 200 "
+        "--output 100",
         "trust": "epochcost trust",
         "train": 'epochcost train --model digits-mlp --target "accuracy >= 0.9" --repeats 3',
         "train-graph": "epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop "

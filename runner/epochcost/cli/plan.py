@@ -5,6 +5,7 @@ With `--verbose` also how large the models are, and which of their batches fit t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -29,9 +30,11 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import PASSES_PER_STEP
-from epochcost.errors import EpochcostError, InputError
+from epochcost.errors import EpochcostError, InputError, ModelError
+from epochcost.execute.decoding import DecoderSize, decoder_size
 from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, room_bytes
 from epochcost.execute.sizes import model_sizes
+from epochcost.graphs.loading import load_model
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
@@ -42,6 +45,8 @@ from epochcost.units import memory, money, scientific, seconds
 
 # To load libraries and a small graph, and to warm up.
 _START_SECONDS = 2
+# How many sequences at once the memory of a decoder is shown for.
+_SEQUENCES = (1, 4, 16, 64)
 _PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
 _DROP = ("3 x forward", "trained")
@@ -151,12 +156,12 @@ def plan(
     planned = plan_run(catalogue, selection.request())
     sized = _sized(catalogue, selection.model or catalogue.models) if verbose else ()
     if output == "json":
-        sizes_too = _sizes_as_json(sized, room_bytes()) if sized else {}
+        sizes_too = _sizes_as_json(catalogue, sized, room_bytes()) if sized else {}
         print_json(_as_json(planned, hardware) | sizes_too, indent=1)
     else:
         _show(planned, catalogue, hardware, wide=wide)
         if sized:
-            _show_sizes(sized, room_bytes(), wide=wide)
+            _show_sizes(catalogue, sized, room_bytes(), wide=wide)
 
 
 def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[_Sized]:
@@ -233,7 +238,7 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
 
 
-def _show_sizes(sized: Sequence[_Sized], room: _Room, *, wide: bool) -> None:
+def _show_sizes(catalogue: Catalogue, sized: Sequence[_Sized], room: _Room, *, wide: bool) -> None:
     """A table of arithmetic, then the memory of each batch size and whether there is room."""
     say(
         "\nFLOPs of one example: forward, a training step as the literature counts it (3 x forward)"
@@ -245,11 +250,36 @@ def _show_sizes(sized: Sequence[_Sized], room: _Room, *, wide: bool) -> None:
     for model, size in sized:
         for line in _memory_lines(model, size, room):
             say(line)
+    for found in _decoders(catalogue, sized):
+        for line in _decoder_lines(found):
+            say(line)
 
 
-def _sizes_as_json(sized: Sequence[_Sized], room: _Room) -> dict[str, Any]:
+def _decoders(catalogue: Catalogue, sized: Sequence[_Sized]) -> Iterator[DecoderSize]:
+    """The decoders among the models, without those that cannot be counted."""
+    for model, _ in sized:
+        if model.decoder is not None:
+            with contextlib.suppress(ModelError):
+                yield decoder_size(model, load_model(catalogue.graph_path(model)))
+
+
+def _decoder_lines(size: DecoderSize) -> Iterator[str]:
+    """Of each token, and the memory of sequences at once."""
+    moved = size.decode_bytes(1, size.length), size.decode_bytes(1, size.length, int4=True)
+    yield (
+        f"{size.model}, at {size.length} tokens in fp32: "
+        f"{scientific(size.prefill_flops_per_token)} FLOPs to read a token and "
+        f"{scientific(size.decode_flops_per_token)} to write one, which moves {memory(moved[0])} "
+        f"({memory(moved[1])} in int4); {memory(size.cache_bytes_per_token)} of cache a token"
+    )
+    held = (f"{count}: {memory(size.memory_bytes(count, size.length))}" for count in _SEQUENCES)
+    yield f"{size.model} by sequences of {size.length} tokens: {', '.join(held)}"
+
+
+def _sizes_as_json(catalogue: Catalogue, sized: Sequence[_Sized], room: _Room) -> dict[str, Any]:
     """The same, every figure exact."""
     return {
+        "decoders": [dataclasses.asdict(one) for one in _decoders(catalogue, sized)],
         "memory_bytes": dict(room),
         "models": [{"id": model.id, **_size_as_json(model, size, room)} for model, size in sized],
     }

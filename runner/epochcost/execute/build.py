@@ -91,7 +91,7 @@ def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes:
     planned = _planned_graph(trial, graph_path)
     if trial.load is not None:
         return serving_job(trial, trial.load, model, planned, folder)
-    graph = bind_model(planned, model, trial.batch_size)
+    graph = bind_model(planned, model, trial.batch_size, trial.phase)
     work = _BoundTrial(trial, model, graph, _carried_state(graph, model), folder, room_bytes)
     if trial.mode == "training" and model.training is not None:
         return make_job(trial, _training(work, model.training))
@@ -107,8 +107,12 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 
 
 def _carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    states = carried_state(graph, model)
-    return tuple(CarriedValue(input=state.input, output=state.output) for state in states)
+    # A step writes behind what the cache holds, where nothing was.
+    cache = model.decoder is not None
+    return tuple(
+        CarriedValue(input=state.input, output=state.output, in_place=cache)
+        for state in carried_state(graph, model)
+    )
 
 
 def _inference(work: _BoundTrial) -> JobFiles:

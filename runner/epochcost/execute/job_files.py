@@ -1,7 +1,7 @@
 """The files of a job: graphs in the trial's precision, and .npz archives of arrays of any name.
 
-How a graph becomes half precision is known in ``graphs.precision``, how int8 in
-``measure.quantise``.
+How a graph becomes half precision is known in ``graphs.precision``, how int4 in
+``graphs.four_bits``, how int8 in ``measure.quantise``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from epochcost import autodiff
 from epochcost.errors import CapabilityError
+from epochcost.graphs.four_bits import in_four_bits
 from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.precision import allowed_outputs, in_half_precision
 from epochcost.measure.job import Reference
@@ -68,6 +69,9 @@ def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batche
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.precision in HALF_TYPES:
         return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision]), target)
+    if trial.precision == "int4":
+        # The CPU multiplies integers fastest; a GPU's kernels take half precision.
+        return save_graph(in_four_bits(graph, integer_activations=trial.provider == "cpu"), target)
     if trial.precision == "int8":
         return quantise_apart(
             QuantizationRequest(
@@ -112,9 +116,18 @@ def require_half(step: onnx.ModelProto, trial: Trial) -> None:
 def fp32_reference(
     trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
 ) -> Reference | None:
-    """The same work in fp32, to compare the trial with; None where the trial is in fp32."""
+    """The same work in fp32, to compare the trial with; None where the trial is in fp32.
+
+    Of int4 with the numbers that its codes stand for.
+    """
     if trial.precision == "fp32":
         return None
+    if trial.precision == "int4":
+        # The same codes, multiplied as the numbers that they stand for.
+        exact = save_graph(
+            in_four_bits(graph, integer_activations=False), plain.with_name("reference.onnx")
+        )
+        return Reference(graph=exact, batches=batches, examples=trial.batch_size)
     int8 = trial.precision == "int8"
     return Reference(
         graph=plain,

@@ -7,6 +7,7 @@ cannot be counted is not left out here: its trial says itself what is wrong.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +17,10 @@ from typing import Any, Literal
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError, ModelError
+from epochcost.execute.decoding import decoder_size
 from epochcost.execute.runtimes import find_environment, missing_runtimes
 from epochcost.execute.sizes import footprints
-from epochcost.graphs.loading import external_files
+from epochcost.graphs.loading import external_files, load_model
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
@@ -111,7 +113,7 @@ def _words(gpu: Gpu) -> str:
 # Of what the work needs in fp32: its own numbers, and beside them those of the fp32 graph with
 # which every other precision is compared.
 _TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
-    {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int8": 1.25}
+    {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int8": 1.25, "int4": 1.25}
 )
 
 
@@ -138,8 +140,10 @@ def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
     """By trial's id, of each sweep; where the largest batch fits, the others are not counted."""
+    yield from _phase_bytes(catalogue, [trial for trial in trials if trial.phase is not None])
+    steps = [trial for trial in trials if trial.phase is None]
     ordered = sorted(
-        trials, key=lambda trial: (*_work(trial), trial.batch_size, _TIMES_FP32[trial.precision])
+        steps, key=lambda trial: (*_work(trial), trial.batch_size, _TIMES_FP32[trial.precision])
     )
     for (model, mode, provider), swept in groupby(ordered, key=_work):
         sweep = list(swept)
@@ -147,6 +151,18 @@ def _needed_bytes(
         if any(needed > room.get(provider, needed) for needed in counted.values()):
             counted = _memory_bytes(catalogue, model, mode, provider, sweep)
         yield from counted.items()
+
+
+def _phase_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
+    """Of a decoder's phases; a model that cannot be counted is left to its trials."""
+    for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
+        model = catalogue.models[name]
+        with contextlib.suppress(ModelError):
+            size = decoder_size(model, load_model(catalogue.graph_path(model)))
+            for trial in group:
+                assert trial.phase is not None, "only phases come here"
+                needed = size.memory_bytes(trial.batch_size, trial.phase.length)
+                yield trial.id, math.ceil(needed * _TIMES_FP32[trial.precision])
 
 
 def _work(trial: Trial) -> tuple[str, Mode, Provider]:

@@ -153,6 +153,20 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(x.elem_type, (batch, length, sizes[2])), present]
 
 
+def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """Queries [B, L, D], or with keys and values behind them, over caches [B, heads, S, D]."""
+    query, past_key, past_value = (_given(inputs, place) for place in (0, 3, 4))
+    batch, length, width = query.shape
+    if inputs[1] is None:
+        width = attributes["num_heads"] * past_key.shape[3]
+    return [TensorType(query.elem_type, (batch, length, width)), past_key, past_value]
+
+
+def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
+    x = _given(inputs, 0)
+    return [TensorType(x.elem_type, (*x.shape[:-1], attributes["N"]))]
+
+
 def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
     return [TensorType(TensorProto.FLOAT, _given(inputs, 0).shape)]
 
@@ -170,7 +184,7 @@ def _given(inputs: Inputs, place: int) -> TensorType:
     return tensor
 
 
-_MOST_INPUTS = 10
+_MOST_INPUTS = 16
 _CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"), _as_first),
     **dict.fromkeys(
@@ -179,6 +193,8 @@ _CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _fused_matmul),
     "MultiHeadAttention": _multi_head,
     "Attention": _packed_attention,
+    "GroupQueryAttention": _grouped_query,
+    "MatMulNBits": _few_bits_matmul,
 }
 _RULES = {
     **{(DOMAIN, op_type): rule for op_type, rule in _CONTRIBUTED.items()},

@@ -113,6 +113,10 @@ def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
     return 2 * math.prod(shapes[node.output[0]]) * inner
 
 
+def _few_bits_matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
+    return 2 * math.prod(shapes[node.output[0]]) * _attribute(node, "K")
+
+
 def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
     return _convolved(node, shapes, kernel=1)
 
@@ -149,6 +153,11 @@ def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
     )
     result = math.prod(shapes[node.output[0]])
     return 2 * positions * (math.prod(shapes[node.input[0]]) + result)
+
+
+def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Every query meets every position of the cache [B, heads, positions, D], masked ones too."""
+    return 4 * math.prod(shapes[node.output[0]]) * shapes[node.input[3]][2]
 
 
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
@@ -199,6 +208,8 @@ _CONTRIBUTED: Mapping[str, Count] = {
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
     "MultiHeadAttention": _attention,
     "Attention": _projecting_attention,
+    "GroupQueryAttention": _grouped_query,
+    "MatMulNBits": _few_bits_matmul,
 }
 _COUNTS: Mapping[tuple[str, str], Count] = {
     **_by_domain("", _STANDARD),

@@ -34,7 +34,8 @@ _KERNEL = "_kernel_time"
 HEAVY_OPERATORS = frozenset(
     {
         "Attention", "Conv", "ConvTranspose", "Einsum", "FusedConv", "FusedGemm", "FusedMatMul",
-        "GRU", "Gemm", "LSTM", "MatMul", "MultiHeadAttention", "RNN",
+        "GRU", "Gemm", "GroupQueryAttention", "LSTM", "MatMul", "MatMulNBits", "MultiHeadAttention",
+        "RNN",
     }
 )  # fmt: skip
 # ONNX Runtime places shape arithmetic on the CPU on purpose: a handful of integers. Anything that
@@ -143,7 +144,7 @@ INTEGER_OPERATORS = frozenset(
         "MatMulIntegerToFloat", "QAttention", "QGemm", "QLinearConv", "QLinearMatMul",
     }
 )  # fmt: skip
-_FLOATING = HEAVY_OPERATORS | {"GroupQueryAttention", "NhwcConv", "NhwcFusedConv"}
+_FLOATING = (HEAVY_OPERATORS - {"MatMulNBits"}) | {"NhwcConv", "NhwcFusedConv"}
 _PRODUCTS_OF_TWO = frozenset(
     {"Einsum", "FusedGemm", "FusedMatMul", "Gemm", "MatMul", "MultiHeadAttention"}
 )
@@ -186,7 +187,8 @@ def prove_arithmetic(
     Half precision: every heavy node read a number of that type, and so did every node of the names
     in ``declared``; in a graph without heavy nodes, every node that reads floats did, casts apart.
     int8: integer kernels ran, and no heavy node
-    multiplied weights in another type; a product of two activations, as in attention, may.
+    multiplied weights in another type; a product of two activations, as in attention, may. int4:
+    every product of two was with weights of 4 bits.
     Nothing is proved of TF32, whose numbers are fp32 wherever they can be seen.
     """
     every = tuple(nodes)
@@ -194,6 +196,8 @@ def prove_arithmetic(
         _prove_half(every, precision, provider, declared)
     elif precision == "int8":
         _prove_int8(every, provider)
+    elif precision == "int4":
+        _prove_int4(every, provider)
 
 
 @contextlib.contextmanager
@@ -240,6 +244,16 @@ def _prove_int8(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
             f"int8: the {_NAMES[provider]} has no integer kernel for {_operators(wrong)} as "
             "quantised: it would compute in fp32; measure this model in fp32 here, or name the "
             'other quantization ("dynamic" or "static") in the study'
+        )
+
+
+def _prove_int4(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
+    """Of a decoder, whose products of activations are within its attention."""
+    wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
+    if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
+        raise CapabilityError(
+            f"int4: expected every product with weights in 4 bits on the {_NAMES[provider]}, got "
+            f"{_operators(wrong)} in fp32: measure this model in fp32 here"
         )
 
 

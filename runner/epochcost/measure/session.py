@@ -88,7 +88,7 @@ def open_session(
     if weights:
         model = load_model(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
         source = with_constants(model, weights).SerializeToString()
-        values = [_on_host(array, settings) for array in weights.values()]
+        values = [_on_host(array) for array in weights.values()]
         options.add_external_initializers([*weights], values)
     wanted = EXECUTION_PROVIDERS[provider]
     try:
@@ -106,13 +106,13 @@ def open_session(
     return session
 
 
-def _on_host(array: NDArray[Any], settings: SessionSettings) -> ort.OrtValue:
-    """An array as ONNX Runtime knows it: borrowed, but for types that NumPy does not share."""
+def _on_host(array: NDArray[Any]) -> ort.OrtValue:
+    """An array as ONNX Runtime knows it, borrowed; NumPy's own types have no bfloat16."""
+    held = np.ascontiguousarray(array)
     if array.dtype != BFLOAT16:
-        return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
-    value = allocate(array.shape, array.dtype, DEVICES["cpu"])
-    copy_into(value, array, settings)
-    return value
+        return ort.OrtValue.ortvalue_from_numpy(held)
+    bits = held.view(np.uint16)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, TensorProto.BFLOAT16)
 
 
 # Whether this process has a pool for all sessions, which all must use then.

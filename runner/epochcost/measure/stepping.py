@@ -20,6 +20,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from epochcost.graphs.four_bits import draw_codes
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
@@ -264,7 +265,8 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 def initial_parameters(job: Job) -> dict[str, Array]:
     """Make the parameters' first values: drawn from the model's metadata, stored ones on top."""
-    drawn = materialise(load_model(job.graph), job.seed)
+    model = load_model(job.graph)
+    drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
 
 

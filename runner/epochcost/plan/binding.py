@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx
 
@@ -10,18 +10,23 @@ from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.choices import unknown_name
 from epochcost.graphs.parameters import data_inputs
+from epochcost.plan.trial import Phase
 from epochcost.specs.model import CarriedState, Model
 
 _BATCH = "batch"
 
 
-def bind_model(graph: onnx.ModelProto, model: Model, batch_size: int) -> onnx.ModelProto:
-    """The graph with the trial's batch and the sizes of the spec's ``[dimensions]``.
+def bind_model(
+    graph: onnx.ModelProto, model: Model, batch_size: int, phase: Phase | None = None
+) -> onnx.ModelProto:
+    """The graph with the trial's batch, a decoder's phase and the spec's ``[dimensions]``.
 
     A lone dimension that the spec does not size is the batch, whatever its name. Raises ModelError
     for a dimension that has no size, that the graph does not have, or whose size does not fit.
     """
     names = symbolic_dimensions(graph)
+    if phase is not None:
+        return _bound(graph, model, _phase_sizes(names, batch_size, phase))
     for name in model.dimensions:
         if name not in names:
             raise ModelError(
@@ -35,7 +40,24 @@ def bind_model(graph: onnx.ModelProto, model: Model, batch_size: int) -> onnx.Mo
                 f"model {model.id}: expected a size for the dimension {name!r} of {model.graph}, "
                 f"found none: write it in the spec's table [dimensions], such as {_key(name)} = 128"
             )
-    sizes = {**model.dimensions, **({batch: batch_size} if left else {})}
+    return _bound(graph, model, {**model.dimensions, **({batch: batch_size} if left else {})})
+
+
+def _phase_sizes(names: Iterable[str], batch_size: int, phase: Phase) -> dict[str, int]:
+    """Sizes of a decoder's dimensions; the cache is as long as what the run leaves in it.
+
+    A longer one slows ONNX Runtime's decoding down (microsoft/onnxruntime#29686).
+    """
+    known = {
+        "batch_size": batch_size,
+        "sequence_length": phase.new_tokens,
+        "total_sequence_length": phase.length,
+        "past_sequence_length": phase.length,
+    }
+    return {name: size for name, size in known.items() if name in {*names}}
+
+
+def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.ModelProto:
     try:
         return bind_dimensions(graph, sizes)
     except ModelError as error:
@@ -46,7 +68,7 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
     """The spec's carried state; raises ModelError for what the graph has not, or not alike."""
     inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
     outputs = {value.name: value.type.tensor_type for value in graph.graph.output}
-    for state in model.carried:
+    for state in model.states:
         where = f"model {model.id}: [[carried]]"
         if state.input not in inputs:
             raise ModelError(f"{where}: {unknown_name('input', state.input, inputs)}")
@@ -59,8 +81,8 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
                 f"{where}: expected one shape and type of {state.input!r} and {state.output!r}, "
                 f"got {list(inputs[state.input][0])} and {list(after[0])}"
             )
-    _require_once(model, [state.output for state in model.carried])
-    return model.carried
+    _require_once(model, [state.output for state in model.states])
+    return model.states
 
 
 def _require_once(model: Model, outputs: Sequence[str]) -> None:

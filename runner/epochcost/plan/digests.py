@@ -45,9 +45,9 @@ def work_sha256(model: Model, mode: Mode) -> str:
     stored measurements valid.
     """
     work: dict[str, Any] = {
-        "inputs": {declared.name: declared.model_dump() for declared in model.inputs},
+        "inputs": {declared.name: declared.model_dump() for declared in model.fed},
         "dimensions": dict(model.dimensions),
-        "carried": {state.input: state.output for state in model.carried},
+        "carried": {state.input: state.output for state in model.states},
     }
     if mode == "training" and model.training is not None:
         work["training"] = _training(model.training)

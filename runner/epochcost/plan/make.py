@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.sweep import Sweep
-from epochcost.plan.trial import Load, Trial, study_loads
+from epochcost.plan.trial import Load, Phase, Trial, phases, study_loads
 from epochcost.plan.variant import (
     Variant,
     session_settings,
@@ -201,12 +201,14 @@ class _Combination:
     batch_size: int | None
     variant: Variant
     load: Load | None = None
+    phase: Phase | None = None
     swept: bool = False
 
     @property
     def title(self) -> str:
         batch = "" if self.batch_size is None else f" batch {self.batch_size}"
         done = self.mode if self.load is None else self.load.title
+        done = done if self.phase is None else self.phase.title
         said = self.variant.title
         return f"{self.model.id} {done} {self.provider}{batch}{said and ', '}{said}"
 
@@ -221,6 +223,10 @@ def _combinations(
     for name, mode, provider in itertools.product(names, study.modes, providers):
         model = catalogue.models[name]
         for variant in variants(study, provider, host.cpus):
+            if model.decoder is not None and mode == "inference":
+                for phase, sequences in phases(study.generation or model.decoder.generation):
+                    yield _Combination(model, mode, provider, sequences, variant, phase=phase)
+                continue
             swept = _asked(study, mode) == "auto"
             for batch_size in _batch_sizes(study, model, mode):
                 yield _Combination(model, mode, provider, batch_size, variant, swept=swept)
@@ -296,6 +302,7 @@ def _trial_or_reason(
         graph_sha256=graphs[work.model.id],
         spec_sha256=work_sha256(work.model, work.mode),
         load=work.load,
+        phase=work.phase,
         relative_half_width=sampling.relative_half_width,
         minimum_samples=sampling.minimum_samples,
         budget_seconds=sampling.budget_seconds,
@@ -306,13 +313,23 @@ def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> st
     """Why this machine does not do the work; None where it does."""
     if _exceeds_an_epoch(work, batch_size):
         return "the batch is larger than an epoch has examples"
-    if reason := unsupported_reason(work.variant, work.mode, work.provider):
+    decodes = work.phase is not None
+    if reason := unsupported_reason(work.variant, work.mode, work.provider, decodes=decodes):
+        return reason
+    if reason := _too_long(work):
         return reason
     if reason := host.missing_runtimes.get(work.variant.runtime or host.runtime):
         return reason
     if work.variant.vcpus is not None and (reason := _unpinnable(host, work.variant.vcpus)):
         return reason
     return None if work.load is None else _unloadable(host, work.load)
+
+
+def _too_long(work: _Combination) -> str | None:
+    decoder = work.model.decoder
+    if decoder is None or work.phase is None or work.phase.length <= decoder.context:
+        return None
+    return f"{work.phase.length} tokens are more than its context of {decoder.context}"
 
 
 def _unpinnable(host: HostCapabilities, vcpus: int) -> str | None:

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from epochcost.specs.decoder import Generation, PhaseName
 from epochcost.specs.model import Inference
 from epochcost.specs.study import (
     GraphOptimization,
@@ -117,6 +118,39 @@ def _server(study: Study, inference: Inference, compliant: bool) -> Load:
     )
 
 
+class Phase(BaseModel):
+    """What one run of a decoder does: read prompts of ``tokens``, or continue as long a cache."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: PhaseName
+    tokens: Annotated[int, Field(ge=1, lt=2**53)]
+
+    @property
+    def title(self) -> str:
+        """The phase in words."""
+        return f"prefill of {self.tokens}" if self.name == "prefill" else f"decode at {self.tokens}"
+
+    @property
+    def new_tokens(self) -> int:
+        """Tokens of each sequence that one run takes in."""
+        return self.tokens if self.name == "prefill" else 1
+
+    @property
+    def length(self) -> int:
+        """Tokens of each sequence in the cache after it."""
+        return self.tokens if self.name == "prefill" else self.tokens + 1
+
+
+def phases(generation: Generation) -> Iterator[tuple[Phase, int]]:
+    """Each phase that is asked for, with the number of sequences."""
+    for batch_size in generation.batch_sizes:
+        for tokens in generation.prompts:
+            yield Phase(name="prefill", tokens=tokens), batch_size
+        for tokens in generation.contexts:
+            yield Phase(name="decode", tokens=tokens), batch_size
+
+
 # What a trial's JSON says, in this order, of which its identity is a digest.
 _ALWAYS = (
     "model",
@@ -148,6 +182,7 @@ _ADDED: Mapping[str, object] = {
     "device_memory_limit_bytes": None,
     "other_runtime": False,
     "stored_weights": False,
+    "phase": None,
 }
 Count = Annotated[int, Field(ge=1, lt=2**53)]
 Number = Annotated[int, Field(ge=0, lt=2**63)]
@@ -186,8 +221,9 @@ class Trial(BaseModel):
     that one run of the model takes. ``vcpus`` is how many CPUs the worker is pinned to, None for
     all. ``quantization`` is of int8, None as the graph suggests. ``other_runtime``: the study asked
     for a runtime that is not the installed one. ``stored_weights``: parameters are constants of the
-    graph, as a server has them; training feeds them, and so did inference before. As JSON it is
-    flat: the settings of the ``session`` stand beside the rest.
+    graph, as a server has them; training feeds them, and so did inference before. ``phase`` is a
+    decoder's, of ``batch_size`` sequences. As JSON it is flat: the settings of the ``session``
+    stand beside the rest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -212,6 +248,7 @@ class Trial(BaseModel):
     input_copy: InputCopy = "included"
     other_runtime: bool = False
     stored_weights: bool = False
+    phase: Phase | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -277,5 +314,6 @@ class Trial(BaseModel):
     def title(self) -> str:
         """What a progress display calls the trial."""
         done = self.mode if self.load is None else self.load.title
+        done = done if self.phase is None else self.phase.title
         plain_title = f"{self.model} {done} {self.provider} batch {self.batch_size}"
         return f"{plain_title}, {self.variant}" if self.variant else plain_title

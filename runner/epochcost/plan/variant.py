@@ -60,19 +60,28 @@ def variants(study: Study, provider: Provider, cpus: int | None = None) -> Itera
         yield Variant(precision, runtime, count, level)
 
 
-def unsupported_reason(variant: Variant, mode: Mode, provider: Provider) -> str | None:
-    """Why no machine runs this variant; None where it can."""
-    if variant.precision == "tf32" and provider == "cpu":
-        return "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32"
-    if variant.precision == "bf16" and provider == "cpu":
-        return NO_BF16_ON_CPUS
-    if provider == "cuda" and variant.runtime is not None and not supports_cuda(variant.runtime):
-        return f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA"
-    if mode == "training" and variant.precision not in _TRAINED_IN:
-        return (
-            f"training steps are in {', '.join(_TRAINED_IN)}; {variant.precision} is of inference"
-        )
-    return None
+def unsupported_reason(
+    variant: Variant, mode: Mode, provider: Provider, *, decodes: bool = False
+) -> str | None:
+    """Why no machine runs this variant, of a decoder's phase or of others; None where it can."""
+    precision = variant.precision
+    trained = ", ".join(_TRAINED_IN)
+    unserved = provider == "cuda" and not supports_cuda(variant.runtime or _PACKAGE)
+    refused = {
+        "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32": (
+            precision == "tf32" and provider == "cpu"
+        ),
+        NO_BF16_ON_CPUS: precision == "bf16" and provider == "cpu",
+        f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA": unserved,
+        f"training steps are in {trained}; {precision} is of inference": (
+            mode == "training" and precision not in _TRAINED_IN
+        ),
+        "decoders are quantised to int4": precision == "int8" and decodes,
+        "int4 is of decoders, whose weights alone have 4 bits; int8 is of all models": (
+            precision == "int4" and not decodes
+        ),
+    }
+    return next((reason for reason, holds in refused.items() if holds), None)
 
 
 def supports_cuda(runtime: str) -> bool:

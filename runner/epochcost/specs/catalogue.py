@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from epochcost.errors import InputError
+from epochcost.specs.api import ApiPrice
 from epochcost.specs.base import NamedSpec, Spec
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
@@ -37,6 +38,7 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "devices": Device,
         "observations": ObservationTable,
         "replays": ReplayedJob,
+        "apis": ApiPrice,
     }
 )
 # Folders whose meaning is settled and whose specs this version cannot read yet.
@@ -98,6 +100,7 @@ class Catalogue:
     devices: Mapping[str, Device] = field(default_factory=dict)
     observations: Mapping[str, ObservationTable] = field(default_factory=dict)
     replays: Mapping[str, ReplayedJob] = field(default_factory=dict)
+    apis: Mapping[str, ApiPrice] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property

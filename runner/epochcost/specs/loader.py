@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import epochcost
 from epochcost.errors import Fault, InputError, SpecError
+from epochcost.specs.api import ApiPrice
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import KINDS, RESERVED, Catalogue, SpecT
 from epochcost.specs.device import Device
@@ -182,6 +183,7 @@ def load_catalogue(root: Path) -> Catalogue:
         devices=_by_id(loaded, Device),
         observations=_by_id(loaded, ObservationTable),
         replays=_by_id(loaded, ReplayedJob),
+        apis=_by_id(loaded, ApiPrice),
         files=MappingProxyType(files),
     )
 

@@ -25,6 +25,7 @@ from epochcost.specs.base import (
     distinct,
     matching,
 )
+from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer, Schedule
 
 BatchSizes = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
@@ -191,6 +192,9 @@ class Model(NamedSpec):
     carried: Annotated[tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)] = (
         Field((), description="State that goes from one step or call to the next.")
     )
+    decoder: Decoder | None = Field(
+        None, description="Its form, where it generates tokens over a cache of keys and values."
+    )
     tokens_per_example: PositiveInt | None = Field(
         None, description="Tokens that one example has.", examples=[128]
     )
@@ -211,8 +215,25 @@ class Model(NamedSpec):
     def _graph_or_declared(self) -> Model:
         if (self.graph is None) == (self.declared is None):
             raise ValueError("should have either graph and inputs, or the table [declared]")
-        if self.graph is not None and not self.inputs:
+        if self.decoder is not None and (self.inputs or self.carried or self.graph is None):
+            raise ValueError("should have a graph, and no inputs or carried state, with [decoder]")
+        if self.graph is not None and not (self.inputs or self.decoder):
             raise ValueError("should have at least one table [[inputs]] with a graph")
         if self.declared is not None and (self.training or self.inference or self.inputs):
             raise ValueError("should have no inputs, training or inference with [declared]")
         return self
+
+    @property
+    def fed(self) -> tuple[Input, ...]:
+        """What goes into the graph; a decoder's tokens, of which none is hidden."""
+        if self.decoder is None:
+            return self.inputs
+        tokens = Input(name=TOKENS, vocabulary=self.decoder.vocabulary)
+        return tokens, Input(name=MASK, value=Decimal(1))
+
+    @property
+    def states(self) -> tuple[CarriedState, ...]:
+        """What goes from one step or call to the next; a decoder's cache."""
+        if self.decoder is None:
+            return self.carried
+        return tuple(CarriedState(input=past, output=now) for past, now in self.decoder.cache)

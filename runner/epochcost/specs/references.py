@@ -42,6 +42,7 @@ _REFERENCES = (
     _Reference("published", ("model",), "models"),
     _Reference("replays", ("hardware",), "hardware"),
     _Reference("replays", ("model",), "models"),
+    _Reference("apis", ("model",), "models"),
     _Reference("published", ("timings", _EACH, "hardware"), "hardware"),
     _Reference("published", ("timings", _EACH, "price"), "prices"),
     _Reference("published", (*_EACH_FORMULA, "price"), "prices"),

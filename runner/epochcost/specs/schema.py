@@ -38,6 +38,7 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
         "devices": "device",
         "observations": "observation",
         "replays": "replay",
+        "apis": "api",
     }
 )
 Schema = Mapping[str, Any]

@@ -18,6 +18,7 @@ from epochcost.specs.base import (
     Spec,
     Text,
 )
+from epochcost.specs.decoder import Generation
 from epochcost.specs.model import BatchSizes
 from epochcost.specs.reference_data import Currency
 from epochcost.specs.wording import describe, suggest_or_list
@@ -81,8 +82,9 @@ MOST_BATCH = 65_536
 # A round of a budget of a minute is then a fraction of a second, which is mostly warm-up.
 MOST_ROUNDS = 100
 # tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa; fp16 and bf16
-# compute in half precision, trainings with weights in fp32; int8 is quantised inference.
-Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8"]
+# compute in half precision, trainings with weights in fp32; int8 is quantised inference, int4 that
+# of decoders, whose weights alone have 4 bits.
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8", "int4"]
 # How int8 is made: scales of activations found while it runs, or beforehand on a few batches.
 Quantization = Literal["dynamic", "static"]
 # ONNX Runtime's levels; "extended" and "all" fuse operators, "all" changes layouts too.
@@ -247,6 +249,9 @@ class Study(NamedSpec):
         examples=[["server"]],
     )
     serving: Serving = Serving()
+    generation: Generation | None = Field(
+        None, description="Which phases of decoders are measured; each model's own otherwise."
+    )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = Field(
         0, description="Threads of the CPU provider; 0 takes all cores.", examples=[0]
     )

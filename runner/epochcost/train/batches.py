@@ -46,15 +46,15 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
     Inputs that are carried from step to step are not data. Raises ModelError where spec and graph
     name different inputs, a shape is not bound, or the first dimension is not the batch.
     """
-    carried = {state.input for state in model.carried}
+    carried = {state.input for state in model.states}
     wanted = [data for data in data_inputs(graph) if data.name not in carried]
-    for name in (declared.name for declared in model.inputs if declared.name in carried):
+    for name in (declared.name for declared in model.fed if declared.name in carried):
         raise ModelError(
             f"model {model.id}: expected values in [[inputs]] for data, got {name!r} there, which "
             "[[carried]] starts at zero: leave it out of [[inputs]]"
         )
     _require_same_names(model, [data.name for data in wanted])
-    ranges = {declared.name: declared for declared in model.inputs}
+    ranges = {declared.name: declared for declared in model.fed}
     fields = tuple(_field(model, data, ranges[data.name], batch_size) for data in wanted)
     _require_indices(graph.graph, model, fields)
     return fields
@@ -200,7 +200,7 @@ def _target(
 
 
 def _require_same_names(model: Model, wanted: Sequence[str]) -> None:
-    declared = [item.name for item in model.inputs]
+    declared = [item.name for item in model.fed]
     for missing in (name for name in wanted if name not in declared):
         near = difflib.get_close_matches(missing, declared, n=1)
         hint = f"; did you mean {missing!r} by {near[0]!r}?" if near else ""

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side
-from epochcost.analysis.observations import doubts_about
+from epochcost.analysis.representatives import doubts_about
 from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.records import Result

@@ -31,7 +31,6 @@ from epochcost.analysis.observations import (
     StatisticsOf,
     observe,
     observe_variants,
-    representatives,
 )
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.priced_jobs import (
@@ -42,6 +41,7 @@ from epochcost.analysis.priced_jobs import (
     served_work,
     sources_of,
 )
+from epochcost.analysis.representatives import representatives
 from epochcost.analysis.rows import Row, price_rows
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER, Ceilings

@@ -20,6 +20,7 @@ from epochcost.analysis.observations import (
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.rows import Row, group_by, price_rows
 from epochcost.analysis.serving import ServingRow, serving_rows
+from epochcost.analysis.tokens import TimedDecoder, timed_decoders
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
 from epochcost.report.list_prices import Listed, list_prices
@@ -90,6 +91,11 @@ class Report:
     def serving(self) -> tuple[ServingRow, ...]:
         """Every scenario of LoadGen, priced."""
         return serving_rows(self.inputs)
+
+    @cached_property
+    def decoders(self) -> tuple[TimedDecoder, ...]:
+        """Every decoder whose phases were timed, by machine and precision."""
+        return timed_decoders(self.inputs)
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:

@@ -30,6 +30,7 @@ from epochcost.report.charts.latency import latency_by_rate
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
+from epochcost.report.pages.tokens import token_context, token_figures
 from epochcost.report.ranking import contest
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
@@ -72,6 +73,7 @@ def _page(report: Report, workload: Workload) -> Page:
             "model": model,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             **_counted(report, model),
+            **token_context(report, model),
             "training": contests.get("train"),
             "serving": contests.get("serve"),
             "requests": requests,
@@ -95,6 +97,7 @@ def _page(report: Report, workload: Workload) -> Page:
         },
         figures={
             **_figures(report, workload, known, observed),
+            **token_figures(report, model, stem(workload)),
             "train": job_figure(report, workload, "train"),
             "serve": job_figure(report, workload, "serve"),
             "scaling": speedup_by_vcpus(scaled, identifier=f"{stem(workload)}-scaling"),

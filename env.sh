@@ -1,0 +1,1 @@
+. /work/main/.venv/bin/activate; export PYTHONPATH=/work/wt/dec/runner

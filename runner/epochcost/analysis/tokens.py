@@ -1,0 +1,359 @@
+"""What tokens cost: the phases of a decoder, put together to requests, on machines with a price.
+
+A request is a prompt that is read and an answer that is written token by token. The machine keeps
+some sequences in work: it reads each prompt by itself, and adds a token to all of them at once, as
+servers with continuous batching do (Yu et al., Orca, OSDI 2022). From the measured phases follow
+how many requests a second it does at most, and how long a token takes there; what queues add is
+not in the phases. Between the lengths that were measured times are interpolated, beyond them
+nothing is said.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+
+from epochcost.analysis.inputs import Inputs, StoredResult
+from epochcost.analysis.machines import Machine, measured_machine
+from epochcost.analysis.observations import Evidence, mean_time
+from epochcost.analysis.representatives import doubts_about, representatives
+from epochcost.analysis.rows import Mark, group_by
+from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
+from epochcost.cost.money import exact_arithmetic
+from epochcost.plan.trial import Phase
+from epochcost.results.rounds import summary_of
+from epochcost.specs.api import MILLION, ApiPrice
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.price import Price
+from epochcost.specs.study import Precision
+
+_HOUR_SECONDS = Decimal(3600)
+# Long enough that minima and steps of a bill weigh nothing: a server is not started per request.
+_MONTH_HOURS = Decimal(730)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTime:
+    """One phase of a decoder as it was timed, of ``sequences`` at once."""
+
+    phase: Phase
+    sequences: int
+    step: Time
+    evidence: Evidence
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def tokens_per_second(self) -> Decimal:
+        """Tokens read or written, of all sequences together."""
+        return self.phase.new_tokens * self.sequences / self.step.mean
+
+
+@dataclass(frozen=True)
+class TimedDecoder:
+    """All phases of one decoder that were timed on one machine in one precision."""
+
+    model: str
+    machine: Machine
+    precision: Precision
+    software: str
+    phases: tuple[PhaseTime, ...]
+
+    def prefill(self, prompt: int) -> Time | None:
+        """The time to read one prompt; None where no longer and no shorter one was timed."""
+        return self._between("prefill", prompt, 1)
+
+    def decode(self, context: int, sequences: int) -> Time | None:
+        """The time of one more token of all sequences, with so many tokens before it."""
+        return self._between("decode", context, sequences)
+
+    @property
+    def sequences(self) -> tuple[int, ...]:
+        """The numbers of sequences whose decoding was timed."""
+        return tuple(sorted({one.sequences for one in self.phases if one.phase.name == "decode"}))
+
+    @cached_property
+    def lengths(self) -> dict[str, tuple[int, int]]:
+        """By phase the shortest and the longest that was timed."""
+        named = group_by(self.phases, lambda one: one.phase.name)
+        return {
+            name: (min(o.phase.tokens for o in own), max(o.phase.tokens for o in own))
+            for name, own in named.items()
+        }
+
+    def _between(self, name: str, tokens: int, sequences: int) -> Time | None:
+        timed = sorted(
+            (
+                (one.phase.tokens, one.step)
+                for one in self.phases
+                if one.phase.name == name and one.sequences == sequences
+            ),
+            key=lambda one: one[0],
+        )
+        for (low, fast), (high, slow) in itertools.pairwise(timed):
+            if low <= tokens <= high:
+                return _mixed(fast, slow, Decimal(tokens - low) / (high - low))
+        return next((step for length, step in timed if length == tokens), None)
+
+
+def _mixed(one: Time, other: Time, share: Decimal) -> Time:
+    """The time on the straight line between both, ``share`` of the way to the other."""
+    return Time(
+        *(
+            a + (b - a) * share
+            for a, b in ((one.low, other.low), (one.mean, other.mean), (one.high, other.high))
+        )
+    )
+
+
+def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
+    """Every decoder whose phases were timed on whole machines, in the order of the files."""
+    own = [
+        one
+        for one in inputs.stored
+        if one.result.trial.phase is not None
+        and one.result.trial.variant in ("", one.result.trial.precision)
+    ]
+    hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
+    names = [hardware for hardware, _ in hosts]
+    groups = group_by(
+        representatives(own),
+        lambda one: (
+            one.result.trial.model,
+            one.result.hardware,
+            one.result.environment.fingerprint,
+            one.result.trial.provider,
+            one.result.trial.precision,
+            one.result.trial.runtime,
+        ),
+    )
+    return tuple(
+        _decoder(inputs, group, only_host=names.count(group[0].result.hardware) == 1)
+        for group in groups.values()
+    )
+
+
+def _decoder(inputs: Inputs, stored: Sequence[StoredResult], *, only_host: bool) -> TimedDecoder:
+    result, trial = stored[0].result, stored[0].result.trial
+    return TimedDecoder(
+        model=trial.model,
+        machine=measured_machine(
+            inputs.catalogue.hardware[result.hardware],
+            result.environment,
+            trial.provider,
+            only_host=only_host,
+            gpu=trial.session.device,
+        ),
+        precision=trial.precision,
+        software=trial.runtime.replace("==", " "),
+        phases=tuple(map(_phase_time, stored)),
+    )
+
+
+def _phase_time(stored: StoredResult) -> PhaseTime:
+    result = stored.result
+    assert result.trial.phase is not None, "only results of phases come here"
+    return PhaseTime(
+        phase=result.trial.phase,
+        sequences=result.trial.batch_size,
+        step=mean_time(summary_of(result.measurement)),
+        evidence=Evidence("result file", stored.uri),
+        doubts=doubts_about(result),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What is asked: requests a second, their lengths in tokens, and bounds that answers keep.
+
+    ``first_seconds`` bounds the time to the first token, ``token_seconds`` that between two.
+    """
+
+    per_second: Decimal
+    prompt: int
+    output: int
+    first_seconds: Decimal | None = None
+    token_seconds: Decimal | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Of a request, read and written."""
+        return self.prompt + self.output
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What one machine does at most with ``sequences`` in work.
+
+    ``request`` is the machine's time for one request, its share of what is done at once for all.
+    ``first`` is the time to the first token where nothing waits, ``token`` that between two.
+    """
+
+    sequences: int
+    request: Time
+    first: Time
+    token: Time
+
+    @property
+    def per_second(self) -> Decimal:
+        """Requests a second at most."""
+        return 1 / self.request.mean
+
+
+def capacities(decoder: TimedDecoder, asked: Requests) -> Iterator[Capacity]:
+    """By number of sequences what the machine does at most; none for lengths that nobody timed.
+
+    A token of a sequence waits for the prompts of those that come while it is written: each of the
+    others brings one in the time of an answer.
+    """
+    middle = asked.prompt + asked.output // 2
+    prefill = decoder.prefill(asked.prompt)
+    for sequences in decoder.sequences:
+        decode = decoder.decode(middle, sequences)
+        if prefill is None or decode is None:
+            continue
+        written = decode.scaled(Decimal(asked.output) / sequences)
+        waiting = prefill.scaled(Decimal(sequences - 1) / asked.output) if sequences > 1 else None
+        yield Capacity(
+            sequences=sequences,
+            request=_sum(prefill, written),
+            first=prefill,
+            token=_sum(decode, waiting) if waiting else decode,
+        )
+
+
+def best_capacity(decoder: TimedDecoder, asked: Requests) -> Capacity | None:
+    """The one of the most requests a second that keeps the bounds; None where none does."""
+    kept = [
+        one
+        for one in capacities(decoder, asked)
+        if (asked.first_seconds is None or one.first.mean <= asked.first_seconds)
+        and (asked.token_seconds is None or one.token.mean <= asked.token_seconds)
+    ]
+    return max(kept, key=lambda one: one.per_second, default=None)
+
+
+def _sum(one: Time, other: Time) -> Time:
+    """The low ends together and the high ends together: never too narrow."""
+    return Time(one.low + other.low, one.mean + other.mean, one.high + other.high)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOffer:
+    """One machine under one plan for the requests that are asked.
+
+    ``machines`` run side by side; ``per_million`` is the cost of a million tokens, read or
+    written, and ``full`` that of a machine that is never idle.
+    """
+
+    decoder: TimedDecoder
+    price: Price
+    capacity: Capacity
+    machines: int
+    per_million: Cost
+    full: Cost
+
+    @property
+    def mark(self) -> Mark:
+        """How sure the figure is."""
+        return "measured, price assumed" if self.price.assumed else "measured"
+
+
+def serving_offers(
+    catalogue: Catalogue, decoders: Iterable[TimedDecoder], asked: Requests
+) -> tuple[ServingOffer, ...]:
+    """Every machine and current plan that keeps the bounds, cheapest first, assumed prices last."""
+    offers = [
+        offer
+        for decoder in decoders
+        if (capacity := best_capacity(decoder, asked)) is not None
+        for price in current_prices(catalogue.prices_of(decoder.machine.hardware))
+        if (offer := _offer(decoder, price, capacity, asked)) is not None
+    ]
+    return tuple(sorted(offers, key=_cheapest_first))
+
+
+def at_rate(offer: ServingOffer, asked: Requests, per_second: float) -> Cost:
+    """What a million tokens cost on the same machines at another rate."""
+    again = replace(asked, per_second=Decimal(repr(per_second)))
+    found = _offer(offer.decoder, offer.price, offer.capacity, again)
+    return Unpriced("no bill") if found is None else found.per_million
+
+
+def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
+    """Where one machine does either way, the one that it would be cheaper on with more to do."""
+    asked, full = (_mean(cost) for cost in (offer.per_million, offer.full))
+    return bool(offer.price.reservation), asked, full
+
+
+def _mean(cost: Cost) -> Decimal:
+    return cost.mean if isinstance(cost, Estimate) else Decimal("Infinity")
+
+
+def _offer(
+    decoder: TimedDecoder, price: Price, capacity: Capacity, asked: Requests
+) -> ServingOffer | None:
+    hour = _hour(decoder, price)
+    if hour is None:
+        return None
+    with exact_arithmetic():
+        machines = _at_least_one(asked.per_second * capacity.request.mean)
+        asked_tokens = asked.per_second * asked.tokens * _HOUR_SECONDS
+        per_million = hour * machines * MILLION / asked_tokens
+        full = [
+            hour * seconds / _HOUR_SECONDS * MILLION / asked.tokens
+            for seconds in (capacity.request.low, capacity.request.mean, capacity.request.high)
+        ]
+    ends = _by_machines(capacity, asked, per_million, machines)
+    return ServingOffer(
+        decoder=decoder,
+        price=price,
+        capacity=capacity,
+        machines=machines,
+        per_million=_estimate(price, per_million, *ends),
+        full=_estimate(price, full[1], full[0], full[2]),
+    )
+
+
+def _by_machines(
+    capacity: Capacity, asked: Requests, per_million: Decimal, machines: int
+) -> tuple[Decimal, Decimal]:
+    """The cost at both ends of the time's interval, where more or fewer machines may do."""
+    ends = (capacity.request.low, capacity.request.high)
+    low, high = (_at_least_one(asked.per_second * seconds) for seconds in ends)
+    return per_million * low / machines, per_million * high / machines
+
+
+def _at_least_one(machines: Decimal) -> int:
+    return max(1, int(machines.to_integral_value(rounding="ROUND_CEILING")))
+
+
+def _estimate(price: Price, mean: Decimal, low: Decimal, high: Decimal) -> Estimate:
+    return Estimate(low, mean, high, price.currency, price.id, price.assumed)
+
+
+def _hour(decoder: TimedDecoder, price: Price) -> Decimal | None:
+    """What an hour costs of a machine that is kept for a month; None where no bill can say."""
+    machine, month = decoder.machine, Time.exact(_MONTH_HOURS * _HOUR_SECONDS)
+    cost = MachineTime(month, machine.vcpus, machine.device == "cuda").cost(price)
+    return None if isinstance(cost, Unpriced) else cost.mean / _MONTH_HOURS
+
+
+def api_per_million(api: ApiPrice, asked: Requests) -> Decimal:
+    """What the API asks for a million tokens of such requests, read and written together."""
+    return api.request(asked.prompt, asked.output) * MILLION / asked.tokens
+
+
+def break_even_per_second(offer: ServingOffer, api: ApiPrice, asked: Requests) -> Decimal | None:
+    """The requests a second from which one machine is cheaper than the API.
+
+    None where it is not even at its capacity.
+    """
+    hour = _hour(offer.decoder, offer.price)
+    price = api.request(asked.prompt, asked.output)
+    if hour is None or price <= 0 or api.currency != offer.price.currency:
+        return None
+    rate = hour / _HOUR_SECONDS / price
+    return rate if rate <= offer.capacity.per_second else None

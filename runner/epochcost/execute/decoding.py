@@ -1,0 +1,92 @@
+"""The size of a decoder, from its graph and its form: operations and bytes of each token, memory.
+
+Counted at one length of prompt and cache; weights that are only looked up are not read whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import onnx
+
+from epochcost.errors import ModelError
+from epochcost.graphs.counting import flops
+from epochcost.graphs.parameters import parameters
+from epochcost.plan.binding import bind_model
+from epochcost.plan.size import PROCESS_BYTES
+from epochcost.plan.trial import Phase
+from epochcost.specs.decoder import Decoder
+from epochcost.specs.model import Model
+
+_FLOAT_BYTES = 4
+# Codes of half a byte, and for each 32 of them a scale.
+_INT4_BYTES = 0.5 + _FLOAT_BYTES / 32
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderSize:
+    """What one token asks for in fp32; ``length`` tokens are in the prompt or the cache.
+
+    ``read_bytes`` are the weights that a step reads, whatever the number of sequences;
+    ``looked_up_bytes`` those of tables of which it reads a row.
+    """
+
+    model: str
+    parameters: int
+    length: int
+    prefill_flops_per_token: float
+    decode_flops_per_token: float
+    read_bytes: int
+    looked_up_bytes: int
+    cache_bytes_per_token: int
+
+    def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
+        """What one step of decoding moves at least: weights once, the cache of every sequence."""
+        weights = self.read_bytes * (_INT4_BYTES / _FLOAT_BYTES if int4 else 1)
+        return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
+
+    def memory_bytes(self, sequences: int, length: int) -> int:
+        """About what a process holds: weights as they were drawn and as kernels read them."""
+        weights = 2 * self.read_bytes + self.looked_up_bytes
+        return PROCESS_BYTES + weights + sequences * length * self.cache_bytes_per_token
+
+
+def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
+    """Count a decoder at the first prompt that its spec measures.
+
+    Raises ModelError where the model is none, or spec and graph do not fit each other.
+    """
+    decoder = _decoder(model)
+    length = decoder.generation.prompts[0]
+    prefill = flops(bind_model(graph, model, 1, Phase(name="prefill", tokens=length)))
+    decode = flops(bind_model(graph, model, 1, Phase(name="decode", tokens=length)))
+    read, looked_up = _weights(graph)
+    return DecoderSize(
+        model=model.id,
+        parameters=sum(math.prod(each.shape) for each in parameters(graph)),
+        length=length,
+        prefill_flops_per_token=prefill / length,
+        decode_flops_per_token=float(decode),
+        read_bytes=_FLOAT_BYTES * read,
+        looked_up_bytes=_FLOAT_BYTES * looked_up,
+        cache_bytes_per_token=_FLOAT_BYTES * decoder.cached_numbers_per_token,
+    )
+
+
+def _decoder(model: Model) -> Decoder:
+    if model.decoder is None:
+        raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
+    return model.decoder
+
+
+def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
+    """How many numbers a step reads whole, and how many stand in tables of which it reads rows.
+
+    A table that is multiplied with as well counts on both sides.
+    """
+    tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
+    others = {name for node in graph.graph.node if node.op_type != "Gather" for name in node.input}
+    sizes = {each.name: math.prod(each.shape) for each in parameters(graph)}
+    read = sum(size for name, size in sizes.items() if name in others)
+    return read, sum(size for name, size in sizes.items() if name in tables)

@@ -1,0 +1,159 @@
+"""The same decoder with weights of 4 bits: a code for each number, a scale for each block of 32.
+
+Products with a parameter become MatMulNBits, which computes ``(code - 8) * scale`` as it reads; all
+else stays fp32. The codes are those of the nearest of 15 levels between the largest number of a
+block and its opposite, of the very numbers that the graph in fp32 would draw. A parameter that is
+also looked up, as tied embeddings are, stays beside its codes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from epochcost.errors import ModelError
+from epochcost.graphs.contrib import DOMAIN, VERSION
+from epochcost.graphs.initial import METADATA_KEY, Initial, draw
+from epochcost.graphs.nodes import copied, is_standard
+from epochcost.graphs.parameters import Parameter, parameters
+
+BLOCK = 32
+_ZERO, _LEVELS = 8, 7
+_KEY = "epochcost.four_bits"
+# What the kernel makes of the activations: "int8", which CPUs multiply fastest, or as they are.
+_INTEGER_ACTIVATIONS = 4
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product with a parameter [inner, features], or [features, inner] where it is turned."""
+
+    node: onnx.NodeProto
+    weight: Parameter
+    turned: bool
+
+    @property
+    def inner(self) -> int:
+        return self.weight.shape[int(self.turned)]
+
+    @property
+    def features(self) -> int:
+        return self.weight.shape[int(not self.turned)]
+
+
+def in_four_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
+    """The weightless model with codes and scales as inputs; raises ModelError where none fits.
+
+    ``integer_activations``: the kernel rounds activations to 8 bits, block by block.
+    """
+    quantised = copied(model)
+    graph = quantised.graph
+    products = list(_products(quantised))
+    if not products:
+        raise ModelError(
+            f"int4: expected products with a listed parameter whose inner axis is a multiple of "
+            f"{BLOCK}, found none: measure this model in fp32"
+        )
+    for product in products:
+        _replace(product, _INTEGER_ACTIVATIONS if integer_activations else 0)
+    read = {name for node in graph.node for name in node.input}
+    for node in [node for node in graph.node if not read.union(_ends(graph)) & {*node.output}]:
+        graph.node.remove(node)
+    read = {name for node in graph.node for name in node.input}
+    weights = {product.weight.name: product for product in products}
+    for value in [value for value in graph.input if value.name in weights.keys() - read]:
+        graph.input.remove(value)
+    for name, product in weights.items():
+        codes = [product.features, product.inner // BLOCK, BLOCK // 2]
+        graph.input.append(helper.make_tensor_value_info(f"{name}.codes", TensorProto.UINT8, codes))
+        graph.input.append(
+            helper.make_tensor_value_info(f"{name}.scales", TensorProto.FLOAT, codes[:2])
+        )
+    _list(quantised, weights, read)
+    if all(entry.domain != DOMAIN for entry in quantised.opset_import):
+        quantised.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+    return quantised
+
+
+def _ends(graph: onnx.GraphProto) -> set[str]:
+    return {value.name for value in graph.output}
+
+
+def _products(model: onnx.ModelProto) -> Iterator[_Product]:
+    held = {each.name: each for each in parameters(model) if each.initial is not None}
+    turned = {
+        node.output[0]: held[node.input[0]]
+        for node in model.graph.node
+        if is_standard(node, "Transpose") and node.input[0] in held
+    }
+    for node in model.graph.node:
+        if not is_standard(node, "MatMul"):
+            continue
+        weight = held.get(node.input[1]) or turned.get(node.input[1])
+        if weight is not None and len(weight.shape) == 2:
+            product = _Product(node, weight, turned=node.input[1] in turned)
+            if product.inner % BLOCK == 0:
+                yield product
+
+
+def _replace(product: _Product, accuracy_level: int) -> None:
+    node, name = product.node, product.weight.name
+    node.op_type, node.domain = "MatMulNBits", DOMAIN
+    node.input[1] = f"{name}.codes"
+    node.input.append(f"{name}.scales")
+    said = {"K": product.inner, "N": product.features, "bits": 4, "block_size": BLOCK}
+    for key, value in (said | {"accuracy_level": accuracy_level}).items():
+        node.attribute.append(helper.make_attribute(key, value))
+
+
+def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
+    """Say in the metadata how codes are drawn, and no longer how weights are that nobody reads."""
+    listed = {entry.key: entry.value for entry in model.metadata_props}
+    drawn = json.loads(listed[METADATA_KEY])
+    codes = {
+        name: drawn[name] | {"shape": product.weight.shape, "turned": product.turned}
+        for name, product in weights.items()
+    }
+    kept = {name: entry for name, entry in drawn.items() if name in read}
+    helper.set_model_props(
+        model, listed | {METADATA_KEY: json.dumps(kept), _KEY: json.dumps(codes)}
+    )
+
+
+def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """Codes and scales by name, of a model that ``in_four_bits`` made; none of another."""
+    texts = [entry.value for entry in model.metadata_props if entry.key == _KEY]
+    found: dict[str, NDArray[Any]] = {}
+    for name, entry in (json.loads(texts[-1]) if texts else {}).items():
+        first = Initial(entry["distribution"], entry["scale"], entry["seed"])
+        weights = draw(first, tuple(entry["shape"]), np.dtype(np.float32), seed)
+        codes, scales = quantise(weights if entry["turned"] else weights.T)
+        found |= {f"{name}.codes": codes, f"{name}.scales": scales}
+    return found
+
+
+def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Weights [features, inner] as codes [features, blocks, 16], two a byte, the first low.
+
+    And the scales [features, blocks].
+    """
+    blocks = np.ascontiguousarray(weights).reshape(len(weights), -1, BLOCK)
+    scales = np.abs(blocks).max(axis=2) / np.float32(_LEVELS)
+    steps = blocks / np.where(scales > 0, scales, 1)[:, :, None]
+    codes = (np.rint(steps) + _ZERO).astype(np.uint8)
+    packed = codes[:, :, 0::2] | codes[:, :, 1::2] << np.uint8(4)
+    return packed.astype(np.uint8), np.asarray(scales, np.float32)
+
+
+def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The weights [features, inner] that codes and scales stand for."""
+    pairs = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
+    steps = pairs.astype(np.float32) - _ZERO
+    return np.asarray((steps * scales[:, :, None]).reshape(len(codes), -1), np.float32)

@@ -1,0 +1,83 @@
+"""Decoders: language models that generate one token after the other over a cache of the earlier.
+
+A phase is what one run does: the prefill of a prompt, which fills the cache, or the decoding of one
+token of each sequence, which reads all of it. Names of a graph's inputs and outputs are those that
+onnxruntime-genai's model builder gives.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Spec
+
+PhaseName = Literal["prefill", "decode"]
+Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+TOKENS, MASK = "input_ids", "attention_mask"
+_PARTS = ("key", "value")
+
+
+class Generation(Spec):
+    """Which phases are measured: prompts to read, and tokens to add to a cache so long."""
+
+    batch_sizes: Counts = Field(
+        (1, 4), description="Sequences that are read or continued at once.", examples=[[1, 4]]
+    )
+    prompts: Counts = Field(
+        (256, 1024), description="Tokens of the prompts whose prefill is timed.", examples=[[256]]
+    )
+    contexts: Counts = Field(
+        (256, 1024),
+        description="Tokens in the cache when the decoding of one more is timed.",
+        examples=[[256]],
+    )
+
+
+class Decoder(Spec):
+    """The form of a decoder whose graph has a cache of keys and values.
+
+    The cache holds ``2 * layers * key_value_heads * head_size`` numbers for each token.
+    """
+
+    layers: PositiveInt = Field(description="Blocks, each with a cache of its own.", examples=[30])
+    heads: PositiveInt = Field(description="Heads of attention in a layer.", examples=[9])
+    key_value_heads: PositiveInt = Field(
+        description="Heads of keys and values, each shared by as many heads of attention.",
+        examples=[3],
+    )
+    head_size: PositiveInt = Field(description="Numbers of a head.", examples=[64])
+    vocabulary: PositiveInt = Field(description="Different tokens.", examples=[49152])
+    context: PositiveInt = Field(
+        description="Tokens of the longest sequence, prompt and answer together.", examples=[8192]
+    )
+    generation: Generation = Generation()
+
+    @field_validator("key_value_heads")
+    @classmethod
+    def _shared_evenly(cls, shared: int, info: ValidationInfo) -> int:
+        heads = info.data.get("heads")
+        if heads is not None and heads % shared:
+            raise ValueError(f"should divide the heads, {heads}")
+        return shared
+
+    @field_validator("generation")
+    @classmethod
+    def _within_context(cls, asked: Generation, info: ValidationInfo) -> Generation:
+        room = info.data.get("context")
+        needed = max(*asked.prompts, *(before + 1 for before in asked.contexts))
+        if room is not None and needed > room:
+            raise ValueError(f"should have sequences within the context of {room}, not of {needed}")
+        return asked
+
+    @property
+    def cached_numbers_per_token(self) -> int:
+        """Numbers that one token of one sequence leaves in the cache."""
+        return len(_PARTS) * self.layers * self.key_value_heads * self.head_size
+
+    @property
+    def cache(self) -> tuple[tuple[str, str], ...]:
+        """The graph's inputs that hold the cache, each with the output that follows it."""
+        places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
+        return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

@@ -1,0 +1,183 @@
+"""Requests put together of phases: sums by hand, bounds, and what cannot be said."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.observations import observe
+from epochcost.analysis.tokens import (
+    Requests,
+    TimedDecoder,
+    api_per_million,
+    best_capacity,
+    break_even_per_second,
+    capacities,
+    serving_offers,
+    timed_decoders,
+)
+from epochcost.cost import Estimate
+from epochcost.plan.trial import Phase
+from epochcost.results.records import Result
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from report_project import make_result, store_results
+from tiny_decoders import DECODER_SPEC
+from tiny_project import price_text, write_tiny_project
+
+API = """
+id = "theirs"
+name = "tiny"
+provider = "They"
+model = "tiny"
+input_per_million = 1
+output_per_million = 4
+as_of = 2026-11-01
+source = "a test"
+"""
+# By phase, tokens and sequences the mean time of a run.
+TIMES = {
+    ("prefill", 100, 1): 0.5,
+    ("prefill", 200, 1): 1.5,
+    ("decode", 100, 1): 0.1,
+    ("decode", 200, 1): 0.2,
+    ("decode", 100, 4): 0.2,
+    ("decode", 200, 4): 0.4,
+}
+
+
+def phase_result(name: str, tokens: int, sequences: int, seconds: float) -> Result:
+    """A stored phase of which every run took so long."""
+    return make_result(
+        mode="inference",
+        model="tiny",
+        batch_size=sequences,
+        samples=[seconds] * 12,
+        phase=Phase(name=name, tokens=tokens),
+    )
+
+
+def project(root: Path) -> Catalogue:
+    """A decoder whose phases were timed on a machine of a dollar an hour, and an API."""
+    write_tiny_project(root)
+    files = {
+        "models/tiny": DECODER_SPEC,
+        "prices/list": price_text("local", "1"),
+        "apis/theirs": API,
+    }
+    for name, text in files.items():
+        path = root / "specs" / f"{name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    results = [phase_result(*key, seconds) for key, seconds in TIMES.items()]
+    store_results(root, results)
+    return load_catalogue(root)
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    """The project's catalogue."""
+    return project(tmp_path_factory.mktemp("tokens"))
+
+
+@pytest.fixture(scope="module")
+def decoder(catalogue: Catalogue) -> TimedDecoder:
+    """What was timed of its one decoder."""
+    folder = catalogue.root / "docs" / "data" / "results"
+    inputs = read_inputs(catalogue, [folder], catalogue.root / "docs")
+    assert not inputs.problems
+    (found,) = timed_decoders(inputs)
+    assert [one for one in observe(inputs) if one.kind == "measured"] == []
+    return found
+
+
+def test_times_lie_on_lines_between_what_was_timed(decoder: TimedDecoder) -> None:
+    """Halfway between 100 and 200 tokens is halfway between their times; beyond is nothing."""
+    prefill, decode = decoder.prefill(150), decoder.decode(125, 4)
+    assert prefill is not None
+    assert float(prefill.mean) == pytest.approx(1.0)
+    assert decode is not None
+    assert float(decode.mean) == pytest.approx(0.25)
+    assert decoder.prefill(99) is None
+    assert decoder.decode(201, 1) is None
+    assert decoder.decode(150, 2) is None
+
+
+def test_a_request_is_its_prompt_and_its_share_of_the_tokens(decoder: TimedDecoder) -> None:
+    """By hand: 100 read in 0.5 s, 50 written at 125 tokens, one by one or four at once.
+
+    A token of one of four waits for the three other prompts once in 50 tokens.
+    """
+    one, four = capacities(decoder, Requests(Decimal("0.1"), 100, 50))
+    assert float(one.request.mean) == pytest.approx(0.5 + 50 * 0.125)
+    assert float(one.token.mean) == pytest.approx(0.125)
+    assert float(four.request.mean) == pytest.approx(0.5 + 50 * 0.25 / 4)
+    assert float(four.token.mean) == pytest.approx(0.25 + 3 * 0.5 / 50)
+    assert float(four.first.mean) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sequences"),
+    [((None, None), 4), ((None, Decimal("0.2")), 1), ((None, Decimal("0.1")), None),
+     ((Decimal("0.4"), None), None)],
+)  # fmt: skip
+def test_bounds_choose_how_many_are_in_work(
+    decoder: TimedDecoder, bounds: tuple[Decimal | None, Decimal | None], sequences: int | None
+) -> None:
+    """More at once are cheaper and slower; where no number keeps the bounds there is no answer."""
+    best = best_capacity(decoder, Requests(Decimal("0.1"), 100, 50, *bounds))
+    assert (best and best.sequences) == sequences
+
+
+def test_the_bill_of_a_million_tokens(catalogue: Catalogue, decoder: TimedDecoder) -> None:
+    """One machine of 1 USD an hour for 0.1 requests a second of 150 tokens each."""
+    asked = Requests(Decimal("0.1"), 100, 50)
+    (offer,) = serving_offers(catalogue, [decoder], asked)
+    assert offer.machines == 1
+    assert isinstance(offer.per_million, Estimate)
+    assert isinstance(offer.full, Estimate)
+    assert float(offer.per_million.mean) == pytest.approx(1e6 / (0.1 * 150 * 3600))
+    assert float(offer.full.mean) == pytest.approx((0.5 + 50 * 0.25 / 4) / 3600 / 150 * 1e6)
+
+
+def test_more_requests_than_one_does_take_more_machines(
+    catalogue: Catalogue, decoder: TimedDecoder
+) -> None:
+    """Each does 1 / 3.625 s; one a second takes four."""
+    (offer,) = serving_offers(catalogue, [decoder], Requests(Decimal(1), 100, 50))
+    assert offer.machines == 4
+
+
+@given(st.lists(st.floats(1e-4, 0.27), min_size=2, max_size=6, unique=True))
+def test_a_token_never_gets_cheaper_with_less_to_do(
+    catalogue: Catalogue, decoder: TimedDecoder, rates: list[float]
+) -> None:
+    """Below what one machine does, fewer requests share the same hour."""
+    costs = []
+    for rate in sorted(rates):
+        asked = Requests(Decimal(repr(rate)), 100, 50)
+        (offer,) = serving_offers(catalogue, [decoder], asked)
+        assert isinstance(offer.per_million, Estimate)
+        assert offer.per_million.mean >= offer.full.mean  # type: ignore[union-attr]
+        costs.append(offer.per_million.mean)
+    assert all(before >= after for before, after in pairwise(costs))
+
+
+def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedDecoder) -> None:
+    """A request costs 100 · 1 + 50 · 4 millionths: 0.0003 USD; an hour costs 1 USD."""
+    api = catalogue.apis["theirs"]
+    asked = Requests(Decimal("0.1"), 100, 50)
+    (offer,) = serving_offers(catalogue, [decoder], asked)
+    assert api_per_million(api, asked) == 2
+    # 1 / 3600 / 0.0003 = 0.926 a second are more than the 0.276 that the machine does.
+    assert break_even_per_second(offer, api, asked) is None
+    dear = api.model_copy(update={"output_per_million": Decimal(100)})
+    rate = break_even_per_second(offer, dear, asked)
+    assert rate is not None
+    assert float(rate) == pytest.approx(1 / 3600 / 0.0051)

@@ -1,0 +1,94 @@
+"""`epochcost tokens` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.test_tokens import project
+from epochcost.cli.app import main
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a timed decoder, which is the working folder."""
+    project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
+    """The exit code, and what was said."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["epochcost", "tokens", *options])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    said = capsys.readouterr()
+    return ended.value.code or 0, said.out, said.err  # type: ignore[return-value]
+
+
+USUAL = ("--model", "tiny", "--prompt", "100", "--output", "50")
+
+
+@pytest.mark.usefixtures("root")
+def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was asked, the machine with its cost, the API with its, and from when on which."""
+    code, out, err = ask(capsys, *USUAL, "--requests", "0.1/s")
+    assert (code, err) == (0, "")
+    assert out.startswith("tiny, 0.1 requests a second, each 100 tokens read and 50 written\n")
+    assert "This machine" in out
+    assert "$18.52" in out
+    assert "API: They, tiny: $2.00 a million" in out
+    words = " ".join(out.split())
+    assert "cheaper than This machine: Some, 2 vCPUs at any rate that one of it does" in words
+
+
+@pytest.mark.usefixtures("root")
+def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
+    """Six a minute are a tenth a second, as JSON says exactly."""
+    code, out, _ = ask(capsys, *USUAL, "--requests", "6/min", "--format", "json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["requests_per_second"] in ("0.1", 0.1)
+    (machine,) = answer["machines"]
+    assert machine["machines"] == 1
+    assert machine["evidence"] == "measured"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--requests", "fast"), "requests: expected a rate above 0, such as 0.5/s"),
+        (("--requests", "0/s"), "requests: expected a rate above 0"),
+        (("--requests", "1/s", "--prompt", "250"), "expected at most 256 tokens together"),
+        (("--requests", "1/s", "--ttft", "soon"), "duration: expected a number of seconds"),
+    ],
+)
+@pytest.mark.usefixtures("root")
+def test_a_fault_is_one_line(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], words: str
+) -> None:
+    """What was demanded and what was got; nothing else."""
+    code, out, err = ask(capsys, *USUAL, *options)
+    assert (code, out) == (1, "")
+    assert words in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("root")
+def test_lengths_that_nobody_timed_are_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """The machine is left out, with the lengths that were timed."""
+    code, out, _ = ask(capsys, "--model", "tiny", "--requests", "1/s", "--prompt", "50")
+    assert code == 0
+    assert "left out: This machine" in " ".join(out.split())
+    assert "prefill of 100 to 200 tokens" in " ".join(out.split())
+
+
+@pytest.mark.usefixtures("root")
+def test_a_bound_that_no_machine_keeps_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the best that it does."""
+    _, out, _ = ask(capsys, *USUAL, "--requests", "1/s", "--tpot", "50ms")
+    assert "first token takes 500 ms and each more 125 ms at best" in " ".join(out.split())

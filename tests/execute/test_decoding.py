@@ -1,0 +1,62 @@
+"""What a token of a decoder asks for, against sums by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import ModelError
+from epochcost.execute.decoding import DecoderSize, decoder_size
+from epochcost.graphs.loading import load_model
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The committed specs."""
+    return load_catalogue(ROOT)
+
+
+def size_of(catalogue: Catalogue, name: str) -> DecoderSize:
+    """The size of a committed decoder."""
+    model = catalogue.model(name)
+    return decoder_size(model, load_model(catalogue.graph_path(model)))
+
+
+def test_a_token_of_smollm2_by_hand(catalogue: Catalogue) -> None:
+    """Its blocks' weights and the head once, two operations each, and attention over 256 tokens."""
+    size = size_of(catalogue, "smollm2-135m")
+    block = 576 * (576 + 2 * 192) + 576 * 576 + 3 * 576 * 1536
+    attention = 30 * 4 * 576 * 257
+    decode = 2 * (30 * block + 576 * 49152) + attention
+    assert size.decode_flops_per_token == pytest.approx(decode, rel=0.01)
+    # The head sees the last token of a prompt alone.
+    prefill = 2 * 30 * block + 30 * 4 * 576 * 256 + 2 * 576 * 49152 / 256
+    assert size.prefill_flops_per_token == pytest.approx(prefill, rel=0.01)
+    assert size.cache_bytes_per_token == 4 * 2 * 30 * 3 * 64
+    assert size.read_bytes == pytest.approx(4 * (30 * block + 576 * 49152), rel=0.01)
+    assert size.decode_bytes(4, 100) == size.read_bytes + 400 * size.cache_bytes_per_token
+
+
+def test_weights_of_four_bits_move_a_sixth(catalogue: Catalogue) -> None:
+    """Half a byte and an eighth for scales, of four bytes."""
+    size = size_of(catalogue, "qwen2.5-0.5b")
+    moved = size.decode_bytes(1, 1, int4=True) - size.cache_bytes_per_token
+    assert moved / size.read_bytes == pytest.approx(0.625 / 4, rel=0.01)
+
+
+def test_the_largest_is_counted_without_its_weights(catalogue: Catalogue) -> None:
+    """280 GB are read for a token of 70 billion parameters in fp32."""
+    size = size_of(catalogue, "llama-3.1-70b")
+    assert size.parameters == 70_553_706_496
+    assert size.read_bytes == pytest.approx(4 * 69.5e9, rel=0.01)
+
+
+def test_another_model_is_refused(catalogue: Catalogue) -> None:
+    """By name."""
+    with pytest.raises(ModelError, match="mnist-mlp: expected a decoder"):
+        size_of(catalogue, "mnist-mlp")

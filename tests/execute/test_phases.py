@@ -1,0 +1,91 @@
+"""Phases of a decoder, really planned and timed: prefill and decoding, in fp32 and in int4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from epochcost.errors import ModelError
+from epochcost.execute.build import build_job
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.measure.worker import measure
+from epochcost.plan.trial import Trial
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from tiny_decoders import DECODER_SPEC, tiny_decoder
+from tiny_project import write_tiny_project
+
+STUDY = """
+id = "brief"
+name = "Brief"
+models = ["tiny"]
+modes = ["inference"]
+precisions = ["fp32", "int4"]
+rounds = 1
+
+[sampling]
+relative_half_width = 0.5
+minimum_samples = 10
+budget_seconds = 0.5
+"""
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    """A project whose one model is a decoder."""
+    root = write_tiny_project(tmp_path_factory.mktemp("phases"))
+    (root / "specs/models/tiny.toml").write_text(DECODER_SPEC)
+    (root / "specs/studies/brief.toml").write_text(STUDY)
+    onnx.save(tiny_decoder(deviation=0.05), root / "models" / "tiny.onnx")
+    return load_catalogue(root)
+
+
+def planned(catalogue: Catalogue) -> tuple[Trial, ...]:
+    """The trials of the study on the CPU."""
+    return plan_run(catalogue, RunRequest(providers=("cpu",))).trials
+
+
+def test_each_phase_is_a_trial(catalogue: Catalogue) -> None:
+    """One prompt and two contexts, of one and of two sequences, in two precisions."""
+    trials = planned(catalogue)
+    assert len({trial.id for trial in trials}) == len(trials) == 12
+    titles = {trial.title for trial in trials}
+    assert "tiny prefill of 8 cpu batch 1" in titles
+    assert "tiny decode at 24 cpu batch 2, int4" in titles
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int4"])
+@pytest.mark.parametrize("name", ["prefill", "decode"])
+def test_a_phase_is_timed(catalogue: Catalogue, tmp_path: Path, name: str, precision: str) -> None:
+    """The worker takes steps over a cache in place, and int4 is compared with fp32."""
+    trial = next(
+        one
+        for one in planned(catalogue)
+        if one.precision == precision and one.phase is not None and one.phase.name == name
+    )
+    model = catalogue.model("tiny")
+    job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
+    assert all(carried.in_place for carried in job.carried)
+    measured = measure(job, tmp_path, lambda _: None)
+    assert len(measured.samples_seconds) >= 10
+    assert (measured.agreement is None) == (precision == "fp32")
+    if measured.agreement:
+        (logits,) = measured.agreement.outputs
+        assert logits.output == "logits"
+        assert 0 < (logits.relative_to_norm or 0) < 0.01
+
+
+def test_a_spec_that_is_not_the_graph_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:
+    """A layer more than the graph has: the cache that is missing is named."""
+    trial, model = planned(catalogue)[0], catalogue.model("tiny")
+    assert model.decoder is not None
+    more = model.decoder.model_copy(update={"layers": 3})
+    with pytest.raises(ModelError, match=r"past_key_values\.2\.key"):
+        build_job(
+            trial,
+            model.model_copy(update={"decoder": more}),
+            catalogue.graph_path(model),
+            tmp_path,
+        )

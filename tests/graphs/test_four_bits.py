@@ -1,0 +1,96 @@
+"""Weights of four bits: the codes, and that the kernel computes with what they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.errors import ModelError
+from epochcost.graphs.four_bits import BLOCK, dequantise, draw_codes, in_four_bits, quantise
+from epochcost.graphs.parameters import materialise, parameters
+from tiny_decoders import VOCABULARY, Runner, tiny_decoder
+from tiny_project import linear_model
+
+PROMPT = np.random.default_rng(3).integers(0, VOCABULARY, (1, 12))
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**31))
+def test_a_number_moves_by_half_a_level_at_most(features: int, blocks: int, seed: int) -> None:
+    """The largest of a block is kept, zero stays zero, and none is off by more."""
+    weights = np.random.default_rng(seed).normal(size=(features, blocks * BLOCK))
+    weights = weights.astype(np.float32)
+    weights[0, 0] = 0
+    codes, scales = quantise(weights)
+    found = dequantise(codes, scales)
+    steps = np.repeat(scales, BLOCK, axis=1)
+    assert np.all(np.abs(found - weights) <= steps * 0.5001)
+    assert found[0, 0] == 0
+    largest = np.abs(weights).reshape(features, blocks, BLOCK).max(axis=2)
+    kept = np.abs(found).reshape(features, blocks, BLOCK).max(axis=2)
+    np.testing.assert_allclose(kept, largest, rtol=1e-6)
+
+
+def test_a_block_of_zeros_stays_zero() -> None:
+    """No division by its scale."""
+    codes, scales = quantise(np.zeros((2, BLOCK), np.float32))
+    assert not dequantise(codes, scales).any()
+
+
+def test_scores_are_those_of_the_dequantised_weights() -> None:
+    """The graph in fp32 with the weights that the codes stand for says the same within 1 %."""
+    model = tiny_decoder()
+    quantised = Runner(model, four_bits=True)
+    found = quantised.logits(PROMPT, quantised.empty_cache(1, 12), 12)
+    exact = _with_dequantised(model)
+    expected = exact.logits(PROMPT, exact.empty_cache(1, 12), 12)
+    assert np.linalg.norm(found - expected) < 0.01 * np.linalg.norm(expected)
+    plain = Runner(model)
+    drawn = plain.logits(PROMPT, plain.empty_cache(1, 12), 12)
+    assert np.linalg.norm(found - drawn) > 0.01 * np.linalg.norm(drawn)
+
+
+class _Replaced(Runner):
+    """Runs the graph with an untied head, and weights that were given."""
+
+
+def _with_dequantised(model: onnx.ModelProto) -> Runner:
+    """The model with products by constants that the codes stand for."""
+    bound = in_four_bits(model, integer_activations=False)
+    codes = draw_codes(bound)
+    replaced = onnx.ModelProto()
+    replaced.CopyFrom(model)
+    values = materialise(model)
+    graph = replaced.graph
+    for name in {one.rpartition(".")[0] for one in codes}:
+        weight = dequantise(codes[f"{name}.codes"], codes[f"{name}.scales"])
+        turned = name == "embed.weight"
+        stored = f"{name}.stored"
+        graph.initializer.append(
+            onnx.numpy_helper.from_array(
+                weight if turned else np.ascontiguousarray(weight.T), stored
+            )
+        )
+        for node in graph.node:
+            if node.op_type in {"MatMul", "Transpose"}:
+                node.input[:] = [stored if one == name else one for one in node.input]
+    assert values
+    return Runner(replaced)
+
+
+def test_a_tied_table_is_looked_up_as_it_was() -> None:
+    """The embedding stays a parameter in fp32 beside the codes of the head."""
+    quantised = in_four_bits(tiny_decoder(), integer_activations=True)
+    assert "embed.weight" in {one.name for one in parameters(quantised)}
+    fed = {one.name for one in quantised.graph.input}
+    assert {"embed.weight.codes", "embed.weight.scales"} <= fed
+    assert "layers.0.out.weight" not in fed
+    assert not [node for node in quantised.graph.node if node.op_type == "Transpose"]
+
+
+def test_a_model_without_such_products_is_refused() -> None:
+    """One line that says what was looked for."""
+    with pytest.raises(ModelError, match=r"^int4: expected products .* multiple of 32, found none"):
+        in_four_bits(linear_model(), integer_activations=True)

@@ -1,0 +1,80 @@
+"""Decoders of the exporter: the cache changes nothing but the time, and counts are the authors'."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import parameter_count
+from tiny_decoders import (
+    HEADS,
+    LAYERS,
+    SHARED,
+    VOCABULARY,
+    Runner,
+    greedy_anew,
+    greedy_with_cache,
+    tiny_decoder,
+)
+
+MODELS = Path(__file__).parents[2] / "models"
+PROMPT = np.random.default_rng(1).integers(0, VOCABULARY, (1, 12))
+# As published: Radford et al. 2019 with its code, and the model cards of the others.
+PUBLISHED = {
+    "gpt2_decoder": 124_439_808,
+    "smollm2_135m": 134_515_008,
+    "qwen2_5_0_5b": 494_032_768,
+    "llama3_2_1b": 1_235_814_400,
+    "llama3_1_8b": 8_030_261_248,
+    "llama3_1_70b": 70_553_706_496,
+}
+
+
+@pytest.mark.parametrize("rotary", [True, False], ids=["rotary", "learned-positions"])
+def test_the_cache_changes_no_token(rotary: bool) -> None:
+    """Forty greedy tokens with the cache in place are those of reading everything again."""
+    runner = Runner(tiny_decoder(rotary=rotary))
+    found = greedy_with_cache(runner, PROMPT, 40)
+    assert found == greedy_anew(runner, PROMPT, 40)
+    assert len(set(found)) > 3
+
+
+def test_several_sequences_are_those_of_each() -> None:
+    """Scores of a batch of two are those of each sequence by itself."""
+    runner = Runner(tiny_decoder())
+    prompts = np.random.default_rng(2).integers(0, VOCABULARY, (2, 9))
+    both = runner.logits(prompts, runner.empty_cache(2, 9), 9)
+    for row, prompt in zip(both, prompts, strict=True):
+        alone = runner.logits(prompt[None], runner.empty_cache(1, 9), 9)
+        np.testing.assert_allclose(row, alone[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_parameters_are_as_many_as_published(name: str) -> None:
+    """Of the committed files, tied embeddings counted once."""
+    assert parameter_count(load_model(MODELS / f"{name}.onnx")) == PUBLISHED[name]
+
+
+def test_the_graph_says_its_form() -> None:
+    """The cache has the shared heads, and every layer reads and writes its own."""
+    graph = tiny_decoder().graph
+    caches = [one for one in graph.input if one.name.startswith("past_key_values")]
+    assert len(caches) == 2 * LAYERS
+    assert {one.type.tensor_type.shape.dim[1].dim_value for one in caches} == {SHARED}
+    attentions = [node for node in graph.node if node.op_type == "GroupQueryAttention"]
+    assert len(attentions) == LAYERS
+    heads = {a.i for node in attentions for a in node.attribute if a.name == "num_heads"}
+    assert heads == {HEADS}
+
+
+def test_parameters_have_seeds_of_their_own() -> None:
+    """Two weights of one shape are not the same numbers."""
+    model: onnx.ModelProto = tiny_decoder()
+    listed = json.loads(model.metadata_props[0].value)
+    seeds = [entry["seed"] for entry in listed.values()]
+    assert len(seeds) == len(set(seeds))

@@ -1,0 +1,48 @@
+"""Decoders as specs: what follows from their form, and what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from epochcost.errors import SpecError
+from epochcost.specs.loader import load_catalogue
+from tiny_decoders import DECODER_SPEC, tiny_decoder
+from tiny_project import write_tiny_project
+
+
+def with_spec(root: Path, text: str) -> Path:
+    """A project whose one model is a decoder of this spec."""
+    write_tiny_project(root)
+    (root / "specs/models/tiny.toml").write_text(text)
+    onnx.save(tiny_decoder(), root / "models" / "tiny.onnx")
+    return root
+
+
+def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
+    """Nobody lists sixty names of caches."""
+    model = load_catalogue(with_spec(tmp_path, DECODER_SPEC)).model("tiny")
+    assert [one.name for one in model.fed] == ["input_ids", "attention_mask"]
+    assert [(one.input, one.output) for one in model.states][:2] == [
+        ("past_key_values.0.key", "present.0.key"),
+        ("past_key_values.0.value", "present.0.value"),
+    ]
+    assert model.decoder is not None
+    assert model.decoder.cached_numbers_per_token == 2 * 2 * 2 * 16
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("key_value_heads = 2", "key_value_heads = 3", "should divide the heads, 4"),
+        ("prompts = [8]", "prompts = [257]", "should have sequences within the context of 256"),
+        ("contexts = [8, 24]", "contexts = [256]", "not of 257"),
+        ("[decoder]", '[[inputs]]\nname = "x"\n[decoder]', "no inputs or carried state"),
+    ],
+)
+def test_a_form_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    """By the key, with what was demanded."""
+    with pytest.raises(SpecError, match=words):
+        load_catalogue(with_spec(tmp_path, DECODER_SPEC.replace(old, new)))

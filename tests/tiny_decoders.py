@@ -1,0 +1,165 @@
+"""Decoders that generate in milliseconds: graphs of the committed exporter in a small shape."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from epochcost.graphs.binding import bind_dimensions
+from epochcost.graphs.four_bits import draw_codes, in_four_bits
+from epochcost.graphs.parameters import materialise
+
+MODELS = Path(__file__).parents[1] / "models"
+LAYERS, WIDTH, HEADS, SHARED, INNER, VOCABULARY, CONTEXT = 2, 64, 4, 2, 96, 97, 256
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@cache
+def exporter() -> ModuleType:
+    """The exporter of decoders; it imports the modules beside it by path."""
+    sys.path.insert(0, str(MODELS))
+    try:
+        spec = importlib.util.spec_from_file_location("decoders", MODELS / "export_decoders.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["decoders"] = module
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.remove(str(MODELS))
+
+
+def tiny_decoder(*, rotary: bool = True, deviation: float = 0.3) -> onnx.ModelProto:
+    """A weightless decoder as SmolLM2 is built, or as GPT-2 is.
+
+    Large weights set the scores of tokens apart, so that rounding changes no greedy choice.
+    """
+    shape = exporter().Shape(
+        layers=LAYERS,
+        width=WIDTH,
+        heads=HEADS,
+        key_value_heads=SHARED if rotary else HEADS,
+        inner=INNER,
+        vocabulary=VOCABULARY,
+        context=CONTEXT,
+        theta=10_000 if rotary else None,
+        epsilon=1e-5,
+        deviation=deviation,
+        projection_bias=not rotary,
+    )
+    model = exporter().Decoder(shape).build("tiny_decoder")
+    assert isinstance(model, onnx.ModelProto)
+    return model
+
+
+DECODER_SPEC = f"""
+id = "tiny"
+name = "Tiny"
+task = "tests"
+example = "a token"
+graph = "tiny.onnx"
+source = "made up for a test"
+
+[decoder]
+layers = {LAYERS}
+heads = {HEADS}
+key_value_heads = {SHARED}
+head_size = {WIDTH // HEADS}
+vocabulary = {VOCABULARY}
+context = {CONTEXT}
+generation.batch_sizes = [1, 2]
+generation.prompts = [8]
+generation.contexts = [8, 24]
+"""
+
+
+class Runner:
+    """Runs phases of a decoder through ONNX Runtime, the cache in place where it is kept."""
+
+    def __init__(self, model: onnx.ModelProto, *, four_bits: bool = False, seed: int = 0) -> None:
+        self.model, self._four_bits, self._seed = model, four_bits, seed
+
+    def logits(self, tokens: Array, cache: dict[str, Array], length: int) -> Array:
+        """Scores after tokens [batch, new], of which ``length`` are then in the cache.
+
+        The cache is read and written where it stands.
+        """
+        batch, new = tokens.shape
+        sizes = {"batch_size": batch, "sequence_length": new, "total_sequence_length": length}
+        room = next(iter(cache.values())).shape[2]
+        graph = bind_dimensions(self.model, sizes | {"past_sequence_length": room})
+        if self._four_bits:
+            graph = in_four_bits(graph, integer_activations=False)
+        for value in graph.graph.output:
+            if value.name.startswith("present"):
+                value.type.tensor_type.shape.dim[2].dim_value = room
+        weights = {**materialise(graph, self._seed), **draw_codes(graph, self._seed)}
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        session = ort.InferenceSession(graph.SerializeToString(), options)
+        binding = session.io_binding()
+        mask = np.ones((batch, length), np.int64)
+        fed = {"input_ids": tokens, "attention_mask": mask, **weights}
+        for info in session.get_inputs():
+            if info.name in cache:
+                kept = ort.OrtValue.ortvalue_from_numpy(cache[info.name])
+                binding.bind_ortvalue_input(info.name, kept)
+                after = info.name.replace("past_key_values", "present")
+                binding.bind_ortvalue_output(after, kept)
+            else:
+                binding.bind_cpu_input(info.name, np.ascontiguousarray(fed[info.name]))
+        binding.bind_output("logits", "cpu")
+        session.run_with_iobinding(binding)
+        names = [one.name for one in session.get_outputs()]
+        return np.asarray(binding.get_outputs()[_bound_last(names)].numpy())[:, 0]
+
+    def empty_cache(self, batch: int, room: int) -> dict[str, Array]:
+        """Zeros for so many tokens of so many sequences."""
+        names = [v.name for v in self.model.graph.input if v.name.startswith("past_key_values")]
+        shapes = {
+            v.name: [d.dim_value for d in v.type.tensor_type.shape.dim]
+            for v in self.model.graph.input
+        }
+        return {
+            name: np.zeros((batch, shapes[name][1], room, shapes[name][3]), np.float32)
+            for name in names
+        }
+
+
+def _bound_last(names: list[str]) -> int:
+    """Outputs come in the order in which they were bound: the scores after the cache."""
+    return len(names) - 1
+
+
+def greedy_with_cache(runner: Runner, prompt: Array, count: int) -> list[int]:
+    """Tokens by a prefill and then one decoding after the other over one cache."""
+    cache = runner.empty_cache(1, prompt.shape[1] + count)
+    length = prompt.shape[1]
+    token = int(np.argmax(runner.logits(prompt, cache, length)))
+    found = [token]
+    while len(found) < count:
+        length += 1
+        token = int(np.argmax(runner.logits(np.array([[token]]), cache, length)))
+        found.append(token)
+    return found
+
+
+def greedy_anew(runner: Runner, prompt: Array, count: int) -> list[int]:
+    """The same without a cache: everything is read again for each token."""
+    tokens = prompt
+    found: list[int] = []
+    while len(found) < count:
+        length = tokens.shape[1]
+        scores = runner.logits(tokens, runner.empty_cache(1, length), length)
+        found.append(int(np.argmax(scores)))
+        tokens = np.concatenate([tokens, [[found[-1]]]], axis=1)
+    return found
