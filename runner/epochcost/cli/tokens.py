@@ -48,10 +48,10 @@ from epochcost.units import (
 )
 
 _HEADER = (
-    "machine", "plan", "machines", "a million tokens", "between", "never idle", "at most",
-    "a token", "precision", "sequences",
+    "machine", "precision", "plan", "machines", "a million tokens", "between", "never idle", "at most",
+    "a token", "sequences",
 )  # fmt: skip
-_DROP = ("sequences", "precision", "between", "a token", "never idle")
+_DROP = ("sequences", "between", "a token", "never idle", "plan")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -179,6 +179,7 @@ def _row(offer: ServingOffer) -> tuple[str, ...]:
     capacity = offer.capacity
     return (
         offer.decoder.machine.name,
+        offer.decoder.precision,
         f"{offer.price.plan_words}{', assumed' if offer.price.assumed else ''}",
         str(offer.machines),
         _amount(offer.per_million),
@@ -186,7 +187,6 @@ def _row(offer: ServingOffer) -> tuple[str, ...]:
         _amount(offer.full),
         f"{float(capacity.per_second):.3g}/s",
         seconds(float(capacity.token.mean)),
-        offer.decoder.precision,
         str(capacity.sequences),
     )
 
