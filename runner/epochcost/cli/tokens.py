@@ -48,8 +48,8 @@ from epochcost.units import (
 )
 
 _HEADER = (
-    "machine", "precision", "plan", "machines", "a million tokens", "between", "never idle", "at most",
-    "a token", "sequences",
+    "machine", "precision", "plan", "machines", "a million tokens", "between", "never idle",
+    "at most", "a token", "sequences",
 )  # fmt: skip
 _DROP = ("sequences", "between", "a token", "never idle", "plan")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
