@@ -55,7 +55,10 @@ def start(folder: Path) -> None:
     import numpy as np
     import onnxruntime as ort
 
-    session = ort.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    options = ort.SessionOptions()
+    options.log_severity_level = 3  # errors alone: nobody reads a server's first words
+    path = folder / "model.onnx"
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     with np.load(folder / "batch.npz") as batch:
         session.run(None, {one.name: batch[one.name] for one in session.get_inputs()})
     print("answered", flush=True)
