@@ -132,7 +132,7 @@ def _answer(catalogue: Catalogue, name: str, asked: Requests, results: Path) -> 
     if not timed and not apis:
         raise InputError(
             f"{name}: expected times of its phases, found none in {results}: measure them with "
-            f"`epochcost run --study tokens --model {name}`"
+            f"`epochcost run --model {name}`"
         )
     return _Answer(
         name,
