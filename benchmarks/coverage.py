@@ -2,8 +2,9 @@
 
     python benchmarks/coverage.py                 10,000 synthetic traces; minutes on one core
     python benchmarks/coverage.py --traces 1000  fewer
-    python benchmarks/coverage.py --real          100 short runs against one long one; 13 minutes
-    python benchmarks/coverage.py --real --rounds 3 --pooled   the same of three processes each
+    python benchmarks/coverage.py --real          100 real runs of three processes; 12 minutes
+    python benchmarks/coverage.py --real --rounds 1          the same of one process each
+    python benchmarks/coverage.py --real --beside bursts     beside a program that comes and goes
 
 Synthetic traces run through the sampler's own stopping rule on a fake clock, so that stopping on
 luck counts. The processes are written down in ``coverage_traces``, which was settled before the
@@ -19,7 +20,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from coverage_real import against_all_others
 from coverage_traces import FAMILIES, Trace
+from undisturbed import KINDS
 
 from epochcost.measure.job import SamplingRule
 from epochcost.measure.sampling import sample
@@ -122,13 +125,11 @@ def main() -> None:
     parser.add_argument("--real", action="store_true", help="real runs instead of traces")
     parser.add_argument("--runs", type=int, default=100, help="how many short real runs")
     parser.add_argument("--budget", type=float, default=2.5, help="seconds of a short real run")
-    parser.add_argument("--rounds", type=int, default=1, help="fresh processes of a short run")
-    parser.add_argument("--pooled", action="store_true", help="all other runs are the long one")
+    parser.add_argument("--rounds", type=int, default=3, help="fresh processes of a short run")
+    parser.add_argument("--beside", default="calm", choices=KINDS, help="what disturbs them")
     options = parser.parse_args()
     if options.real:
-        from coverage_real import against_a_long_run
-
-        against_a_long_run(options.runs, options.budget, options.rounds, pooled=options.pooled)
+        against_all_others(options.runs, options.budget, options.rounds, options.beside)
     else:
         synthetic(options.traces)
 

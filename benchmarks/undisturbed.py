@@ -42,7 +42,7 @@ from epochcost.results.rounds import add_round
 _MODELS = ("imdb-fasttext", "cifar10-resnet44", "mnist-cnn", "resnet50")
 # One training step of these takes longer than a disturbance.
 _SLOW = {"resnet50"}
-_KINDS = ("calm", "half", "bursts", "always")
+KINDS = ("calm", "half", "bursts", "always")
 _COMBINATIONS = (
     ("calm", "half", "bursts"),
     ("calm", "calm", "bursts"),
@@ -137,7 +137,7 @@ def main() -> int:
     found = {
         (trial.model, kind): measured(trial, kind, asked.seconds)
         for trial in trials(asked.model)
-        for kind in _KINDS
+        for kind in KINDS
     }
     if asked.keep:
         asked.keep.write_bytes(TypeAdapter(list[Result]).dump_json(list(found.values())))
