@@ -21,6 +21,7 @@ from epochcost.errors import EpochcostError
 from epochcost.specs.layout import format_spec
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.model import Model
+from tiny_decoders import tiny_decoder
 from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
@@ -290,6 +291,15 @@ def test_a_model_that_is_refused_leaves_no_graph(project: Path, graph: Path) -> 
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a terminal")
+def test_a_decoder_is_declared_by_hand(project: Path, tmp_path: Path) -> None:
+    """Its cache is no data that somebody feeds: the page that says how is named."""
+    path = tmp_path / "decoder.onnx"
+    onnx.save(tiny_decoder(), path)
+    refused = str(_refusal("new", "model", "--graph", str(path), *SOURCE))
+    assert "declare its form in a table [decoder], as docs/tokens.md says" in refused
+    assert not (project / "models" / path.name).exists()
+
+
 def test_a_person_is_asked(project: Path) -> None:
     """At a terminal what is missing is asked, with the words of the reference."""
     ours, theirs = pty.openpty()

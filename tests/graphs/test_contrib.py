@@ -50,6 +50,10 @@ def test_shapes_pass_through_contributed_operators() -> None:
         ("float[2,4] a, float[4] b", "FusedMatMul (a, b)"),
         ("float[2,3,5] a, float[5,12] b, float[12] c", "Attention <num_heads = 2> (a, b, c)"),
         ("float[2,3,5] a, float[5] b", "BiasGelu (a, b)"),
+        (
+            "uint8[7,16] a, int64[2,3] b, float[7,1] c",
+            "GatherBlockQuantized <bits = 4, block_size = 32, quantize_axis = 1> (a, b, c)",
+        ),
     ],
 )
 def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:

@@ -42,6 +42,18 @@ def test_constants_beside_initializers_stay() -> None:
     assert [parameter.name for parameter in parameters(model)] == ["v"]
 
 
+def test_what_is_declared_of_constants_is_not_believed() -> None:
+    """A list of one number that a file declares as a scalar keeps its own shape."""
+    model = model_of_text(
+        "g (float[n,2] x) => (float[n,1] y) "
+        "{ one = Constant <value_ints = [1]> () y = ReduceSum(x, one) }"
+    )
+    scalar = onnx.helper.make_tensor_value_info("one", onnx.TensorProto.INT64, [])
+    model.graph.value_info.append(scalar)
+    bound = bind_dimensions(loaded(model), {"n": 3})
+    assert [dim.dim_value for dim in bound.graph.output[0].type.tensor_type.shape.dim] == [3, 1]
+
+
 def test_minus_one_is_an_open_dimension() -> None:
     """A size of -1 is bound like any other open dimension."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from epochcost.errors import ModelError
 from epochcost.graphs import loading
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.loading import load_model, load_model_bytes
+from epochcost.graphs.loading import external_files, load_model, load_model_bytes
 from epochcost.graphs.parameters import parameter_count
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -235,6 +235,14 @@ def test_external_range_must_be_in_the_file(tmp_path: Path, entries: dict[str, i
     """A range beyond the file is a fault, not a short read."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     assert "external data" in refused(external(tmp_path, "w.bin", **entries))
+
+
+def test_a_range_is_judged_without_reading(tmp_path: Path) -> None:
+    """A file of other weights under the same name is found before anything is measured."""
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    assert external_files(external(tmp_path, "w.bin", offset=0, length=16)) == ("w.bin",)
+    with pytest.raises(ModelError, match=r"up to byte 24 of 'w\.bin', which has 16"):
+        external_files(external(tmp_path, "w.bin", offset=8, length=16))
 
 
 def test_external_data_counts_toward_the_limit(

@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "train": "Train a model on real data to an accuracy, and price that.",
         "train-graph": "Write a model's training step as one ONNX graph.",
         "trust": "Compute how far predictions are off, for the site to quote.",
+        "weightless": "Write an ONNX file without its weights, which are drawn.",
         "new": "Write a new spec: what is not given is asked at a terminal.",
         "prices": "Take over price tables of others as specs.",
         "runtimes": "Install other runtimes, each in its own environment.",
@@ -99,6 +100,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "tokens": "epochcost tokens --model smollm2-135m --requests 0.5/s --prompt 200 "
         "--output 100",
         "trust": "epochcost trust",
+        "weightless": "epochcost weightless exported/model.onnx -o models/mine.onnx",
         "train": 'epochcost train --model digits-mlp --target "accuracy >= 0.9" --repeats 3',
         "train-graph": "epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop "
         "-o step.onnx",

@@ -14,8 +14,10 @@ from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import RESULTS, Format, print_json
 from epochcost.errors import Fault, ModelError, UsageError
 from epochcost.graphs.loading import external_files
+from epochcost.plan.decoder_form import file_misfits
 from epochcost.report.security import link_faults
 from epochcost.specs.document import display_path
+from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.units import seconds
 
@@ -94,13 +96,14 @@ def _stale_faults() -> Iterator[Fault]:
         yield fault
 
 
-def _graph_fault(path: Path) -> str | None:
-    """Why an ONNX file cannot be read with its data; None where it can."""
+def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
+    """Why an ONNX file cannot be read with its data, or is not of the form of its decoder."""
     try:
         external_files(path)
+        return next((Finding(*one) for one in file_misfits(path, table.get("decoder"))), None)
     except ModelError as error:
-        return str(error).removeprefix(f"{path}: ")
-    return None
+        reason = str(error).removeprefix(f"{path}: ")
+        return Finding(("graph",), f"{display_path(path)}: {reason}")
 
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:

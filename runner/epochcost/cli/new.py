@@ -189,6 +189,11 @@ def model(
     """Declare a model in specs/models/, read from its ONNX file."""
     loaded = load_model(graph)
     inputs = data_inputs(loaded)
+    if any(data_input.name.startswith("past_key_values.") for data_input in inputs):
+        raise InputError(
+            f"{graph}: expected a graph without a cache, got a decoder's: declare its form in a "
+            "table [decoder], as docs/tokens.md says"
+        )
     given = {
         "id": identifier or graph.stem.lower().replace("_", "-"),
         "name": name or graph.stem,

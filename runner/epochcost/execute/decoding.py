@@ -12,7 +12,7 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.graphs.counting import flops
-from epochcost.graphs.parameters import parameters
+from epochcost.graphs.parameters import few_bits_count, parameter_count, parameters
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.plan.trial import Phase
@@ -64,7 +64,7 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
     read, looked_up = _weights(graph)
     return DecoderSize(
         model=model.id,
-        parameters=sum(math.prod(each.shape) for each in parameters(graph)),
+        parameters=parameter_count(graph),
         length=length,
         prefill_flops_per_token=prefill / length,
         decode_flops_per_token=float(decode),
@@ -88,5 +88,6 @@ def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     others = {name for node in graph.graph.node if node.op_type != "Gather" for name in node.input}
     sizes = {each.name: math.prod(each.shape) for each in parameters(graph)}
-    read = sum(size for name, size in sizes.items() if name in others)
+    read = few_bits_count(graph)
+    read += sum(size for name, size in sizes.items() if name in others)
     return read, sum(size for name, size in sizes.items() if name in tables)

@@ -17,8 +17,9 @@ import onnx
 from numpy.typing import NDArray
 
 from epochcost import autodiff
-from epochcost.errors import CapabilityError
-from epochcost.graphs.four_bits import in_four_bits
+from epochcost.errors import CapabilityError, ModelError
+from epochcost.graphs.four_bits import in_exact_products, in_four_bits, stored_bits
+from epochcost.graphs.initial import listed_parameters
 from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.precision import allowed_outputs, in_half_precision
 from epochcost.measure.job import Reference
@@ -69,6 +70,10 @@ def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batche
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.precision in HALF_TYPES:
         return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision]), target)
+    if trial.phase is not None and (reason := why_unmeasured(graph, trial.precision)):
+        raise ModelError(f"model {trial.model}: {reason}")
+    if trial.precision == "int4" and stored_bits(graph):
+        return plain
     if trial.precision == "int4":
         # The CPU multiplies integers fastest; a GPU's kernels take half precision.
         return save_graph(in_four_bits(graph, integer_activations=trial.provider == "cpu"), target)
@@ -83,6 +88,21 @@ def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batche
             )
         )
     return plain
+
+
+def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
+    """Why a decoder whose file stores its weights has no such trial; None where it has one."""
+    if stored_bits(graph) and precision != "int4":
+        return (
+            f"its file stores weights of 4 bits, and not in {precision}: name int4 in the study's "
+            "precisions, and for others build it with -p fp32"
+        )
+    if precision == "int4" and not stored_bits(graph) and listed_parameters(graph) is None:
+        return (
+            "its file stores weights in fp32, and int4 draws them: make the file weightless by "
+            "`epochcost weightless`, or build it with -p int4"
+        )
+    return None
 
 
 def step_precision(trial: Trial) -> autodiff.Precision:
@@ -124,10 +144,12 @@ def fp32_reference(
         return None
     if trial.precision == "int4":
         # The same codes, multiplied as the numbers that they stand for.
-        exact = save_graph(
-            in_four_bits(graph, integer_activations=False), plain.with_name("reference.onnx")
+        stored = bool(stored_bits(graph))
+        exact = (
+            in_exact_products(graph) if stored else in_four_bits(graph, integer_activations=False)
         )
-        return Reference(graph=exact, batches=batches, examples=trial.batch_size)
+        path = save_graph(exact, plain.with_name("reference.onnx"))
+        return Reference(graph=path, batches=batches, examples=trial.batch_size)
     int8 = trial.precision == "int8"
     return Reference(
         graph=plain,

@@ -15,9 +15,12 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Literal
 
+import onnx
+
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError, ModelError
 from epochcost.execute.decoding import decoder_size
+from epochcost.execute.job_files import why_unmeasured
 from epochcost.execute.runtimes import find_environment, missing_runtimes
 from epochcost.execute.sizes import footprints
 from epochcost.graphs.loading import external_files, load_model
@@ -27,6 +30,7 @@ from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
 from epochcost.measure.runtime import require_cuda, runtime_name
+from epochcost.plan.decoder_form import Misfit, file_misfits
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import (
     HostCapabilities,
@@ -42,7 +46,9 @@ from epochcost.plan.variant import missing_kernels, supports_cuda
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.document import read
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.loader import FOLDER
 from epochcost.specs.study import Mode, Precision, Provider, Study
 from epochcost.units import memory
 
@@ -241,18 +247,31 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         )
         for study, reasons in zip(studies, no_cuda, strict=True)
     )
-    return without_oversized(catalogue, _without_unreadable(asked, _unreadable(catalogue, graphs)))
+    readable = _without_unreadable(asked, _unreadable(catalogue, graphs))
+    return without_oversized(catalogue, _without_unmeasured(catalogue, readable))
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, str]:
     """By model the reason why its file, or one that it keeps its tensors in, cannot be read."""
     reasons: dict[str, str] = {}
     for name in names:
+        model = catalogue.models[name]
+        path = catalogue.graph_path(model)
         try:
-            external_files(catalogue.graph_path(catalogue.models[name]))
+            external_files(path)
+            for misfit in file_misfits(path, model.decoder):
+                reasons.setdefault(name, _located(catalogue, name, misfit))
         except ModelError as error:
             reasons[name] = str(error)
     return reasons
+
+
+def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
+    """A key of a model's spec and what is wrong with it, after the place where it stands."""
+    path = catalogue.files.get(f"models/{name}")
+    if path is None:
+        return f"model {name}: {misfit}"
+    return f"{read('models', path, catalogue.root / FOLDER).place(misfit.key)}: {misfit}"
 
 
 def _without_unreadable(plan: Plan, reasons: Mapping[str, str]) -> Plan:
@@ -263,6 +282,25 @@ def _without_unreadable(plan: Plan, reasons: Mapping[str, str]) -> Plan:
         sweeps=tuple(sweep for sweep in plan.sweeps if sweep.trial.model not in reasons),
         left_out=(*plan.left_out, *left_out),
     )
+
+
+def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
+    """The plan without phases in a precision that is not of what the decoder's file stores."""
+    phases = [trial for trial in plan.trials if trial.phase is not None]
+    graphs = {
+        name: onnx.load_model(
+            catalogue.graph_path(catalogue.models[name]), load_external_data=False
+        )
+        for name in {trial.model for trial in phases}
+    }
+    reasons = {
+        one.id: f"of {one.model}, {reason}"
+        for one in phases
+        if (reason := why_unmeasured(graphs[one.model], one.precision))
+    }
+    left_out = (LeftOut(one.title, reasons[one.id]) for one in phases if one.id in reasons)
+    kept = tuple(one for one in plan.trials if one.id not in reasons)
+    return replace(plan, trials=kept, left_out=(*plan.left_out, *left_out))
 
 
 def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:

@@ -21,7 +21,7 @@ from epochcost.execute.step import build_step, in_place_inputs, update_rule
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.choices import match_names
 from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
-from epochcost.graphs.parameters import Parameter, parameters, state
+from epochcost.graphs.parameters import Parameter, parameter_count, parameters, state
 from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 from epochcost.graphs.tensors import item_bytes
 from epochcost.plan.binding import bind_model, carried_state
@@ -63,7 +63,7 @@ def size_of(
     every, trained = parameters(graph), _trainable(model, graph)
     return ModelSize(
         model=model.id,
-        parameters=_elements(every),
+        parameters=parameter_count(graph),
         trainable_parameters=_elements(trained),
         parameter_bytes=_bytes(every),
         gradient_bytes=_bytes(trained),

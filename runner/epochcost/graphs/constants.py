@@ -28,6 +28,7 @@ _PARAMETER = "PARAMETER"
 _EXPORTED = "the exporter says {}"
 _UNREAD = "only bounds, shapes or nothing read it"
 _ANGLE = "an angle or frequency"
+_OF_CODES = "a scale of weights of few bits"
 _WRITTEN = "its numbers are written, not trained"
 # The inputs that bound, size or select, whatever else the operator reads.
 _BOUNDS: Mapping[str, Sequence[int]] = {
@@ -46,6 +47,14 @@ _BOUNDS: Mapping[str, Sequence[int]] = {
 }
 _ADDING, _SCALING = frozenset({"Add", "Sub", "Sum", "Attention"}), frozenset({"Mul", "Div"})
 _ELEMENTWISE = _ADDING | _SCALING | {"Max", "Min", "Mod", "Where"}
+# Tables of cosines and sines, where ONNX's own RotaryEmbedding and ONNX Runtime's have them; scales
+# and zeros of codes.
+_SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
+    "GatherBlockQuantized": (_OF_CODES, (2, 3)),
+    "GroupQueryAttention": (_ANGLE, (7, 8)),
+    "MatMulNBits": (_OF_CODES, (2, 3)),
+    "RotaryEmbedding": (_ANGLE, (1, 2, 3)),
+}
 _STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 _TABLES = frozenset({"Gather"})
 _TOLD_BY_VALUE = _ELEMENTWISE | _TABLES | _STATES.keys()
@@ -114,8 +123,8 @@ class _Uses:
             if not self._fed.isdisjoint(reads(node)) and node.op_type not in ("Shape", "Size"):
                 self._fed.update(node.output)
 
-    def of(self, name: str, *, alone: bool) -> Iterator[_Use | None]:
-        """Where a tensor, or what is made of constants with it, meets data; None for an angle.
+    def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
+        """Where a tensor, or what is made of constants with it, meets data; or why it is no weight.
 
         ``alone``: it is one number, which counts where it first meets anything.
         """
@@ -127,11 +136,15 @@ class _Uses:
             for node, index in self._readers[current]:
                 if _place(node, current, index) in _BOUNDS.get(node.op_type, ()):
                     continue
+                said, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
+                if _place(node, current, index) in places:
+                    yield said
+                    continue
                 meets = alone and node.op_type in _ELEMENTWISE
                 if meets or not self._fed.isdisjoint(reads(node)):
                     yield _Use(node.op_type, _place(node, current, index))
                 elif node.op_type in ("Cos", "Sin"):
-                    yield None
+                    yield _ANGLE
                 else:
                     new = [made for made in node.output if made and made not in seen]
                     waiting += new
@@ -147,9 +160,9 @@ def _place(node: onnx.NodeProto, name: str, otherwise: int) -> int:
 def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
     """Why a tensor is a constant; "" for a parameter."""
     met = list(uses.of(tensor.name, alone=math.prod(tensor.dims) == 1))
-    places = [use for use in met if use is not None]
-    if len(places) < len(met):
-        return _ANGLE
+    places = [use for use in met if isinstance(use, _Use)]
+    for said in (use for use in met if isinstance(use, str)):
+        return said
     if not places:
         return _UNREAD
     if not all(use.op_type in _TOLD_BY_VALUE for use in places):

@@ -167,6 +167,16 @@ def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(x.elem_type, (*x.shape[:-1], attributes["N"]))]
 
 
+def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """Rows of a table [rows, ...], of which a byte holds several numbers of the last axis."""
+    table, places, scales = (_given(inputs, place) for place in range(3))
+    if attributes.get("gather_axis", 0) != 0:
+        raise ValueError("gathers along another axis than rows")
+    packed = 8 // attributes.get("bits", 4) if table.elem_type == TensorProto.UINT8 else 1
+    row = (*table.shape[1:-1], table.shape[-1] * packed)
+    return [TensorType(scales.elem_type, (*places.shape, *row))]
+
+
 def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
     return [TensorType(TensorProto.FLOAT, _given(inputs, 0).shape)]
 
@@ -195,6 +205,7 @@ _CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
     "Attention": _packed_attention,
     "GroupQueryAttention": _grouped_query,
     "MatMulNBits": _few_bits_matmul,
+    "GatherBlockQuantized": _blockwise_gather,
 }
 _RULES = {
     **{(DOMAIN, op_type): rule for op_type, rule in _CONTRIBUTED.items()},

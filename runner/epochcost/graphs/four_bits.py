@@ -21,7 +21,7 @@ from onnx import TensorProto, helper
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN, VERSION
 from epochcost.graphs.initial import METADATA_KEY, Initial, draw
-from epochcost.graphs.nodes import copied, is_standard
+from epochcost.graphs.nodes import copied, is_standard, node_attributes
 from epochcost.graphs.parameters import Parameter, parameters
 
 BLOCK = 32
@@ -80,6 +80,22 @@ def in_four_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.M
     if all(entry.domain != DOMAIN for entry in quantised.opset_import):
         quantised.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     return quantised
+
+
+def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
+    """How many bits the weights have that a file stores in few; empty where it stores none so."""
+    products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
+    return frozenset(node_attributes(node).get("bits", 4) for node in products)
+
+
+def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model that stores weights of 4 bits with no activation rounded before it meets them."""
+    exact = copied(model)
+    for node in exact.graph.node:
+        for entry in node.attribute:
+            if node.op_type == "MatMulNBits" and entry.name == "accuracy_level":
+                entry.i = 0
+    return exact
 
 
 def _ends(graph: onnx.GraphProto) -> set[str]:

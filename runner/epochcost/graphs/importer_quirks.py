@@ -20,7 +20,7 @@ from onnx import helper, numpy_helper
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN
 from epochcost.graphs.initial import METADATA_KEY
-from epochcost.graphs.nodes import copied, node_attributes
+from epochcost.graphs.nodes import copied, is_standard, node_attributes
 from epochcost.graphs.tensors import FLOAT_TYPES, declared_values, graphs
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
@@ -44,6 +44,21 @@ def open_dimensions(model: onnx.ModelProto) -> None:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_value == -1:
                     dim.ClearField("dim_value")
+
+
+def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
+    """Shapes that are declared of Constant nodes go, in place; the nodes say them themselves.
+
+    onnxruntime-genai's builder declares scalars where its constants are lists of one number.
+    """
+    for graph in graphs(model):
+        said = {
+            name for node in graph.node if is_standard(node, "Constant") for name in node.output
+        }
+        kept = [value for value in graph.value_info if value.name not in said]
+        if len(kept) < len(graph.value_info):
+            del graph.value_info[:]
+            graph.value_info.extend(kept)
 
 
 def weights_to_initializers(model: onnx.ModelProto) -> None:

@@ -17,6 +17,7 @@ from onnx.external_data_helper import load_external_data_for_tensor, uses_extern
 from epochcost.errors import ModelError
 from epochcost.graphs.functions import check_calls
 from epochcost.graphs.importer_quirks import (
+    constants_speak_for_themselves,
     initializers_apart,
     open_dimensions,
     unfuse,
@@ -101,6 +102,7 @@ def _check(model: onnx.ModelProto) -> None:
     check_calls(model)
     check_equations(model)
     open_dimensions(model)
+    constants_speak_for_themselves(model)
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
@@ -151,12 +153,25 @@ def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
 
     Nothing of them is read. Raises ModelError as `load_external_data` does.
     """
-    files: dict[str, None] = {}
+    files: dict[str, int] = {}
     for tensor in stored_tensors(model):
-        if uses_external_data(tensor) and (location := _location(tensor)) not in files:
-            _confined(folder, location, tensor.name)
-            files[location] = None
+        if uses_external_data(tensor):
+            location = _location(tensor)
+            if location not in files:
+                files[location] = _confined(folder, location, tensor.name).stat().st_size
+            _require_inside(tensor, location, files[location])
     return tuple(files)
+
+
+def _require_inside(tensor: onnx.TensorProto, location: str, size_bytes: int) -> None:
+    """Raise ModelError where a tensor's data would lie beyond the end of their file."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    ends = [entries.get(key, "0") for key in ("offset", "length")]
+    if all(map(str.isdecimal, ends)) and sum(map(int, ends)) > size_bytes:
+        raise ModelError(
+            f"tensor {tensor.name!r}: expected its data up to byte {sum(map(int, ends))} of "
+            f"{location!r}, which has {size_bytes}: copy the file that was written with the graph"
+        )
 
 
 def _location(tensor: onnx.TensorProto) -> str:

@@ -102,8 +102,19 @@ def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
 
 
 def parameter_count(model: onnx.ModelProto) -> int:
-    """How many numbers are trained."""
-    return sum(math.prod(parameter.shape) for parameter in parameters(model))
+    """How many numbers are trained, or were before a file took them in few bits."""
+    trained = sum(math.prod(parameter.shape) for parameter in parameters(model))
+    return trained + few_bits_count(model)
+
+
+def few_bits_count(model: onnx.ModelProto) -> int:
+    """How many numbers a file stores in few bits, for products."""
+    sizes = {
+        node.input[1]: math.prod(entry.i for entry in node.attribute if entry.name in ("K", "N"))
+        for node in model.graph.node
+        if node.op_type == "MatMulNBits"
+    }
+    return sum(sizes.values())
 
 
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import onnx
 
@@ -10,6 +10,7 @@ from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.choices import unknown_name
 from epochcost.graphs.parameters import data_inputs
+from epochcost.plan.decoder_form import misfits, phase_sizes
 from epochcost.plan.trial import Phase
 from epochcost.specs.model import CarriedState, Model
 
@@ -24,9 +25,11 @@ def bind_model(
     A lone dimension that the spec does not size is the batch, whatever its name. Raises ModelError
     for a dimension that has no size, that the graph does not have, or whose size does not fit.
     """
+    if phase is not None and model.decoder is not None:
+        for misfit in misfits(graph, model.decoder):
+            raise ModelError(f"model {model.id}: {misfit}")
+        return _bound(graph, model, phase_sizes(graph, model.decoder, batch_size, phase))
     names = symbolic_dimensions(graph)
-    if phase is not None:
-        return _bound(graph, model, _phase_sizes(names, batch_size, phase))
     for name in model.dimensions:
         if name not in names:
             raise ModelError(
@@ -41,20 +44,6 @@ def bind_model(
                 f"found none: write it in the spec's table [dimensions], such as {_key(name)} = 128"
             )
     return _bound(graph, model, {**model.dimensions, **({batch: batch_size} if left else {})})
-
-
-def _phase_sizes(names: Iterable[str], batch_size: int, phase: Phase) -> dict[str, int]:
-    """Sizes of a decoder's dimensions; the cache is as long as what the run leaves in it.
-
-    A longer one slows ONNX Runtime's decoding down (microsoft/onnxruntime#29686).
-    """
-    known = {
-        "batch_size": batch_size,
-        "sequence_length": phase.new_tokens,
-        "total_sequence_length": phase.length,
-        "past_sequence_length": phase.length,
-    }
-    return {name: size for name, size in known.items() if name in {*names}}
 
 
 def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.ModelProto:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from epochcost.specs.base import (
     distinct,
     matching,
 )
-from epochcost.specs.decoder import MASK, TOKENS, Decoder
+from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
 from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer, Schedule
 
 BatchSizes = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
@@ -230,6 +230,15 @@ class Model(NamedSpec):
             return self.inputs
         tokens = Input(name=TOKENS, vocabulary=self.decoder.vocabulary)
         return tokens, Input(name=MASK, value=Decimal(1))
+
+    def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
+        """The same, with any positions of the context where a decoder's graph asks for them.
+
+        No time depends on which they are.
+        """
+        if self.decoder is None or POSITIONS not in names:
+            return self.fed
+        return *self.fed, Input(name=POSITIONS, vocabulary=self.decoder.context)
 
     @property
     def states(self) -> tuple[CarriedState, ...]:

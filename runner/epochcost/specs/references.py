@@ -52,8 +52,8 @@ _REFERENCES = (
 )
 
 
-# What is wrong with an ONNX file, as a phrase; None where nothing is.
-JudgeGraph = Callable[[Path], str | None]
+# What is wrong with an ONNX file, or between it and the table that names it; None where nothing is.
+JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 
 
 class Neighbours(NamedTuple):
@@ -154,8 +154,8 @@ def _wrong_graph(document: Document, others: Neighbours) -> Iterator[Finding]:
     if name not in files:
         demand = f"should be a file in {display_path(graphs)}/"
         yield Finding(("graph",), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
-    elif others.judge and (wrong := others.judge(graphs / name)):
-        yield Finding(("graph",), f"{display_path(graphs / name)}: {wrong}")
+    elif others.judge and (wrong := others.judge(graphs / name, document.table)):
+        yield wrong
 
 
 def _uncounted_vcpus(document: Document, others: Neighbours) -> Iterator[Finding]:

@@ -53,8 +53,9 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
             f"model {model.id}: expected values in [[inputs]] for data, got {name!r} there, which "
             "[[carried]] starts at zero: leave it out of [[inputs]]"
         )
-    _require_same_names(model, [data.name for data in wanted])
-    ranges = {declared.name: declared for declared in model.fed}
+    fed = model.fed_to({data.name for data in wanted})
+    _require_same_names(model, [data.name for data in wanted], [item.name for item in fed])
+    ranges = {declared.name: declared for declared in fed}
     fields = tuple(_field(model, data, ranges[data.name], batch_size) for data in wanted)
     _require_indices(graph.graph, model, fields)
     return fields
@@ -199,14 +200,13 @@ def _target(
     )
 
 
-def _require_same_names(model: Model, wanted: Sequence[str]) -> None:
-    declared = [item.name for item in model.fed]
+def _require_same_names(model: Model, wanted: Sequence[str], declared: Sequence[str]) -> None:
     for missing in (name for name in wanted if name not in declared):
         near = difflib.get_close_matches(missing, declared, n=1)
         hint = f"; did you mean {missing!r} by {near[0]!r}?" if near else ""
         raise ModelError(
             f"model {model.id}: expected an entry in [[inputs]] for the graph's input {missing!r}, "
-            f"got {declared}{hint}"
+            f"got {[*declared]}{hint}"
         )
     for extra in (name for name in declared if name not in wanted):
         raise ModelError(

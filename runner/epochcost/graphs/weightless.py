@@ -1,0 +1,74 @@
+"""The weightless form of a file that stores its weights: kilobytes that git holds and people read.
+
+Each parameter becomes a graph input that is drawn with the same deviation, and one that is the same
+number everywhere stays that number. What is no parameter, such as a table of angles, stays stored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from epochcost.errors import ModelError
+from epochcost.graphs.four_bits import stored_bits
+from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
+from epochcost.graphs.loading import external_files, load_external_data
+from epochcost.graphs.parameters import parameters, state
+
+
+def weightless(path: Path) -> onnx.ModelProto:
+    """The model of a file without its weights, which may be larger than a file that is measured.
+
+    Raises ModelError, which begins with the path, where it cannot be read, or stores no weights.
+    """
+    external_files(path)
+    model = onnx.load_model(path, load_external_data=False)
+    try:
+        load_external_data(model, path.parent, sys.maxsize)
+        _require_weights(model)
+        return _without_values(model)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _require_weights(model: onnx.ModelProto) -> None:
+    if bits := stored_bits(model):
+        raise ModelError(
+            f"expected weights in floats, got some of {min(bits)} bits: keep the file as it is, or "
+            "build the model with -p fp32"
+        )
+    if listed_parameters(model) is not None or not parameters(model):
+        raise ModelError("expected an ONNX file that stores weights; this one has none")
+
+
+def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    lists = {METADATA_KEY: parameters(model), STATE_KEY: state(model)}
+    texts = {entry.key: entry.value for entry in model.metadata_props}
+    for key, held in lists.items():
+        tensors = [stored[one.name] for one in held]
+        if tensors:
+            drawn = {one.name: {**_first(one), "seed": at} for at, one in enumerate(tensors)}
+            texts[key] = json.dumps(drawn, separators=(",", ":"))
+        for tensor in tensors:
+            value = helper.make_tensor_value_info(tensor.name, tensor.data_type, [*tensor.dims])
+            model.graph.input.append(value)
+    taken = {one.name for held in lists.values() for one in held}
+    kept = [tensor for name, tensor in stored.items() if name not in taken]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+    helper.set_model_props(model, texts)
+    return model
+
+
+def _first(tensor: onnx.TensorProto) -> dict[str, str | float]:
+    values = numpy_helper.to_array(tensor)
+    if (values == values.flat[0]).all():
+        return {"distribution": "constant", "scale": float(values.flat[0])}
+    return {"distribution": "uniform", "scale": math.sqrt(3) * float(np.std(values, dtype=float))}

@@ -1,0 +1,178 @@
+"""Whether a graph has the form that a spec's ``[decoder]`` says, and how large a phase makes it.
+
+Form and names are those of onnxruntime-genai's model builder. Weights are not looked at, so that a
+file can be judged without its external data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import onnx
+from pydantic import ValidationError
+
+from epochcost.graphs.four_bits import stored_bits
+from epochcost.graphs.initial import listed_parameters, listed_state
+from epochcost.graphs.nodes import node_attributes
+from epochcost.plan.trial import Phase
+from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
+
+_REMEDY = 'docs/tokens.md, "A decoder of your own", says how it is exported'
+_LOGITS = "logits"
+# The table of cosines, by the position of a token, among the inputs of GroupQueryAttention.
+_COSINES = 7
+_CACHE_AXES = 4
+_LEFT_OUT = [""] * (_COSINES + 1)
+# Of these a spec may ask for less than the graph has.
+_AT_MOST = ("vocabulary", "context")
+
+
+class Misfit(NamedTuple):
+    """A key of the spec that its graph contradicts, and how."""
+
+    key: tuple[str, ...]
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.key)}: {self.message}"
+
+
+def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
+    """Where a graph is not of its decoder's form; the first may be the reason of the others."""
+    inputs = _fed(graph)
+    outputs = {value.name: value for value in graph.graph.output}
+    yield from _of_layers(inputs, decoder)
+    yield from _of_names(inputs, outputs, decoder)
+    yield from _of_types(graph, inputs, decoder)
+    yield from _of_sizes(graph, {**inputs, **outputs}, decoder)
+
+
+def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
+    """Those of a file and a table ``[decoder]``; none where that is not one, which others say.
+
+    Raises ModelError for a malformed list of parameters. The file can be read.
+    """
+    try:
+        decoder = Decoder.model_validate(table)
+    except ValidationError:
+        return
+    yield from misfits(onnx.load_model(path, load_external_data=False), decoder)
+
+
+def phase_sizes(
+    graph: onnx.ModelProto, decoder: Decoder, batch_size: int, phase: Phase
+) -> dict[str, int]:
+    """Sizes of the symbolic dimensions; the cache is as long as what the run leaves in it.
+
+    A longer one slows ONNX Runtime's decoding down (microsoft/onnxruntime#29686).
+    """
+    cache = (batch_size, decoder.key_value_heads, phase.length, decoder.head_size)
+    new, seen = (batch_size, phase.new_tokens), (batch_size, phase.length)
+    known = {TOKENS: new, POSITIONS: new, MASK: seen} | {past: cache for past, _ in decoder.cache}
+    return {
+        dim.dim_param or f"{name}[{axis}]": size
+        for name, value in _fed(graph).items()
+        for axis, (dim, size) in enumerate(zip(_dims(value), known.get(name, ()), strict=False))
+        if not dim.HasField("dim_value")
+    }
+
+
+def _fed(graph: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
+    held = {tensor.name for tensor in graph.graph.initializer}
+    held.update(listed_parameters(graph) or (), listed_state(graph))
+    return {value.name: value for value in graph.graph.input if value.name not in held}
+
+
+def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:
+    return list(value.type.tensor_type.shape.dim)
+
+
+_Values = Mapping[str, onnx.ValueInfoProto]
+
+
+def _of_layers(inputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    key = "past_key_values.{}.key".format
+    layers = next(count for count in range(len(inputs) + 1) if key(count) not in inputs)
+    if not layers:
+        given = ", ".join(inputs)
+        yield Misfit(("graph",), f"should have an input {key(0)!r}, got {given:.200}: {_REMEDY}")
+    elif layers != decoder.layers:
+        has = (
+            f"no input {key(layers)!r}"
+            if layers < decoder.layers
+            else f"an input {key(decoder.layers)!r} too"
+        )
+        message = f"should be {layers}, got {decoder.layers}: the graph has {has}"
+        yield Misfit(("decoder", "layers"), message)
+
+
+def _of_names(inputs: _Values, outputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    for kind, values, names in (
+        ("input", inputs, (TOKENS, MASK, *(past for past, _ in decoder.cache))),
+        ("output", outputs, (_LOGITS, *(now for _, now in decoder.cache))),
+    ):
+        for name in (name for name in names if name not in values):
+            yield Misfit(("graph",), f"should have an {kind} {name!r}, has none: {_REMEDY}")
+    own = {TOKENS, MASK, POSITIONS, *(past for past, _ in decoder.cache)}
+    for name in (name for name in inputs if name not in own):
+        known = f"{TOKENS}, {MASK}, {POSITIONS} and the cache"
+        yield Misfit(("graph",), f"should have no inputs but {known}, got {name!r}: {_REMEDY}")
+
+
+def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    build = "build it with -p fp32 or, with weights of 4 bits, -p int4, and -e cpu"
+    for past, _ in decoder.cache:
+        kind = inputs[past].type.tensor_type.elem_type if past in inputs else onnx.TensorProto.FLOAT
+        if kind != onnx.TensorProto.FLOAT:
+            got = onnx.TensorProto.DataType.Name(kind)
+            yield Misfit(("graph",), f"should compute in fp32, got {past} in {got}: {build}")
+    for bits in sorted(stored_bits(graph) - {4}):
+        message = f"should have weights in fp32 or of 4 bits, got some of {bits} bits: {build}"
+        yield Misfit(("graph",), message)
+
+
+class _Said(NamedTuple):
+    """What a graph says of a key of its decoder, and where."""
+
+    key: str
+    size: int
+    where: str
+
+
+def _of_sizes(graph: onnx.ModelProto, values: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    for key, size, where in (*_cached(values, decoder), *_attended(graph)):
+        got = getattr(decoder, key)
+        if got != size and not (key in _AT_MOST and got < size):
+            yield Misfit(("decoder", key), f"should be {size}, as {where!r} has it, got {got}")
+
+
+def _cached(values: _Values, decoder: Decoder) -> Iterator[_Said]:
+    for name in (name for both in decoder.cache for name in both if name in values):
+        dims = _dims(values[name])
+        if len(dims) == _CACHE_AXES:
+            said = (("key_value_heads", dims[1]), ("head_size", dims[3]))
+            yield from (_Said(key, dim.dim_value, name) for key, dim in said if dim.dim_value)
+    for dim in _dims(values[_LOGITS])[-1:] if _LOGITS in values else ():
+        if dim.dim_value:
+            yield _Said("vocabulary", dim.dim_value, _LOGITS)
+
+
+def _attended(graph: onnx.ModelProto) -> Iterator[_Said]:
+    """Of attention its heads, how far its angles go, and by who reads its result their size."""
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
+        value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input
+    }
+    heads: dict[str, int] = {}
+    for node in graph.graph.node:
+        attributes, read = node_attributes(node), [*node.input, *_LEFT_OUT]
+        if node.op_type == "GroupQueryAttention" and (count := attributes.get("num_heads")):
+            heads |= dict.fromkeys(node.output[:1], count)
+            yield _Said("heads", count, node.name)
+            if table := shapes.get(read[_COSINES]):
+                yield _Said("context", table[0], read[_COSINES])
+        elif read[0] in heads and node.op_type == "MatMulNBits" and "K" in attributes:
+            yield _Said("head_size", attributes["K"] // heads[read[0]], read[0])
+        elif read[0] in heads and node.op_type == "MatMul" and shapes.get(read[1]):
+            yield _Said("head_size", shapes[read[1]][0] // heads[read[0]], read[0])

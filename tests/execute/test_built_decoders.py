@@ -1,0 +1,131 @@
+"""Files as onnxruntime-genai's model builder writes them, really planned and timed as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from built_decoders import built_decoder, save_built
+from epochcost.errors import ModelError
+from epochcost.execute.build import build_job
+from epochcost.execute.decoding import decoder_size
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import parameter_count
+from epochcost.graphs.weightless import weightless
+from epochcost.measure.worker import measure
+from epochcost.plan.make import Plan
+from epochcost.plan.trial import Trial
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from tiny_decoders import DECODER_SPEC, HEADS, SHARED, tiny_decoder
+from tiny_project import write_tiny_project
+
+FILES = ("stored", "codes", "drawn", "placed")
+STUDY = """
+id = "brief"
+name = "Brief"
+models = ["stored", "codes", "drawn", "placed"]
+modes = ["inference"]
+precisions = ["fp32", "int4"]
+rounds = 1
+
+[sampling]
+relative_half_width = 0.5
+minimum_samples = 10
+budget_seconds = 0.3
+"""
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    """A project with files in fp32, in 4 bits, without weights, and with positions as input."""
+    root = write_tiny_project(tmp_path_factory.mktemp("built"))
+    models = root / "models"
+    save_built(built_decoder(), models / "stored.onnx")
+    save_built(built_decoder(four_bits=True), models / "codes.onnx")
+    save_built(built_decoder(rotary=False), models / "placed.onnx")
+    onnx.save(weightless(models / "stored.onnx"), models / "drawn.onnx")
+    for name in FILES:
+        spec = DECODER_SPEC.replace("tiny", name)
+        if name == "placed":
+            spec = spec.replace(f"key_value_heads = {SHARED}", f"key_value_heads = {HEADS}")
+        (root / f"specs/models/{name}.toml").write_text(spec)
+    (root / "specs/studies/brief.toml").write_text(STUDY)
+    return load_catalogue(root)
+
+
+def planned(catalogue: Catalogue) -> Plan:
+    """What a run on the CPU would do."""
+    return plan_run(catalogue, RunRequest(providers=("cpu",)))
+
+
+def trial_of(catalogue: Catalogue, name: str, precision: str, phase: str) -> Trial:
+    """The first such trial."""
+    return next(
+        one
+        for one in planned(catalogue).trials
+        if (one.model, one.precision) == (name, precision) and one.phase and one.phase.name == phase
+    )
+
+
+def test_a_file_is_measured_in_what_it_stores(catalogue: Catalogue) -> None:
+    """Neither fp32 weights under the name of int4 nor the other way round; the reason is said."""
+    plan = planned(catalogue)
+    found = {name: {t.precision for t in plan.trials if t.model == name} for name in FILES}
+    assert found == {
+        "stored": {"fp32"},
+        "codes": {"int4"},
+        "drawn": {"fp32", "int4"},
+        "placed": {"fp32"},
+    }
+    reasons = {left.what.split()[0]: left.reason for left in plan.left_out}
+    assert "name int4 in the study's precisions" in reasons["codes"]
+    assert "`epochcost weightless`" in reasons["stored"]
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [("stored", "fp32"), ("codes", "int4"), ("drawn", "int4"), ("placed", "fp32")],
+)
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_a_phase_is_timed(
+    catalogue: Catalogue, tmp_path: Path, name: str, precision: str, phase: str
+) -> None:
+    """Over the cache in place; of codes the scores are near those of the numbers they stand for."""
+    trial, model = trial_of(catalogue, name, precision, phase), catalogue.model(name)
+    job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
+    measured = measure(job, tmp_path, lambda _: None)
+    assert len(measured.samples_seconds) >= 10
+    assert (measured.agreement is None) == (precision == "fp32")
+    if measured.agreement:
+        (logits,) = measured.agreement.outputs
+        assert 0 < (logits.relative_to_norm or 0) < 0.02
+
+
+def test_another_precision_is_not_built(catalogue: Catalogue, tmp_path: Path) -> None:
+    """Weights of 4 bits never stand under fp32, whoever asks."""
+    trial, model = trial_of(catalogue, "codes", "int4", "prefill"), catalogue.model("codes")
+    plain = trial.model_copy(update={"precision": "fp32"})
+    with pytest.raises(ModelError, match="weights of 4 bits, and not in fp32"):
+        build_job(plain, model, catalogue.graph_path(model), tmp_path)
+
+
+def test_parameters_are_those_of_the_weights(catalogue: Catalogue) -> None:
+    """Neither tables of angles nor scales count, and a code is a number."""
+    counts = {
+        name: parameter_count(load_model(catalogue.graph_path(catalogue.model(name))))
+        for name in ("stored", "codes", "drawn")
+    }
+    own = parameter_count(tiny_decoder())
+    assert counts == dict.fromkeys(counts, own)
+    sizes = {
+        name: decoder_size(
+            catalogue.model(name), load_model(catalogue.graph_path(catalogue.model(name)))
+        )
+        for name in counts
+    }
+    assert len({size.read_bytes for size in sizes.values()}) == 1
+    assert len({size.decode_flops_per_token for size in sizes.values()}) == 1

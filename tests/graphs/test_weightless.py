@@ -1,0 +1,83 @@
+"""A file without its weights: what is drawn instead, what stays, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from built_decoders import built_decoder, save_built
+from epochcost.errors import ModelError
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import materialise, parameters, state
+from epochcost.graphs.weightless import weightless
+from graph_text import model_of_text
+
+NORMALISED = (
+    "g (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, -2, 3, -4}, float[2] s = {1, 1}, "
+    "float[2] b = {0, 0}, float[2] m = {3, 4}, float[2] v = {1, 2}> "
+    "{ h = MatMul(x, w) y = BatchNormalization(h, s, b, m, v) }"
+)
+
+
+def test_weights_are_drawn_as_wide_as_they_were(tmp_path: Path) -> None:
+    """Deviations stay, one number everywhere stays that number, and tables stay stored."""
+    path = tmp_path / "built.onnx"
+    save_built(built_decoder(), path)
+    stored, drawn = load_model(path), weightless(path)
+    assert [tensor.name for tensor in drawn.graph.initializer if len(tensor.dims) > 1] == [
+        "cosines",
+        "sines",
+    ]
+    before, after = materialise(stored), materialise(drawn)
+    assert before.keys() == after.keys()
+    for name, values in before.items():
+        assert values.shape == after[name].shape
+        assert float(np.std(after[name])) == pytest.approx(float(np.std(values)), rel=0.1)
+    np.testing.assert_array_equal(after["norm.weight"], before["norm.weight"])
+    onnx.checker.check_model(drawn)
+
+
+def test_running_statistics_are_state(tmp_path: Path) -> None:
+    """What training carries along is listed apart from what it trains."""
+    path = tmp_path / "normalised.onnx"
+    onnx.save(model_of_text(NORMALISED), path)
+    drawn = weightless(path)
+    assert [one.name for one in parameters(drawn)] == ["w", "s", "b"]
+    assert [one.name for one in state(drawn)] == ["m", "v"]
+
+
+@pytest.mark.parametrize("four_bits", [False, True])
+def test_a_file_without_floats_is_refused(tmp_path: Path, four_bits: bool) -> None:
+    """One of codes, which nobody can draw, and one that has no weights as it is."""
+    path = tmp_path / "model.onnx"
+    save_built(built_decoder(four_bits=True), path)
+    if not four_bits:
+        save_built(built_decoder(), path)
+        onnx.save(weightless(path), path)
+    words = "got some of 4 bits" if four_bits else "this one has none"
+    with pytest.raises(ModelError, match=f"model.onnx: expected.*{words}"):
+        weightless(path)
+
+
+def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
+    """Its size and how many numbers are drawn; one line where the file is none."""
+    save_built(built_decoder(), tmp_path / "built.onnx")
+    done = run(tmp_path, "built.onnx", "-o", "drawn.onnx")
+    count = sum(values.size for values in materialise(load_model(tmp_path / "drawn.onnx")).values())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("drawn.onnx: ")
+    assert done.stdout.endswith(f"; {count:,} parameters are drawn\n")
+    wrong = run(tmp_path, "none.onnx", "-o", "drawn.onnx")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert run(tmp_path, "built.onnx", "-o", "drawn").returncode == 2
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "epochcost", "weightless", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
