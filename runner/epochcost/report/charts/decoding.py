@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from epochcost.analysis.decoding import DecodedStep
+from epochcost.analysis.rows import group_by
 from epochcost.analysis.tokens import PhaseTime, Requests, TimedDecoder, capacities
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, MachineName, Shown
@@ -16,9 +17,9 @@ from epochcost.report.escape import one_line
 _INK = "var(--ec-ink)"
 # By field of a step: its words in the legend.
 _PARTS = {
-    "weights": "weights, from memory (computed)",
-    "cache": "cache, from memory (computed)",
-    "rest": "all else (the measured rest)",
+    "weights": "weights (computed)",
+    "cache": "cache (computed)",
+    "rest": "rest of the measured",
 }
 _READ = {"prefill": "prompt", "decode": "cache"}
 
@@ -36,31 +37,31 @@ class PhaseRate:
     length: Annotated[str, Shown("Length", place="chart")]
     step: Annotated[Ends, Shown("One run", "seconds", bounds=False)]
     tokens_per_second: Annotated[float, Shown("Tokens/s", "number")]
+    strength: Annotated[float, Shown("Strength", place="chart")]
 
 
 @dataclass(frozen=True)
 class RateMap(Chart[PhaseRate]):
-    """A cell for each length, and number of sequences in a precision: darker is faster."""
+    """A cell for each length, and number of sequences in a precision; ``strength`` is 0 to 1."""
 
     summary = "Tokens per second by length and number of sequences."
     height: ClassVar = {"step": 34}
 
     def layers(self, alt: Any) -> list[Any]:
-        """Cells as strong as the logarithm of their rate, which is written in them."""
+        """Cells, with their rates written in them."""
         columns, rows = (
             list(dict.fromkeys(row[name] for row in self.data.values)) for name in _MAP_AXES
         )
-        domain = axes.log_domain(self.data.values_of("tokens_per_second"))
         words = alt.Axis(labelExpr="split(datum.label, ' ')", labelAngle=0, domain=False)
         base = self.marks(alt).encode(
             x=alt.X("length:N", sort=columns, title="tokens in the prompt or cache", axis=words),
             y=alt.Y("work:N", sort=rows, title=None),
         )
         # So faint that ink stands out from the strongest in light and dark.
-        strength = {"type": "log", "domain": domain, "range": [0.05, 0.42], "nice": False}
+        strength = {"domain": [0, 1], "range": [0.05, 0.42]}
         return [
             base.mark_rect(color="var(--ec-series-1)").encode(
-                opacity=alt.Opacity("tokens_per_second:Q", scale=strength, legend=None),
+                opacity=alt.Opacity("strength:Q", scale=strength, legend=None),
                 tooltip=self.data.tooltips(alt),
             ),
             base.mark_text(color=_INK, fontSize=12).encode(
@@ -76,6 +77,10 @@ def rate_map(timed: Sequence[TimedDecoder], *, identifier: str) -> Figure:
     """Every phase on one machine, in all precisions."""
     every = [(one, each) for one in timed for each in one.phases]
     by_work = sorted(every, key=lambda pair: (pair[0].precision, pair[1].sequences))
+    most = {
+        name: max(each.tokens_per_second for each in own)
+        for name, own in group_by((each for _, each in every), lambda e: e.phase.name).items()
+    }
     rows = tuple(
         PhaseRate(
             machine=one_line(one.machine.name),
@@ -85,6 +90,7 @@ def rate_map(timed: Sequence[TimedDecoder], *, identifier: str) -> Figure:
             length=f"{_READ[each.phase.name]} {each.phase.tokens:,}",
             step=ends(each.step),
             tokens_per_second=float(each.tokens_per_second),
+            strength=float(each.tokens_per_second / most[each.phase.name]),
         )
         for one, each in sorted(by_work, key=lambda pair: _by_length(pair[1]))
     )
@@ -93,7 +99,7 @@ def rate_map(timed: Sequence[TimedDecoder], *, identifier: str) -> Figure:
         title=f"Tokens per second on {rows[0].machine}",
         description=(
             "Prefill reads a prompt of so many tokens, decoding adds one to each sequence after so "
-            "many in its cache; tokens of all sequences together, stronger cells are faster."
+            "many in its cache; tokens of all sequences together. The stronger a cell, the faster."
         ),
         chart=RateMap(ChartData(rows)),
     )
@@ -133,10 +139,10 @@ class StepBars(Chart[StepParts]):
         """The parts one after the other, then the share."""
         order = list(dict.fromkeys(self.data.values_of("name")))
         longest = max(sum(row[part] for part in _PARTS) for row in self.data.values)
-        scale = {"domain": [0, longest * 1.12], "nice": False}
+        scale = {"domain": [0, longest * 1.25], "nice": False}
         words = alt.Axis(labelExpr="format(datum.value * 1000, ',~r')", tickCount=6)
         x = alt.X("seconds:Q", title="milliseconds of one step", scale=scale, axis=words)
-        y = alt.Y("name:N", sort=order, title=None)
+        y = alt.Y("name:N", sort=order, title="sequences of so many tokens")
         places = {words: at for at, words in enumerate(_PARTS.values())}
         folded = self.data.fold(_PARTS, "part", "seconds")
         parts = [{**row, "place": places[row["part"]]} for row in folded]
@@ -182,12 +188,12 @@ def _by_work(step: DecodedStep) -> tuple[str, int, int]:
 
 
 def _parts(step: DecodedStep) -> StepParts:
-    work = _work(step.decoder, step.timed)
+    precision = step.decoder.precision
     return StepParts(
         machine=one_line(step.decoder.machine.name),
-        work=work,
+        work=_work(step.decoder, step.timed),
         tokens=step.timed.phase.tokens,
-        name=f"{work}, cache {step.timed.phase.tokens:,}",
+        name=f"{precision}, {step.timed.sequences} of {step.timed.phase.tokens:,}",
         step=float(step.timed.step.mean),
         weights=step.weight_seconds,
         cache=step.cache_seconds,
@@ -211,6 +217,7 @@ class PaceChart(Chart[Pace]):
     """A line for each way from few sequences to many; ``bound`` is what a token may take."""
 
     bound: float | None = None
+    long_names = True
     summary = "Time between two tokens by tokens per second."
     picks = "way"
 

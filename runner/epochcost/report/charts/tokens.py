@@ -31,6 +31,7 @@ class RateCost:
 class ByRate(Chart[RateCost]):
     """A line for each way on two log axes; those of APIs are level."""
 
+    long_names = True
     summary = "Cost of a million tokens by the rate of requests."
     picks = "way"
 
