@@ -47,8 +47,8 @@ def test_a_machine_has_its_map_and_its_parts(site: Site) -> None:
 def test_costs_apart_stand_at_every_offer(site: Site) -> None:
     """Of the machine and of the API."""
     page = html.unescape(site.pages["models/tiny.md"])
-    assert len(re.findall(r"<small>read \$[0-9.]+, written \$[0-9.]+</small>", page)) == 4
-    assert "<small>read $1.00, written $4.00</small>" in page
+    assert len(re.findall(r"<small>read \$[0-9.]+<br>written \$[0-9.]+</small>", page)) == 4
+    assert "<small>read $1.00<br>written $4.00</small>" in page
 
 
 def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:

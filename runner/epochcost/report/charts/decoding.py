@@ -50,7 +50,7 @@ class RateMap(Chart[PhaseRate]):
     def layers(self, alt: Any) -> list[Any]:
         """Cells, with their rates written in them."""
         columns, rows = (
-            list(dict.fromkeys(row[name] for row in self.data.values)) for name in _MAP_AXES
+            list(dict.fromkeys(self.data.values_of(name))) for name in ("length", "work")
         )
         words = alt.Axis(labelExpr="split(datum.label, ' ')", labelAngle=0, domain=False)
         base = self.marks(alt).encode(
@@ -70,17 +70,12 @@ class RateMap(Chart[PhaseRate]):
         ]
 
 
-_MAP_AXES = ("length", "work")
-
-
 def rate_map(timed: Sequence[TimedDecoder], *, identifier: str) -> Figure:
     """Every phase on one machine, in all precisions."""
     every = [(one, each) for one in timed for each in one.phases]
     by_work = sorted(every, key=lambda pair: (pair[0].precision, pair[1].sequences))
-    most = {
-        name: max(each.tokens_per_second for each in own)
-        for name, own in group_by((each for _, each in every), lambda e: e.phase.name).items()
-    }
+    by_phase = group_by((each for _, each in every), lambda each: each.phase.name)
+    most = {name: max(each.tokens_per_second for each in own) for name, own in by_phase.items()}
     rows = tuple(
         PhaseRate(
             machine=one_line(one.machine.name),
@@ -142,7 +137,7 @@ class StepBars(Chart[StepParts]):
         scale = {"domain": [0, longest * 1.25], "nice": False}
         words = alt.Axis(labelExpr="format(datum.value * 1000, ',~r')", tickCount=6)
         x = alt.X("seconds:Q", title="milliseconds of one step", scale=scale, axis=words)
-        y = alt.Y("name:N", sort=order, title="sequences of so many tokens")
+        y = alt.Y("name:N", sort=order, title=None)
         places = {words: at for at, words in enumerate(_PARTS.values())}
         folded = self.data.fold(_PARTS, "part", "seconds")
         parts = [{**row, "place": places[row["part"]]} for row in folded]
@@ -174,10 +169,10 @@ def step_bars(steps: Sequence[DecodedStep], *, identifier: str) -> Figure | None
         id=identifier,
         title=f"Where the time of a token goes on {rows[0].machine}",
         description=(
-            "Only the whole bar is measured. A step must read all weights once and the cache of "
-            "each sequence; both parts are computed from these bytes and the fastest copy of "
-            "memory that was measured on this machine. The percentage is the share of that "
-            "ceiling which the step reaches."
+            "Each row is of so many sequences of so many tokens. Only the whole bar is measured. A "
+            "step must read all weights once and the cache of each sequence; both parts are "
+            "computed from these bytes and the fastest copy of memory that was measured on this "
+            "machine. The percentage is the share of that ceiling which the step reaches."
         ),
         chart=StepBars(ChartData(rows)),
     )
