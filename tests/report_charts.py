@@ -8,6 +8,14 @@ from typing import Any
 from epochcost.report.charts.batch_size import AgainstBatchSize, MachineTime
 from epochcost.report.charts.cost_time import CostTime, Point
 from epochcost.report.charts.data import ChartData
+from epochcost.report.charts.decoding import (
+    Pace,
+    PaceChart,
+    PhaseRate,
+    RateMap,
+    StepBars,
+    StepParts,
+)
 from epochcost.report.charts.figure import Chart
 from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.latency import LatencyChart, LoadedRun
@@ -92,6 +100,31 @@ CHARTS: dict[str, Chart[Any]] = {
         ),
         bounds=(0.015,),
         colours=COLOURS,
+    ),
+    "rate_map": RateMap(
+        ChartData(
+            (
+                PhaseRate(HOSTILE, "prefill", "x", 9, "prompt 9", (1, 2, 3), 50.0, 1.0),
+                PhaseRate(HOSTILE, "decode", "y", 9, "cache 9", (1, 2, 3), 5.0, 0.5),
+            )
+        )
+    ),
+    "step_bars": StepBars(
+        ChartData(
+            (
+                StepParts(HOSTILE, "x", 9, "x, 1 of 9", 0.01, 0.004, 0.001, 0.005, 0.5),
+                StepParts(HOSTILE, "y", 9, "y, 1 of 9", 0.02, 0.004, 0.001, 0.015, 0.25),
+            )
+        )
+    ),
+    "pace": PaceChart(
+        ChartData(
+            (
+                Pace(HOSTILE, 1, 50.0, (0.01, 0.02, 0.03)),
+                Pace(HOSTILE, 4, 100.0, (0.03, 0.04, 0.05)),
+            )
+        ),
+        bound=0.1,
     ),
     "price_history": PriceHistory(
         ChartData(

@@ -41,7 +41,7 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     assert out.startswith("tiny, 0.1 requests a second, each 100 tokens read and 50 written\n")
     assert "This machine" in out
     assert "$18.52" in out
-    assert "API: They, tiny: $2.00 a million" in out
+    assert "API: They, tiny: $2.00 a million, $1.00 read and $4.00 written" in out
     words = " ".join(out.split())
     assert "cheaper than This machine: Some, 2 vCPUs at any rate that one of it does" in words
 
@@ -56,6 +56,22 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
     (machine,) = answer["machines"]
     assert machine["machines"] == 1
     assert machine["evidence"] == "measured"
+    for idle in ("", "_never_idle"):
+        read, written, both = (
+            float(machine[f"per_million_{kind}tokens{idle}"]["mean"])
+            for kind in ("input_", "output_", "")
+        )
+        assert read * 100 + written * 50 == pytest.approx(both * 150)
+    assert float(answer["apis"][0]["per_million_output_tokens"]) == 4
+
+
+@pytest.mark.usefixtures("root")
+def test_tokens_read_and_written_have_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the cost of both together."""
+    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--wide")
+    head, row = (line.split("  ") for line in out.splitlines()[1:3])
+    assert {"read", "written"} <= {cell.strip() for cell in head}
+    assert {"$3.83", "$47.89"} <= {cell.strip() for cell in row}
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,9 @@ def test_paper_shows_charts_that_nobody_opened(site: Site) -> None:
     page.goto(site.address + "models/net.html")
     picture = page.locator("details.ec-fold .ec-paper").first
     assert not picture.is_visible()
+    opened = "one => { one.closest('details').open = true; return getComputedStyle(one).display }"
+    assert picture.evaluate(opened) == "none"
+    picture.evaluate("one => { one.closest('details').open = false; }")
     address = picture.evaluate("one => one.src")
     with page.expect_request_finished(lambda asked: asked.url == address):
         page.pdf()

@@ -24,6 +24,8 @@ from epochcost.report.charts.theme import WIDTH
 from epochcost.report.page_html import insert_charts
 from report_charts import CHARTS, HOSTILE
 
+_LINEAR = {"rent_or_buy", "rate_map", "step_bars"}
+
 
 def figure(name: str) -> Figure:
     """A chart in a frame."""
@@ -43,7 +45,7 @@ def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
     """Labelled axes, log where they are, the agreed width, colours by variable, all of our own."""
     drawing = drawer.draw(figure(name))
     assert f'width="{WIDTH}"' in drawing.svg
-    assert ("(log scale)" in drawing.svg) == (name != "rent_or_buy")
+    assert ("(log scale)" in drawing.svg) == (name not in _LINEAR)
     assert "var(--ec-series-1)" in drawing.svg
     assert "<script" not in drawing.svg
     assert not re.search(r'(?:href|src)="', drawing.svg)

@@ -140,7 +140,7 @@ def _achieved(
             seconds = float(observed.step.mean)
             roof = roof_of(hardware, observed.machine.device)
             rates = (flops / seconds, least / seconds)
-            own = _of_host(inputs, observed.machine)
+            own = roofs_of_host(inputs, observed.machine)
             yield AchievedRate(observed, *rates, flops / least, roof, own)
 
 
@@ -165,7 +165,8 @@ def _name(stored: StoredCeilings, ceiling: Ceiling, *, only_host: bool) -> str:
     return f"measured, {threads}{host}"
 
 
-def _of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
+def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
+    """Those of the very host, fewest threads first."""
     hardware = inputs.catalogue.hardware[machine.hardware]
     return tuple(
         one

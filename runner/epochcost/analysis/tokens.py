@@ -187,14 +187,20 @@ class Requests:
 class Capacity:
     """What one machine does at most with ``sequences`` in work.
 
-    ``request`` is the machine's time for one request, its share of what is done at once for all.
-    ``first`` is the time to the first token where nothing waits, ``token`` that between two.
+    ``first`` is the time to the first token where nothing waits, all of it the prompt's, ``token``
+    that between two. ``written`` is the machine's time for the tokens of one answer, its share of
+    what is done at once for all.
     """
 
     sequences: int
-    request: Time
     first: Time
+    written: Time
     token: Time
+
+    @property
+    def request(self) -> Time:
+        """The machine's time for one request."""
+        return _sum(self.first, self.written)
 
     @property
     def per_second(self) -> Decimal:
@@ -218,8 +224,8 @@ def capacities(decoder: TimedDecoder, asked: Requests) -> Iterator[Capacity]:
         waiting = prefill.scaled(Decimal(sequences - 1) / asked.output) if sequences > 1 else None
         yield Capacity(
             sequences=sequences,
-            request=_sum(prefill, written),
             first=prefill,
+            written=written,
             token=_sum(decode, waiting) if waiting else decode,
         )
 
@@ -237,7 +243,16 @@ def best_capacity(decoder: TimedDecoder, asked: Requests) -> Capacity | None:
 
 def _sum(one: Time, other: Time) -> Time:
     """The low ends together and the high ends together: never too narrow."""
-    return Time(one.low + other.low, one.mean + other.mean, one.high + other.high)
+    with exact_arithmetic():
+        return Time(one.low + other.low, one.mean + other.mean, one.high + other.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What a million tokens cost that are read, and that are written."""
+
+    input: Estimate
+    output: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +260,18 @@ class ServingOffer:
     """One machine under one plan for the requests that are asked.
 
     ``machines`` run side by side; ``per_million`` is the cost of a million tokens, read or
-    written, and ``full`` that of a machine that is never idle.
+    written, and ``full`` that of a machine that is never idle; ``apart`` and ``full_apart`` are
+    the same by kind.
     """
 
     decoder: TimedDecoder
     price: Price
     capacity: Capacity
     machines: int
-    per_million: Cost
-    full: Cost
+    per_million: Estimate
+    full: Estimate
+    apart: Apart
+    full_apart: Apart
 
     @property
     def mark(self) -> Mark:
@@ -284,12 +302,7 @@ def at_rate(offer: ServingOffer, asked: Requests, per_second: float) -> Cost:
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
     """Where one machine does either way, the one that it would be cheaper on with more to do."""
-    asked, full = (_mean(cost) for cost in (offer.per_million, offer.full))
-    return bool(offer.price.reservation), asked, full
-
-
-def _mean(cost: Cost) -> Decimal:
-    return cost.mean if isinstance(cost, Estimate) else Decimal("Infinity")
+    return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
 
 
 def _offer(
@@ -306,14 +319,40 @@ def _offer(
             hour * seconds / _HOUR_SECONDS * MILLION / asked.tokens
             for seconds in (capacity.request.low, capacity.request.mean, capacity.request.high)
         ]
-    ends = _by_machines(capacity, asked, per_million, machines)
+        ends = _by_machines(capacity, asked, per_million, machines)
+    bill, whole = _estimate(price, per_million, *ends), _estimate(price, full[1], full[0], full[2])
     return ServingOffer(
         decoder=decoder,
         price=price,
         capacity=capacity,
         machines=machines,
-        per_million=_estimate(price, per_million, *ends),
-        full=_estimate(price, full[1], full[0], full[2]),
+        per_million=bill,
+        full=whole,
+        apart=_apart(capacity, asked, bill, owed=True),
+        full_apart=_apart(capacity, asked, whole, owed=False),
+    )
+
+
+def _apart(capacity: Capacity, asked: Requests, bill: Estimate, *, owed: bool) -> Apart:
+    """Each phase's share of the cost of a million tokens.
+
+    Of what is ``owed`` however long both take, one has least when the other takes longest.
+    """
+    both = capacity.first, capacity.written
+    with exact_arithmetic():
+        prompt, output = (Decimal(asked.tokens) / one for one in (asked.prompt, asked.output))
+        return Apart(
+            _share(bill, *both, prompt, owed=owed), _share(bill, *both[::-1], output, owed=owed)
+        )
+
+
+def _share(bill: Estimate, own: Time, other: Time, times: Decimal, *, owed: bool) -> Estimate:
+    with_least, with_most = (other.high, other.low) if owed else (other.low, other.high)
+    return replace(
+        bill,
+        low=bill.low * times * own.low / (own.low + with_least),
+        mean=bill.mean * times * own.mean / (own.mean + other.mean),
+        high=bill.high * times * own.high / (own.high + with_most),
     )
 
 

@@ -34,7 +34,7 @@ from epochcost.cli.terminal import (
     print_table,
     say,
 )
-from epochcost.cost import Cost, Estimate
+from epochcost.cost import Estimate
 from epochcost.errors import InputError
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.catalogue import Catalogue
@@ -48,10 +48,10 @@ from epochcost.units import (
 )
 
 _HEADER = (
-    "machine", "precision", "plan", "machines", "a million tokens", "between", "never idle",
-    "at most", "a token", "sequences",
+    "machine", "precision", "plan", "machines", "a million tokens", "between", "read", "written",
+    "never idle", "at most", "a token", "sequences",
 )  # fmt: skip
-_DROP = ("sequences", "between", "a token", "never idle", "plan")
+_DROP = ("sequences", "between", "a token", "never idle", "plan", "read", "written")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -184,6 +184,8 @@ def _row(offer: ServingOffer) -> tuple[str, ...]:
         str(offer.machines),
         _amount(offer.per_million),
         _between(offer.per_million),
+        _amount(offer.apart.input),
+        _amount(offer.apart.output),
         _amount(offer.full),
         f"{float(capacity.per_second):.3g}/s",
         seconds(float(capacity.token.mean)),
@@ -191,12 +193,12 @@ def _row(offer: ServingOffer) -> tuple[str, ...]:
     )
 
 
-def _amount(cost: Cost) -> str:
-    return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
+def _amount(cost: Estimate) -> str:
+    return money(cost.mean, cost.currency)
 
 
-def _between(cost: Cost) -> str:
-    return money_range(cost.low, cost.high, cost.currency) if isinstance(cost, Estimate) else ""
+def _between(cost: Estimate) -> str:
+    return money_range(cost.low, cost.high, cost.currency)
 
 
 def _lines(answer: _Answer) -> Iterator[str]:
@@ -204,9 +206,12 @@ def _lines(answer: _Answer) -> Iterator[str]:
     for reason in answer.refused:
         yield f"left out: {reason}"
     for api in answer.apis:
-        cost = money(api_per_million(api, asked), api.currency)
+        prices = api_per_million(api, asked), api.input_per_million, api.output_per_million
+        cost, read, written = (money(one, api.currency) for one in prices)
         ended = f", ended {api.valid_until}" if api.valid_until else ""
-        yield f"API: {api.provider}, {api.name}: {cost} a million, prices of {api.as_of}{ended}"
+        apart = f"{read} read and {written} written"
+        since = f"prices of {api.as_of}{ended}"
+        yield f"API: {api.provider}, {api.name}: {cost} a million, {apart}, {since}"
         for offer in answer.offers[:1]:
             yield f"  {_break_even_words(offer, api, asked)}"
     if not answer.apis:
@@ -239,6 +244,8 @@ def _as_json(answer: _Answer) -> dict[str, Any]:
                 "api": one.id,
                 "provider": one.provider,
                 "per_million_tokens": api_per_million(one, asked),
+                "per_million_input_tokens": one.input_per_million,
+                "per_million_output_tokens": one.output_per_million,
                 "currency": one.currency,
                 "as_of": one.as_of.isoformat(),
                 "valid_until": one.valid_until and one.valid_until.isoformat(),
@@ -264,14 +271,16 @@ def _offer_as_json(
         "first_token_seconds": capacity.first.mean,
         "token_seconds": capacity.token.mean,
         "per_million_tokens": _cost_as_json(offer.per_million),
+        "per_million_input_tokens": _cost_as_json(offer.apart.input),
+        "per_million_output_tokens": _cost_as_json(offer.apart.output),
         "per_million_tokens_never_idle": _cost_as_json(offer.full),
+        "per_million_input_tokens_never_idle": _cost_as_json(offer.full_apart.input),
+        "per_million_output_tokens_never_idle": _cost_as_json(offer.full_apart.output),
         "cheaper_than_api_from_requests_per_second": {
             api.id: break_even_per_second(offer, api, asked) for api in apis
         },
     }
 
 
-def _cost_as_json(cost: Cost) -> dict[str, Any] | None:
-    if not isinstance(cost, Estimate):
-        return None
+def _cost_as_json(cost: Estimate) -> dict[str, Any]:
     return {"low": cost.low, "mean": cost.mean, "high": cost.high, "currency": cost.currency}

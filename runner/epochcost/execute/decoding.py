@@ -12,6 +12,7 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.graphs.counting import flops
+from epochcost.graphs.four_bits import BYTES_PER_WEIGHT
 from epochcost.graphs.parameters import few_bits_count, parameter_count, parameters
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
@@ -20,8 +21,6 @@ from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
 
 _FLOAT_BYTES = 4
-# Codes of half a byte, and for each 32 of them a scale.
-_INT4_BYTES = 0.5 + _FLOAT_BYTES / 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class DecoderSize:
 
     def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
         """What one step of decoding moves at least: weights once, the cache of every sequence."""
-        weights = self.read_bytes * (_INT4_BYTES / _FLOAT_BYTES if int4 else 1)
+        weights = self.read_bytes * (BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1)
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 
     def memory_bytes(self, sequences: int, length: int) -> int:

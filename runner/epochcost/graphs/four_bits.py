@@ -25,6 +25,8 @@ from epochcost.graphs.nodes import copied, is_standard, node_attributes
 from epochcost.graphs.parameters import Parameter, parameters
 
 BLOCK = 32
+# Of a weight: its code, and its part of the scale in fp32.
+BYTES_PER_WEIGHT = 0.5 + 4 / BLOCK
 _ZERO, _LEVELS = 8, 7
 _KEY = "epochcost.four_bits"
 # What the kernel makes of the activations: "int8", which CPUs multiply fastest, or as they are.

@@ -1,4 +1,4 @@
-"""What a million tokens cost by the rate of requests, and how fast a decoder reads and writes."""
+"""What a million tokens cost by the rate of requests."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from epochcost.analysis.tokens import (
-    Requests,
-    ServingOffer,
-    TimedDecoder,
-    api_per_million,
-    at_rate,
-)
+from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, at_rate
 from epochcost.cost import Estimate
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.data import ChartData, Ends, MachineName, Shown
-from epochcost.report.charts.figure import Chart, Figure, ends
+from epochcost.report.charts.data import ChartData, Shown
+from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.escape import one_line
 from epochcost.specs.api import ApiPrice
 
@@ -37,6 +31,7 @@ class RateCost:
 class ByRate(Chart[RateCost]):
     """A line for each way on two log axes; those of APIs are level."""
 
+    long_names = True
     summary = "Cost of a million tokens by the rate of requests."
     picks = "way"
 
@@ -88,66 +83,3 @@ def _of_offer(offer: ServingOffer, asked: Requests) -> Iterator[RateCost]:
         cost = at_rate(offer, asked, rate)
         if isinstance(cost, Estimate):
             yield RateCost(way, rate, float(cost.mean))
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseRate:
-    """One phase of a decoder on a machine."""
-
-    machine: MachineName
-    phase: Annotated[str, Shown("Phase")]
-    work: Annotated[str, Shown("Precision and sequences")]
-    tokens: Annotated[int, Shown("Tokens before or read", "number")]
-    step: Annotated[Ends, Shown("One run", "seconds", bounds=False)]
-    tokens_per_second: Annotated[float, Shown("Tokens/s", "number")]
-
-
-@dataclass(frozen=True)
-class PhaseRates(Chart[PhaseRate]):
-    """Tokens a second by length, a line for each number of sequences and precision."""
-
-    summary = "Tokens per second by the tokens in the cache or in the prompt."
-    picks = "work"
-
-    def layers(self, alt: Any) -> list[Any]:
-        """Lines and points; reading and writing by dash."""
-        base = self.marks(alt).encode(
-            x=axes.log_axis(alt.X, self.data, "tokens", "tokens in the cache or prompt"),
-            y=axes.log_axis(alt.Y, self.data, "tokens_per_second", "tokens per second"),
-            color=theme.colour_by(alt, self.data, "work"),
-            strokeDash=alt.StrokeDash("phase:N", title="phase"),
-        )
-        return [
-            base.mark_line(strokeWidth=2),
-            base.mark_point(filled=True, size=50).encode(
-                shape=theme.shape_by(alt, self.data, "work"), tooltip=self.data.tooltips(alt)
-            ),
-        ]
-
-
-def phase_rates(timed: Sequence[TimedDecoder], *, identifier: str) -> Figure | None:
-    """Every phase on the first machine, in all precisions; None where none was timed."""
-    if not timed:
-        return None
-    same = [one for one in timed if one.machine == timed[0].machine]
-    rows = tuple(
-        PhaseRate(
-            machine=one_line(one.machine.name),
-            phase=each.phase.name,
-            work=f"{one.precision}, {each.sequences} at once",
-            tokens=each.phase.tokens,
-            step=ends(each.step),
-            tokens_per_second=float(each.tokens_per_second),
-        )
-        for one in same
-        for each in sorted(one.phases, key=lambda each: each.phase.tokens)
-    )
-    return Figure(
-        id=identifier,
-        title="Tokens per second",
-        description=(
-            "Prefill reads a prompt of so many tokens, decoding adds one token to each sequence "
-            "after so many; tokens of all sequences together."
-        ),
-        chart=PhaseRates(ChartData(rows)),
-    )

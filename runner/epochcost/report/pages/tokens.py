@@ -7,20 +7,25 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from epochcost.analysis.decoding import decoded_steps
+from epochcost.analysis.observations import Workload
+from epochcost.analysis.rows import group_by
 from epochcost.analysis.tokens import (
     Requests,
+    ServingOffer,
     TimedDecoder,
     api_per_million,
     serving_offers,
 )
+from epochcost.report.charts.decoding import pace_chart, rate_map, step_bars
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.tokens import cost_by_rate, phase_rates
+from epochcost.report.charts.tokens import cost_by_rate
 from epochcost.report.pages.page import Report
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.model import Model
 
 # The request of the pages' figures, where it was timed: as long as a question and its answer.
-_USUAL = Requests(Decimal("0.1"), 200, 100)
+USUAL = Requests(Decimal("0.1"), 200, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +41,12 @@ def token_context(report: Report, model: Model | None) -> Mapping[str, Any]:
     if model is None or model.decoder is None:
         return {"decoder": None}
     timed = decoders_of(report, model)
-    asked = [ApiOffer(one, api_per_million(one, _USUAL)) for one in _apis(report, model)]
+    asked = [ApiOffer(one, api_per_million(one, USUAL)) for one in _apis(report, model)]
     return {
         "decoder": model.decoder,
         "timed": timed,
-        "request": _USUAL,
-        "offers": serving_offers(report.catalogue, timed, _USUAL),
+        "request": USUAL,
+        "offers": serving_offers(report.catalogue, timed, USUAL),
         "apis": sorted(asked, key=lambda one: one.per_million),
     }
 
@@ -61,8 +66,20 @@ def token_figures(report: Report, model: Model | None, name: str) -> Mapping[str
     if model is None or model.decoder is None:
         return {}
     timed = decoders_of(report, model)
-    offers = serving_offers(report.catalogue, timed, _USUAL)
-    return {
-        "traffic": cost_by_rate(offers, _apis(report, model), _USUAL, identifier=f"{name}-traffic"),
-        "phases": phase_rates(timed, identifier=f"{name}-phases"),
+    offers = serving_offers(report.catalogue, timed, USUAL)
+    found: dict[str, Figure | None] = {
+        "traffic": cost_by_rate(offers, _apis(report, model), USUAL, identifier=f"{name}-traffic"),
+        "pace": pace_chart(timed, USUAL, identifier=f"{name}-pace"),
     }
+    for at, own in enumerate(group_by(timed, lambda one: one.machine).values(), start=1):
+        steps = [step for one in own for step in decoded_steps(report.inputs, one)]
+        found[f"phases-{at}"] = rate_map(own, identifier=f"{name}-phases-{at}")
+        found[f"steps-{at}"] = step_bars(steps, identifier=f"{name}-steps-{at}")
+    return found
+
+
+def cheapest_tokens(report: Report, workload: Workload) -> list[ServingOffer]:
+    """Where a decoder was timed, cheapest first on machines that are never idle; none of others."""
+    own = [one for one in report.decoders if workload.is_model and one.model == workload.id]
+    offers = serving_offers(report.catalogue, own, USUAL)
+    return sorted(offers, key=lambda one: (bool(one.price.reservation), one.full.mean))

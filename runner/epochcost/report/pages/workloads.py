@@ -30,7 +30,7 @@ from epochcost.report.charts.latency import latency_by_rate
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
-from epochcost.report.pages.tokens import token_context, token_figures
+from epochcost.report.pages.tokens import USUAL, cheapest_tokens, token_context, token_figures
 from epochcost.report.ranking import contest
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
@@ -44,7 +44,12 @@ def pages(report: Report) -> Iterator[Page]:
         uri="models/index.md",
         title="Models",
         template="workloads.md.jinja",
-        context={"listed": [(one, report.contests_of(one)) for one in listed]},
+        context={
+            "listed": [
+                (one, report.contests_of(one), cheapest_tokens(report, one)) for one in listed
+            ],
+            "request": USUAL,
+        },
         description="Every model, and the cheapest machine to train and serve it.",
     )
     for workload in report.workloads:

@@ -1,0 +1,73 @@
+"""The pages of decoders: figures, costs apart, and their cell in the list of models."""
+
+from __future__ import annotations
+
+import html
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import onnx
+import pytest
+
+from analysis.test_tokens import TIMES, phase_result, project
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.tokens import Requests, timed_decoders
+from epochcost.report.charts.decoding import PaceChart, pace_chart
+from epochcost.report.site import Site, build
+from epochcost.results.ceilings import write_ceilings
+from kept_ceilings import make_ceilings
+from report_project import REPOSITORY, make_result, store_results
+from tiny_decoders import tiny_decoder
+
+
+@pytest.fixture(scope="module", name="site")
+def site_fixture(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The site of a decoder that was timed on one machine with ceilings."""
+    root = tmp_path_factory.mktemp("tokens")
+    catalogue = project(root)
+    # As long as the requests of the pages ask.
+    store_results(root, [phase_result("decode", 300, many, many / 10) for many in (1, 4)])
+    onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
+    folder = root / "docs/data/results"
+    write_ceilings(folder, make_ceilings(make_result().environment))
+    return build(read_inputs(catalogue, [folder], root / "docs"), REPOSITORY / "site_templates")
+
+
+def test_a_machine_has_its_map_and_its_parts(site: Site) -> None:
+    """Every phase is a cell, every decoding a bar, every number of sequences a point."""
+    rows = {name: figure.table.rows for name, figure in site.figures.items()}
+    assert len(rows["models-tiny-phases-1"]) == len(TIMES) + 2
+    assert len(rows["models-tiny-steps-1"]) == 6
+    assert len(rows["models-tiny-pace"]) == 2
+    page = site.pages["models/tiny.md"]
+    assert "Only the whole bar is measured" in page
+
+
+def test_costs_apart_stand_at_every_offer(site: Site) -> None:
+    """Of the machine and of the API."""
+    page = html.unescape(site.pages["models/tiny.md"])
+    assert len(re.findall(r"<small>read \$[0-9.]+<br>written \$[0-9.]+</small>", page)) == 4
+    assert "<small>read $1.00<br>written $4.00</small>" in page
+
+
+def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
+    """And counts the machine that does it."""
+    row = next(one for one in site.pages["models/index.md"].splitlines() if "Tiny" in one)
+    assert "a million tokens" in row
+    assert ", never idle" in row
+    assert row.endswith(">1</td></tr>")
+
+
+def test_a_bound_is_drawn_where_one_is_asked(tmp_path: Path) -> None:
+    """A dashed rule, and words that say what it is."""
+    catalogue = project(tmp_path)
+    folder = tmp_path / "docs/data/results"
+    timed = timed_decoders(read_inputs(catalogue, [folder], tmp_path / "docs"))
+    asked = Requests(Decimal("0.1"), 100, 50, token_seconds=Decimal("0.2"))
+    figure = pace_chart(timed, asked, identifier="x")
+    assert figure is not None
+    assert isinstance(figure.chart, PaceChart)
+    assert figure.chart.bound == 0.2
+    assert "dashed" in figure.description
+    assert pace_chart([], asked, identifier="x") is None
