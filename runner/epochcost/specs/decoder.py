@@ -15,7 +15,7 @@ from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Spec
 
 PhaseName = Literal["prefill", "decode"]
 Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
-TOKENS, MASK = "input_ids", "attention_mask"
+TOKENS, MASK, SCORES = "input_ids", "attention_mask", "logits"
 _PARTS = ("key", "value")
 
 
