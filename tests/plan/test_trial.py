@@ -10,6 +10,7 @@ import pytest
 
 from epochcost.plan.trial import Load, Phase, Trial, study_loads
 from epochcost.specs.model import Inference
+from epochcost.specs.requests import Lengths, Requests
 from epochcost.specs.study import Scenario, Study
 
 
@@ -99,6 +100,9 @@ def test_every_field_is_part_of_the_id() -> None:
         "other_runtime": True,
         "stored_weights": True,
         "phase": Phase(name="decode", tokens=8),
+        "requests": Requests(
+            prompt=Lengths(tokens=(8,)), answer=Lengths(tokens=(4,)), first_token_ms=9, token_ms=3
+        ),
     }
     assert set(changes) == set(json.loads(trial().model_dump_json()))
     ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}

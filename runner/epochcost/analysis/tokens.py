@@ -308,7 +308,7 @@ def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
 def _offer(
     decoder: TimedDecoder, price: Price, capacity: Capacity, asked: Requests
 ) -> ServingOffer | None:
-    hour = _hour(decoder, price)
+    hour = hour_of(decoder.machine, price)
     if hour is None:
         return None
     with exact_arithmetic():
@@ -373,9 +373,9 @@ def _estimate(price: Price, mean: Decimal, low: Decimal, high: Decimal) -> Estim
     return Estimate(low, mean, high, price.currency, price.id, price.assumed)
 
 
-def _hour(decoder: TimedDecoder, price: Price) -> Decimal | None:
+def hour_of(machine: Machine, price: Price) -> Decimal | None:
     """What an hour costs of a machine that is kept for a month; None where no bill can say."""
-    machine, month = decoder.machine, Time.exact(_MONTH_HOURS * _HOUR_SECONDS)
+    month = Time.exact(_MONTH_HOURS * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda").cost(price)
     return None if isinstance(cost, Unpriced) else cost.mean / _MONTH_HOURS
 
@@ -390,7 +390,7 @@ def break_even_per_second(offer: ServingOffer, api: ApiPrice, asked: Requests) -
 
     None where it is not even at its capacity.
     """
-    hour = _hour(offer.decoder, offer.price)
+    hour = hour_of(offer.decoder.machine, offer.price)
     price = api.request(asked.prompt, asked.output)
     if hour is None or price <= 0 or api.currency != offer.price.currency:
         return None

@@ -19,6 +19,7 @@ from epochcost.execute.runtimes import (
     named_runtimes,
 )
 from epochcost.measure.runtime import runtime_name
+from epochcost.specs.requests import EngineName
 from epochcost.specs.study import RuntimeName, Study
 
 app = typer.Typer(no_args_is_help=True, help="Install other runtimes, each in its own environment.")
@@ -71,11 +72,11 @@ def _sound(runtimes: Sequence[str]) -> Sequence[str]:
     """The names as they were given; raises InputError for one that no study could write."""
     for name in runtimes:
         try:
-            TypeAdapter(RuntimeName).validate_python(name)
+            TypeAdapter(RuntimeName | EngineName).validate_python(name)
         except ValidationError:
             raise InputError(
-                f"{name}: expected a package and its version as onnxruntime==1.20.1 or "
-                "onnxruntime-gpu==1.31.1"
+                f"{name}: expected a package and its version as onnxruntime==1.20.1, "
+                "onnxruntime-gpu==1.31.1 or onnxruntime-genai==0.18.0"
             ) from None
     return runtimes
 

@@ -29,6 +29,7 @@ from epochcost.execute.job_files import (
     save_stored_weights,
     step_precision,
 )
+from epochcost.execute.requests import request_files
 from epochcost.execute.runtimes import interpreter, require_readable
 from epochcost.execute.step import build_step, in_place_inputs, loss_terms
 from epochcost.graphs.counting import flops
@@ -89,6 +90,8 @@ def build_job(
 
 def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes: int | None) -> Job:
     planned = _planned_graph(trial, graph_path)
+    if trial.requests is not None:
+        return make_job(trial, request_files(trial, trial.requests, model, planned, folder))
     if trial.load is not None:
         return serving_job(trial, trial.load, model, planned, folder)
     graph = bind_model(planned, model, trial.batch_size, trial.phase)

@@ -147,8 +147,9 @@ def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
     """By trial's id, of each sweep; where the largest batch fits, the others are not counted."""
-    yield from _phase_bytes(catalogue, [trial for trial in trials if trial.phase is not None])
-    steps = [trial for trial in trials if trial.phase is None]
+    decoded = [trial for trial in trials if trial.phase is not None or trial.requests is not None]
+    yield from _decoder_bytes(catalogue, decoded)
+    steps = [trial for trial in trials if trial not in decoded]
     ordered = sorted(
         steps, key=lambda trial: (*_work(trial), trial.batch_size, _TIMES_FP32[trial.precision])
     )
@@ -160,15 +161,16 @@ def _needed_bytes(
         yield from counted.items()
 
 
-def _phase_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
-    """Of a decoder's phases; a model that cannot be counted is left to its trials."""
+def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
+    """Of decoders' phases and requests; a model that cannot be counted is left to its trials."""
     for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
         model = catalogue.models[name]
         with contextlib.suppress(ModelError):
             size = decoder_size(model, load_model(catalogue.graph_path(model)))
             for trial in group:
-                assert trial.phase is not None, "only phases come here"
-                needed = size.memory_bytes(trial.batch_size, trial.phase.length)
+                asked = trial.phase or trial.requests
+                assert asked is not None, "only phases and requests come here"
+                needed = size.memory_bytes(trial.batch_size, asked.length)
                 yield trial.id, math.ceil(needed * _TIMES_FP32[trial.precision])
 
 

@@ -136,7 +136,8 @@ def _constraints() -> Iterator[str]:
 
 def _ask(environment: Path, runtime: str) -> RuntimeSupport:
     """What the new environment really runs; raises CapabilityError where it is not the runtime."""
-    done = run_module(python_of(environment), "epochcost.measure.probe", "support")
+    package = runtime.partition("==")[0]
+    done = run_module(python_of(environment), "epochcost.measure.probe", "support", package)
     try:
         support = RuntimeSupport.model_validate_json(done.stdout)
     except ValidationError:

@@ -25,6 +25,7 @@ from epochcost.execute.folders import cache_folder
 from epochcost.measure.runtime import RuntimeSupport, runtime_name
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import CUDA_12_RUNTIME
+from epochcost.specs.requests import ENGINE
 from epochcost.specs.study import Study
 
 # What `epochcost.measure.worker` imports beside onnxruntime, LoadGen where it is installed.
@@ -77,10 +78,18 @@ def requirements(runtime: str) -> tuple[str, ...]:
         lines = lock.read_text(encoding="utf-8").splitlines()
         return tuple(line.rstrip(" \\") for line in lines if line[:1] not in {"", " ", "#"})
     pins = [*_pins(WORKER_PACKAGES)]
+    if is_engine(runtime):
+        # Over the same release of the runtime as here; of it the package for CPUs.
+        return (runtime, f"onnxruntime=={runtime_name().partition('==')[2]}", *pins)
     cuda = [*_pins(_CUDA)] if runtime.startswith("onnxruntime-gpu==") else []
     # The extras name the libraries of the CUDA version that the runtime was built for.
     asked = runtime.replace("==", "[cuda,cudnn]==") if cuda else runtime
     return (asked, *pins, *cuda)
+
+
+def is_engine(runtime: str) -> bool:
+    """Whether this is an engine that serves language models over a runtime, and none itself."""
+    return runtime.startswith(f"{ENGINE}==")
 
 
 def lock_file(runtime: str) -> Path | None:
@@ -135,8 +144,14 @@ def _read(folder: Path) -> RuntimeEnvironment | None:
 
 def named_runtimes(studies: Iterable[Study]) -> tuple[str, ...]:
     """The runtimes that studies name, each once, without the installed one."""
-    every = (runtime for study in studies for runtime in study.runtimes or ())
+    every = (runtime for study in studies for runtime in _named_by(study))
     return tuple(one for one in dict.fromkeys(every) if one != runtime_name())
+
+
+def _named_by(study: Study) -> Iterator[str]:
+    yield from study.runtimes or ()
+    if study.requests is not None:
+        yield study.requests.engine
 
 
 def missing_runtimes(studies: Iterable[Study]) -> dict[str, str]:

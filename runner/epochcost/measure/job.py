@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.trial import Load, SessionSettings
 from epochcost.results.records import Pinning
+from epochcost.specs.decoder import Decoder
+from epochcost.specs.requests import Requests
 from epochcost.specs.study import (
     MOST_SAMPLES,
     InputCopy,
@@ -89,11 +91,23 @@ class Evaluation(_Frozen):
     carried: tuple[CarriedValue, ...] = ()
 
 
+class AskedDecoder(_Frozen):
+    """A decoder behind an engine, and the requests to it."""
+
+    form: Decoder
+    requests: Requests
+
+
 class ServingFiles(_Frozen):
-    """Inference under LoadGen: what it asks for, and by batch size the graph that answers."""
+    """Inference under LoadGen: what it asks for, and by batch size the graph that answers.
+
+    Of a ``decoder`` behind an engine the graph has all lengths, and the examples are prompts, see
+    ``execute.requests``.
+    """
 
     load: Load
     graphs: dict[int, Path]
+    decoder: AskedDecoder | None = None
 
 
 class EpochFiles(_Frozen):

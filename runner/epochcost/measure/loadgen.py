@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import TrialFailed
 from epochcost.plan.trial import LoadScenario
-from epochcost.results.served import Latency, LoadGenRun, Purpose
+from epochcost.results.served import Latency, LoadGenRun, Purpose, TokenRun
 
 _MODULE = "mlperf_loadgen"
 _PREFIX = "loadgen-"
@@ -54,7 +54,8 @@ class LoadGenRequest:
     """One run of LoadGen.
 
     ``queries_per_second``: how many a server gets; for streams how many LoadGen prepares; offline,
-    samples. ``trace`` logs every sample. ``examples`` is how many there are to ask for.
+    samples. With ``token_bound_seconds``, that of every further token, ``bound_seconds`` is of the
+    first one. ``trace`` logs every sample. ``examples`` is how many there are to ask for.
     """
 
     scenario: LoadScenario
@@ -64,6 +65,7 @@ class LoadGenRequest:
     examples: int
     samples_per_query: int = 1
     bound_seconds: float = 0.0
+    token_bound_seconds: float | None = None
     percentile: float = 0.99
     trace: bool = False
 
@@ -108,12 +110,18 @@ def run_loadgen(asked: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog
     return read_logs(folder, _PREFIX, by_query=asked.scenario == "multi-stream")
 
 
-def complete_samples(samples: Sequence[Sample]) -> None:
-    """Tell LoadGen that these samples are answered now."""
+def complete_samples(samples: Sequence[Sample], tokens: int = 0) -> None:
+    """Tell LoadGen that these samples are answered now, each by so many tokens."""
     loadgen = _loadgen()
     loadgen.QuerySamplesComplete(
-        [loadgen.QuerySampleResponse(sample.id, 0, 0) for sample in samples]
+        [loadgen.QuerySampleResponse(sample.id, 0, 0, tokens) for sample in samples]
     )
+
+
+def first_tokens(samples: Sequence[Sample]) -> None:
+    """Tell LoadGen that the first tokens of these samples are there now."""
+    loadgen = _loadgen()
+    loadgen.FirstTokenComplete([loadgen.QuerySampleResponse(sample.id, 0, 0) for sample in samples])
 
 
 def _loadgen() -> Any:
@@ -139,6 +147,10 @@ def _test_settings(loadgen: Any, asked: LoadGenRequest) -> Any:
     settings.server_target_qps = asked.queries_per_second
     settings.server_target_latency_ns = round(asked.bound_seconds * 1e9)
     settings.server_target_latency_percentile = asked.percentile
+    if asked.token_bound_seconds is not None:
+        settings.use_token_latencies = True
+        settings.ttft_latency = round(asked.bound_seconds * 1e9)
+        settings.tpot_latency = round(asked.token_bound_seconds * 1e9)
     for name, seed in _SEEDS.items():
         setattr(settings, name, seed)
     return settings
@@ -178,6 +190,7 @@ class LoadGenLog:
     summary: str
     detail: bytes
     latencies: tuple[int, ...]
+    trace: bytes = b""
 
     @property
     def lasted(self) -> bool:
@@ -211,7 +224,7 @@ def read_logs(folder: Path, prefix: str, *, by_query: bool) -> LoadGenLog:
     values = _values(detail.decode("utf-8", "replace"))
     if "result_validity" not in values:
         raise TrialFailed("LoadGen: expected a result in its log; it ended without one")
-    return LoadGenLog(values, summary, detail, _latencies(trace, by_query))
+    return LoadGenLog(values, summary, detail, _latencies(trace, by_query), trace)
 
 
 def run_record(
@@ -272,3 +285,61 @@ def _latencies(trace: bytes, by_query: bool) -> tuple[int, ...]:
     for query, latency in found:
         slowest[query] = max(latency, slowest.get(query, 0))
     return tuple(slowest.values())
+
+
+# Both events of a sample bear the time for which it was scheduled.
+_FIRST_TOKEN = re.compile(
+    rb'"Token_Latency".*?"ts":([\d.]+).*?"issue_delay":(\d+),"issue_to_done":(\d+)'
+)
+_ANSWER = re.compile(rb'"Sample".*?"ts":([\d.]+).*?"sample_idx":(\d+).*?"complete_ns":(\d+)')
+
+
+class TokenTrace:
+    """Of every request of a run, in the order of arrival: its number, and when tokens came.
+
+    ``prompts`` and ``answers`` are tokens by number. Raises TrialFailed where LoadGen's trace does
+    not tell of each.
+    """
+
+    def __init__(self, log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int]) -> None:
+        first = {
+            when: int(delay) + int(done) for when, delay, done in _FIRST_TOKEN.findall(log.trace)
+        }
+        found = [
+            (first.get(when), int(number), int(done))
+            for when, number, done in _ANSWER.findall(log.trace)
+        ]
+        if len(found) != log.values["result_query_count"] or None in [one for one, _, _ in found]:
+            raise TrialFailed("LoadGen: expected the first token of every request in its trace")
+        self.first = tuple(one for one, _, _ in found if one is not None)
+        self.further = tuple(
+            (done - begun) // (answers[number] - 1)
+            for begun, (_, number, done) in zip(self.first, found, strict=True)
+        )
+        self.read = sum(prompts[number] for _, number, _ in found)
+        self.written = sum(answers[number] for _, number, _ in found)
+
+
+# What LoadGen calls least, mean and most of a latency, and its percentiles.
+_FIRST_KEYS = "first_token_{}_latency_ns", "first_token_{}_percentile_latency"
+_FURTHER_KEYS = "time_to_output_token_{}", "time_per_output_token_{}_percentile"
+
+
+def token_record(log: LoadGenLog, trace: TokenTrace, *, raw: bool) -> TokenRun:
+    """The tokens of one run as they are stored; ``raw`` with the latencies of each request."""
+    values = log.values
+    return TokenRun(
+        first=_token_latency(values, *_FIRST_KEYS),
+        further=_token_latency(values, *_FURTHER_KEYS),
+        read=trace.read,
+        written=trace.written,
+        first_nanoseconds=trace.first if raw else (),
+        further_nanoseconds=trace.further if raw else (),
+    )
+
+
+def _token_latency(values: dict[str, Any], plain: str, percentile: str) -> Latency:
+    keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
+    said = {name: plain.format(key) for name, key in keys.items()}
+    said |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
+    return Latency(**{f"{name}_nanoseconds": values[f"result_{key}"] for name, key in said.items()})

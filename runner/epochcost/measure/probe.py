@@ -2,8 +2,9 @@
 
 ``cuda`` tries a session on the GPU and prints a JSON list of what is missing, empty where it ran; a
 process of its own, because a CUDA context holds GPU memory for as long as its process lives, and
-because a broken driver may crash it. ``support`` prints which graphs the runtime reads, found by
-opening graphs of one node: its releases do not say it in a form that a program reads.
+because a broken driver may crash it. ``support``, which takes the package of an engine as well,
+prints which graphs the runtime reads, found by opening graphs of one node: its releases do not say
+it in a form that a program reads.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import pynvml
 from onnx import TensorProto, helper
 
 from epochcost.errors import EpochcostError
-from epochcost.measure.runtime import RuntimeSupport, software
+from epochcost.measure.runtime import RuntimeSupport, engine_software, software
 from epochcost.measure.session import load_cuda_libraries, open_session
 from epochcost.results.records import EXECUTION_PROVIDERS
+from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
@@ -94,10 +96,13 @@ _OLD_OPSET, _OLD_IR_VERSION = 13, 7
 _FATAL_ONLY = 4
 
 
-def runtime_support() -> RuntimeSupport:
-    """Which graphs the runtime of this process reads, found by opening some."""
+def runtime_support(package: str = "") -> RuntimeSupport:
+    """Which graphs the runtime of this process reads, found by opening some.
+
+    ``package`` may be that of an engine over it.
+    """
     return RuntimeSupport(
-        software=software(ort),
+        software=engine_software(ort, package) if package == ENGINE else software(ort),
         opset=next(n for n in itertools.count(_OLD_OPSET) if not _opens(n + 1, _OLD_IR_VERSION)),
         ir_version=next(
             n for n in itertools.count(_OLD_IR_VERSION) if not _opens(_OLD_OPSET, n + 1)
@@ -132,4 +137,4 @@ if __name__ == "__main__":
     else:
         # A worker is what the environment is for: what it imports and is not there is told now.
         importlib.import_module("epochcost.measure.worker")
-        sys.stdout.write(runtime_support().model_dump_json())
+        sys.stdout.write(runtime_support(*sys.argv[2:]).model_dump_json())

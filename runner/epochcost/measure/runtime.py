@@ -97,6 +97,17 @@ def software(module: ModuleType) -> Software:
     )
 
 
+def engine_software(module: ModuleType, engine: str) -> Software:
+    """What this process runs with where an engine runs the graphs over ``module``."""
+    below = software(module)
+    name, _, version = below.runtime.partition("==")
+    return Software(
+        runtime=f"{engine}=={importlib.metadata.version(engine)}",
+        python=below.python,
+        packages={**below.packages, name: version},
+    )
+
+
 def require_runtime(expected: str, found: str) -> None:
     """Raise CapabilityError where a trial would be measured under another runtime than its own."""
     if expected != found:

@@ -23,8 +23,9 @@ import onnxruntime as ort
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement, held_out_loss, require_finite
+from epochcost.measure.engine import DecoderEngine
 from epochcost.measure.epochs import run_epochs
-from epochcost.measure.job import Job, Message, Phase, Progress, ServingFiles
+from epochcost.measure.job import AskedDecoder, Job, Message, Phase, Progress, ServingFiles
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
 from epochcost.measure.pace import PaceReader
 from epochcost.measure.pinning import require_pinned
@@ -36,7 +37,7 @@ from epochcost.measure.placement import (
     prove_placement,
     require_capturable,
 )
-from epochcost.measure.runtime import require_runtime, software
+from epochcost.measure.runtime import engine_software, require_runtime, software
 from epochcost.measure.sampling import Clock, Report, Samples, no_preparation, sample, warm_up
 from epochcost.measure.scenario import run_scenario, warm_up_sizes
 from epochcost.measure.serving import ServedModel
@@ -48,9 +49,12 @@ from epochcost.measure.stepping import (
     graph_inputs,
     initial_parameters,
 )
+from epochcost.measure.token_scenario import run_requests, warm_up_engine
 from epochcost.results.conditions import Pace
+from epochcost.results.environment import Software
 from epochcost.results.files import is_full
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
+from epochcost.specs.requests import ENGINE
 
 Emit = Callable[[Message], None]
 _PARENT_BEGINS_SECONDS = 0.05
@@ -71,6 +75,8 @@ def measure(
     Raises EpochcostError where the job cannot be done as asked.
     """
     if job.serving is not None:
+        if (decoder := job.serving.decoder) is not None:
+            return _measure_requests(job, decoder, folder, emit, clock)
         return _measure_served(job, job.serving, folder, emit, clock)
     started_at, begun = dt.datetime.now(dt.UTC), clock()
     progress = _ProgressReporter(job, emit, clock)
@@ -125,6 +131,31 @@ def _measure_served(
         steps_taken=model.runs,
         peak_memory_bytes=peak,
         agreement=agreement(job, model.first_outputs),
+    )
+
+
+def _measure_requests(
+    job: Job, decoder: AskedDecoder, folder: Path, emit: Emit, clock: Clock
+) -> Measurement:
+    """Let LoadGen ask a decoder behind an engine for tokens."""
+    started_at, begun = dt.datetime.now(dt.UTC), clock()
+    progress = _ProgressReporter(job, emit, clock)
+    progress.enter("starting")
+    engine = DecoderEngine(job, decoder, folder)
+    progress.enter("warm-up")
+    warmup = warm_up_engine(engine)
+    progress.enter("sampling")
+    served = run_requests(job, decoder.requests, engine, warmup, progress.report, folder)
+    return Measurement(
+        started_at=started_at,
+        wall_seconds=clock() - begun,
+        warmup_seconds=_to_nanoseconds(warmup),
+        served=served,
+        samples_seconds=(),
+        stop_reason="loadgen",
+        placement=engine.placement,
+        steps_taken=sum(run.samples for run in served.runs),
+        peak_memory_bytes=peak_memory_bytes(),
     )
 
 
@@ -252,7 +283,7 @@ def main(job_file: str, measurement_file: str) -> int:
             limit_memory(job.memory_limit_bytes + PaceReader.bytes_held)
         target = Path(measurement_file)
         require_pinned(job.pinning)
-        found = software(ort)
+        found = _software(job)
         require_runtime(job.runtime or found.runtime, found.runtime)
         # On a GPU the clocks are watched instead, and LoadGen's queries are no steps.
         steps = job.provider == "cpu" and job.serving is None
@@ -269,6 +300,11 @@ def main(job_file: str, measurement_file: str) -> int:
         emit(Message(failure=_unexpected(error, Path(measurement_file).parent)))
         return CapabilityError.exit_code
     return 0
+
+
+def _software(job: Job) -> Software:
+    asked = job.serving is not None and job.serving.decoder is not None
+    return engine_software(ort, ENGINE) if asked else software(ort)
 
 
 def _unexpected(error: Exception, folder: Path) -> str:

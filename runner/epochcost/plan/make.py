@@ -13,7 +13,15 @@ from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.sweep import Sweep
-from epochcost.plan.trial import Load, Phase, Trial, phases, study_loads
+from epochcost.plan.trial import (
+    ENGINE_SEQUENCES,
+    Load,
+    Phase,
+    Trial,
+    phases,
+    requests_load,
+    study_loads,
+)
 from epochcost.plan.variant import (
     Variant,
     session_settings,
@@ -23,6 +31,7 @@ from epochcost.plan.variant import (
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
+from epochcost.specs.requests import Requests
 from epochcost.specs.study import (
     AT_HAND,
     MOST_BATCH,
@@ -202,6 +211,7 @@ class _Combination:
     variant: Variant
     load: Load | None = None
     phase: Phase | None = None
+    requests: Requests | None = None
     swept: bool = False
 
     @property
@@ -224,14 +234,26 @@ def _combinations(
         model = catalogue.models[name]
         for variant in variants(study, provider, host.cpus):
             if model.decoder is not None and mode == "inference":
-                for phase, sequences in phases(study.generation or model.decoder.generation):
-                    yield _Combination(model, mode, provider, sequences, variant, phase=phase)
+                yield from _generations(study, model, provider, variant)
                 continue
             swept = _asked(study, mode) == "auto"
             for batch_size in _batch_sizes(study, model, mode):
                 yield _Combination(model, mode, provider, batch_size, variant, swept=swept)
             for load, batch_size in _loads(study, model, mode, selection):
                 yield _Combination(model, mode, provider, batch_size, variant, load)
+
+
+def _generations(
+    study: Study, model: Model, provider: Provider, variant: Variant
+) -> Iterator[_Combination]:
+    """The phases of a decoder, and requests to it behind an engine."""
+    assert model.decoder is not None, "only decoders have phases"
+    work = _Combination(model, "inference", provider, ENGINE_SEQUENCES, variant)
+    if study.requests is not None:
+        yield replace(work, load=requests_load(study.requests), requests=study.requests)
+    if study.requests is None or study.generation is not None:
+        for phase, sequences in phases(study.generation or model.decoder.generation):
+            yield replace(work, batch_size=sequences, phase=phase)
 
 
 def _loads(
@@ -275,7 +297,7 @@ def _trial_or_reason(
         return LeftOut(work.model.id, "the model has no graph: it is priced from its FLOPs")
     if work.batch_size is None:
         return LeftOut(work.title, f"the model's spec has no table [{work.mode}]")
-    runtime = work.variant.runtime or host.runtime
+    runtime = _runtime(host, work)
     if work.provider == "cuda" and runtime in host.no_cuda:
         return LeftOut(f"{work.model.id} {work.mode} {work.provider}", host.no_cuda[runtime])
     if reason := _undoable(host, work, work.batch_size):
@@ -303,6 +325,7 @@ def _trial_or_reason(
         spec_sha256=work_sha256(work.model, work.mode),
         load=work.load,
         phase=work.phase,
+        requests=work.requests,
         relative_half_width=sampling.relative_half_width,
         minimum_samples=sampling.minimum_samples,
         budget_seconds=sampling.budget_seconds,
@@ -313,12 +336,12 @@ def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> st
     """Why this machine does not do the work; None where it does."""
     if _exceeds_an_epoch(work, batch_size):
         return "the batch is larger than an epoch has examples"
-    decodes = work.phase is not None
+    decodes = work.phase is not None or work.requests is not None
     if reason := unsupported_reason(work.variant, work.mode, work.provider, decodes=decodes):
         return reason
     if reason := _too_long(work):
         return reason
-    if reason := host.missing_runtimes.get(work.variant.runtime or host.runtime):
+    if reason := host.missing_runtimes.get(_runtime(host, work)):
         return reason
     if work.variant.vcpus is not None and (reason := _unpinnable(host, work.variant.vcpus)):
         return reason
@@ -327,9 +350,15 @@ def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> st
 
 def _too_long(work: _Combination) -> str | None:
     decoder = work.model.decoder
-    if decoder is None or work.phase is None or work.phase.length <= decoder.context:
+    asked = work.phase or work.requests
+    if decoder is None or asked is None or asked.length <= decoder.context:
         return None
-    return f"{work.phase.length} tokens are more than its context of {decoder.context}"
+    return f"{asked.length} tokens are more than its context of {decoder.context}"
+
+
+def _runtime(host: HostCapabilities, work: _Combination) -> str:
+    """The package and version that executes it: behind an engine that one."""
+    return work.requests.engine if work.requests else work.variant.runtime or host.runtime
 
 
 def _unpinnable(host: HostCapabilities, vcpus: int) -> str | None:

@@ -26,6 +26,7 @@ from pydantic import (
 
 from epochcost.specs.decoder import Generation, PhaseName
 from epochcost.specs.model import Inference
+from epochcost.specs.requests import Requests
 from epochcost.specs.study import (
     GraphOptimization,
     InputCopy,
@@ -151,6 +152,20 @@ def phases(generation: Generation) -> Iterator[tuple[Phase, int]]:
             yield Phase(name="decode", tokens=tokens), batch_size
 
 
+# As many as onnxruntime-genai's engine takes together where sequences share one block of cache
+# (src/engine/scheduler.cpp at 00e588f5): it answers all of them before it takes the next.
+ENGINE_SEQUENCES = 4
+
+
+def requests_load(requests: Requests) -> Load:
+    """The scenario of a decoder behind an engine; what is bounded is its first token."""
+    return Load(
+        scenario="server",
+        server_latency_ms=Decimal(requests.first_token_ms),
+        latency_percentile=Decimal(requests.percentile) / 100,
+    )
+
+
 # What a trial's JSON says, in this order, of which its identity is a digest.
 _ALWAYS = (
     "model",
@@ -183,6 +198,7 @@ _ADDED: Mapping[str, object] = {
     "other_runtime": False,
     "stored_weights": False,
     "phase": None,
+    "requests": None,
 }
 Count = Annotated[int, Field(ge=1, lt=2**53)]
 Number = Annotated[int, Field(ge=0, lt=2**63)]
@@ -222,8 +238,8 @@ class Trial(BaseModel):
     all. ``quantization`` is of int8, None as the graph suggests. ``other_runtime``: the study asked
     for a runtime that is not the installed one. ``stored_weights``: parameters are constants of the
     graph, as a server has them; training feeds them, and so did inference before. ``phase`` is a
-    decoder's, of ``batch_size`` sequences. As JSON it is flat: the settings of the ``session``
-    stand beside the rest.
+    decoder's, of ``batch_size`` sequences; ``requests`` come to one behind an engine, which is then
+    the ``runtime``. As JSON it is flat: the settings of the ``session`` stand beside the rest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -249,6 +265,7 @@ class Trial(BaseModel):
     other_runtime: bool = False
     stored_weights: bool = False
     phase: Phase | None = None
+    requests: Requests | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -116,6 +116,8 @@ def unmet_reason(
         return "under LoadGen the copy of a request is part of its latency: it cannot be excluded"
     if provider != "cuda":
         return None
+    if load is not None and study.requests is not None:
+        return "requests to an engine are answered on the CPU; no GPU was tried"
     if load is not None and study.cuda.graphs:
         return "a CUDA graph is of one batch size; under LoadGen batches are of many"
     if gpus is not None and study.cuda.device >= gpus:

@@ -12,9 +12,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from epochcost.results.fields import Count, NonNegative, NonNegativeInt, PositiveNumber, Record
+from epochcost.specs.requests import Requests
 
-# How fast it can be at all, whether a rate keeps the bound, and the run that counts.
-Purpose = Literal["capacity", "search", "scored"]
+_NANOSECONDS_A_MS = 1_000_000
+
+# How fast it can be at all, whether a rate keeps the bound, the run that counts, and a share of its
+# rate.
+Purpose = Literal["capacity", "search", "scored", "share"]
 
 
 class Latency(Record):
@@ -29,6 +33,65 @@ class Latency(Record):
     p90_nanoseconds: NonNegativeInt
     p99_nanoseconds: NonNegativeInt
     maximum_nanoseconds: NonNegativeInt
+
+    def percentile(self, percent: Literal[50, 90, 99]) -> int:
+        """One of the percentiles, in nanoseconds."""
+        found = {50: self.p50_nanoseconds, 90: self.p90_nanoseconds, 99: self.p99_nanoseconds}
+        return found[percent]
+
+    def require_of(self, latencies: Sequence[int]) -> None:
+        """Raise ValueError where raw latencies, if there are any, have other percentiles."""
+        if not latencies:
+            return
+        stated = (self.p50_nanoseconds, self.p90_nanoseconds, self.p99_nanoseconds)
+        ordered = sorted(latencies)
+        ours = tuple(latency_percentile(ordered, share) for share in (0.5, 0.9, 0.99))
+        if ours != stated:
+            raise ValueError(f"latencies should have LoadGen's percentiles {stated}, not {ours}")
+
+
+class TokenRun(Record):
+    """What LoadGen tells of the tokens of one run whose requests a decoder answers.
+
+    ``first`` is from a request's arrival to its first token, ``further`` the mean time of each
+    other token of an answer. ``read`` and ``written`` count tokens. Raw, in the order of arrival,
+    where the run counts.
+    """
+
+    first: Latency
+    further: Latency
+    read: Count
+    written: Count
+    first_nanoseconds: tuple[NonNegativeInt, ...] = ()
+    further_nanoseconds: tuple[NonNegativeInt, ...] = ()
+
+    def keeps(self, requests: Requests) -> bool:
+        """Whether the percentile of both latencies is within its bound."""
+        return all(
+            latency.percentile(requests.percentile) <= bound_ms * _NANOSECONDS_A_MS
+            for latency, bound_ms in (
+                (self.first, requests.first_token_ms),
+                (self.further, requests.token_ms),
+            )
+        )
+
+    def good_share(self, requests: Requests) -> float | None:
+        """Of all requests those that kept both bounds; None where only statistics were kept."""
+        pairs = list(zip(self.first_nanoseconds, self.further_nanoseconds, strict=True))
+        if not pairs:
+            return None
+        good = sum(
+            first <= requests.first_token_ms * _NANOSECONDS_A_MS
+            and further <= requests.token_ms * _NANOSECONDS_A_MS
+            for first, further in pairs
+        )
+        return good / len(pairs)
+
+    @model_validator(mode="after")
+    def _raw_gives_the_percentiles(self) -> TokenRun:
+        self.first.require_of(self.first_nanoseconds)
+        self.further.require_of(self.further_nanoseconds)
+        return self
 
 
 class LoadGenRun(Record):
@@ -49,6 +112,7 @@ class LoadGenRun(Record):
     kept_bound: bool | None = None
     latency: Latency
     summary: str
+    tokens: TokenRun | None = None
 
 
 class ServingRecord(Record):
@@ -57,7 +121,8 @@ class ServingRecord(Record):
     ``reported`` is the index of the run whose figures count; None: no rate kept the bound.
     ``latencies_nanoseconds`` are that run's, in LoadGen's order, empty where there are more than a
     result file holds: LoadGen's statistics then stand alone. ``detail_log`` is LoadGen's log of
-    that run (else of the last), gzip in base64.
+    that run (else of the last), gzip in base64. ``start_seconds`` is what an engine took from its
+    model's files to the first request that it could take.
     """
 
     loadgen: str
@@ -65,6 +130,7 @@ class ServingRecord(Record):
     reported: NonNegativeInt | None
     latencies_nanoseconds: tuple[NonNegativeInt, ...] = ()
     detail_log: str
+    start_seconds: NonNegative | None = None
 
     @property
     def run(self) -> LoadGenRun | None:
@@ -76,14 +142,8 @@ class ServingRecord(Record):
         """Raw latencies give the percentiles that LoadGen computed from them."""
         if self.reported is not None and self.reported >= len(self.runs):
             raise ValueError(f"reported should be the index of one of {len(self.runs)} runs")
-        if self.run is None or not self.latencies_nanoseconds:
-            return self
-        latency = self.run.latency
-        stated = (latency.p50_nanoseconds, latency.p90_nanoseconds, latency.p99_nanoseconds)
-        ordered = sorted(self.latencies_nanoseconds)
-        ours = tuple(latency_percentile(ordered, share) for share in (0.5, 0.9, 0.99))
-        if ours != stated:
-            raise ValueError(f"latencies should have LoadGen's percentiles {stated}, not {ours}")
+        if self.run is not None:
+            self.run.latency.require_of(self.latencies_nanoseconds)
         return self
 
 

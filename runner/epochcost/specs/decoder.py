@@ -16,6 +16,7 @@ from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Spec
 PhaseName = Literal["prefill", "decode"]
 Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 TOKENS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
+SCORES = "logits"
 _PARTS = ("key", "value")
 
 

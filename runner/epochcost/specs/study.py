@@ -21,6 +21,7 @@ from epochcost.specs.base import (
 from epochcost.specs.decoder import Generation
 from epochcost.specs.model import BatchSizes
 from epochcost.specs.reference_data import Currency
+from epochcost.specs.requests import Requests
 from epochcost.specs.wording import describe, suggest_or_list
 
 BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
@@ -251,6 +252,13 @@ class Study(NamedSpec):
     serving: Serving = Serving()
     generation: Generation | None = Field(
         None, description="Which phases of decoders are measured; each model's own otherwise."
+    )
+    requests: Requests | None = Field(
+        None,
+        description=(
+            "Requests that come to decoders behind an engine; their phases are then measured only "
+            "where generation is asked for too."
+        ),
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = Field(
         0, description="Threads of the CPU provider; 0 takes all cores.", examples=[0]

@@ -1,0 +1,200 @@
+"""Decoders behind an engine: what was measured at each rate of requests, and what it costs.
+
+Phases say what a machine could do; here requests came at random times, waited for one another and
+were put together by an engine. Latencies between the rates that were asked are interpolated: the
+logarithm of a percentile over the share of the highest rate, for waiting grows faster and faster
+towards it (Little's law bounds it, no simple queue describes batches). Beyond the highest rate
+nothing is said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.analysis.inputs import Inputs, StoredResult
+from epochcost.analysis.machines import Machine, measured_machine
+from epochcost.analysis.observations import Evidence
+from epochcost.analysis.representatives import doubts_about, representatives
+from epochcost.analysis.tokens import hour_of
+from epochcost.cost import Cost, Estimate, Unpriced
+from epochcost.cost.money import exact_arithmetic
+from epochcost.plan.trial import Trial
+from epochcost.results.served import LoadGenRun, ServingRecord, TokenRun
+from epochcost.specs.api import MILLION
+from epochcost.specs.catalogue import current_prices
+from epochcost.specs.price import Price
+from epochcost.specs.requests import Requests
+from epochcost.specs.study import Precision
+
+Percent = Literal[50, 90, 99]
+_HOUR_SECONDS = 3600
+# A percentile of which fewer requests lie beyond is chance.
+_FEWEST_BEYOND = 3
+# The search tells the highest rate to so much (``measure.scenario``).
+_RATE_PRECISION = Decimal("1.05")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRate:
+    """What was measured at one rate of requests."""
+
+    per_second: Decimal
+    requests: int
+    tokens: TokenRun
+    good_share: float | None
+    seconds: float
+
+    def first_seconds(self, percent: Percent) -> float | None:
+        """A percentile of the time to the first token; None of too few requests."""
+        return self._known(percent, self.tokens.first.percentile(percent))
+
+    def further_seconds(self, percent: Percent) -> float | None:
+        """A percentile of the time of each further token; None of too few requests."""
+        return self._known(percent, self.tokens.further.percentile(percent))
+
+    def _known(self, percent: int, nanoseconds: int) -> float | None:
+        beyond = self.requests * (100 - percent) / 100
+        return nanoseconds / 1e9 if beyond >= _FEWEST_BEYOND else None
+
+    @property
+    def tokens_per_request(self) -> float:
+        """Read and written."""
+        return (self.tokens.read + self.tokens.written) / self.requests
+
+    @property
+    def written_per_second(self) -> float:
+        """Tokens of answers."""
+        return self.tokens.written / self.seconds
+
+
+@dataclass(frozen=True)
+class ServedDecoder:
+    """One decoder behind an engine on one machine in one precision.
+
+    ``rates`` ascend, the last being the highest that keeps the bounds; none where no rate does.
+    """
+
+    model: str
+    machine: Machine
+    precision: Precision
+    software: str
+    asked: Requests
+    rates: tuple[ServedRate, ...]
+    start_seconds: float | None
+    price: Price | None
+    evidence: Evidence
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def highest(self) -> ServedRate | None:
+        """The highest rate that keeps the bounds."""
+        return self.rates[-1] if self.rates else None
+
+    def per_million(self, rate: ServedRate) -> Cost:
+        """What a million tokens, read or written, cost at a rate on one machine kept all month.
+
+        Of the highest rate between the bounds of its search.
+        """
+        hour = None if self.price is None else hour_of(self.machine, self.price)
+        if hour is None or self.price is None:
+            return Unpriced("no price of the machine")
+        with exact_arithmetic():
+            per_request = Decimal(repr(rate.tokens_per_request))
+            mean = hour * MILLION / (rate.per_second * per_request * _HOUR_SECONDS)
+            low = mean / _RATE_PRECISION if rate == self.highest else mean
+        return Estimate(low, mean, mean, self.price.currency, self.price.id, self.price.assumed)
+
+    def first_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
+        """The time to the first token at any rate between those that were asked; None beyond."""
+        points = [
+            (float(one.per_second), seconds)
+            for one in self.rates
+            if (seconds := one.first_seconds(percent)) is not None
+        ]
+        return interpolated(points, float(per_second))
+
+    def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
+        """As ``first_seconds`` for each further token."""
+        points = [
+            (float(one.per_second), seconds)
+            for one in self.rates
+            if (seconds := one.further_seconds(percent)) is not None
+        ]
+        return interpolated(points, float(per_second))
+
+
+def interpolated(points: list[tuple[float, float]], place: float) -> float | None:
+    """On straight lines between the logarithms of ascending points; None outside of them."""
+    for (before, low), (after, high) in itertools.pairwise(points):
+        if before <= place <= after:
+            share = (place - before) / (after - before)
+            return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
+    return None
+
+
+def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
+    """Every decoder behind an engine on a whole machine, by its cheapest plan of today."""
+    own = [one for one in inputs.stored if one.result.trial.requests is not None]
+    plain = [one for one in own if one.result.trial.variant in ("", one.result.trial.precision)]
+    hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
+    names = [hardware for hardware, _ in hosts]
+    for one in representatives(plain):
+        yield _served(inputs, one, only_host=names.count(one.result.hardware) == 1)
+
+
+def _served(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> ServedDecoder:
+    result, trial = stored.result, stored.result.trial
+    record = result.measurement.served
+    assert record is not None, "only results of LoadGen come here"
+    assert trial.requests is not None, "only requests to decoders come here"
+    machine = measured_machine(
+        inputs.catalogue.hardware[result.hardware],
+        result.environment,
+        trial.provider,
+        only_host=only_host,
+        gpu=trial.session.device,
+    )
+    prices = current_prices(inputs.catalogue.prices_of(result.hardware))
+    return ServedDecoder(
+        model=trial.model,
+        machine=machine,
+        precision=trial.precision,
+        software=trial.runtime.replace("==", " "),
+        asked=trial.requests,
+        rates=tuple(_rates(trial, record)),
+        start_seconds=record.start_seconds,
+        price=min(prices, key=lambda one: _hour(machine, one), default=None),
+        evidence=Evidence("result file", stored.uri),
+        doubts=doubts_about(result),
+    )
+
+
+def _hour(machine: Machine, price: Price) -> Decimal:
+    hour = hour_of(machine, price)
+    return Decimal("Infinity") if hour is None else hour
+
+
+def _rates(trial: Trial, record: ServingRecord) -> Iterator[ServedRate]:
+    """The run that counts and the shares of its rate, the lowest first."""
+    shares = [one for one in record.runs if one.purpose == "share"]
+    counted = [*shares, record.run] if record.run is not None else []
+    for run in sorted(counted, key=_asked):
+        assert run.tokens is not None, "requests to a decoder are answered by tokens"
+        assert trial.requests is not None, "only requests to decoders come here"
+        yield ServedRate(
+            per_second=Decimal(repr(_asked(run))),
+            requests=run.samples,
+            tokens=run.tokens,
+            good_share=run.tokens.good_share(trial.requests),
+            seconds=run.samples / run.samples_per_second,
+        )
+
+
+def _asked(run: LoadGenRun) -> float:
+    assert run.asked_samples_per_second is not None, "a server's runs have a rate"
+    return run.asked_samples_per_second

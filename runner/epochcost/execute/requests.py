@@ -1,0 +1,78 @@
+"""The files of a trial whose decoder answers requests: its graph for all lengths, and prompts.
+
+Prompts are tokens drawn evenly from the vocabulary, of lengths as the study's distributions say;
+what a language model does takes the same time whatever they mean. Who asks and who answers is left
+to ``measure``.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from epochcost.execute.job_files import graph_in_precision, save_arrays, save_graph
+from epochcost.graphs.last_position import with_all_positions
+from epochcost.measure.job import AskedDecoder, JobFiles, ServingFiles
+from epochcost.plan.trial import ENGINE_SEQUENCES, Trial, requests_load
+from epochcost.specs.decoder import SCORES, TOKENS
+from epochcost.specs.model import Model
+from epochcost.specs.requests import Lengths, Requests
+
+# Enough that no order of them is a pattern, and little beside any model.
+PROMPTS = 512
+_Z90 = NormalDist().inv_cdf(0.9)
+
+
+def request_files(
+    trial: Trial, requests: Requests, model: Model, graph: onnx.ModelProto, folder: Path
+) -> JobFiles:
+    """Write the graph in the trial's precision and the prompts into ``folder``.
+
+    ``batches`` holds ``prompts`` [PROMPTS, longest], of which the first ``prompt_tokens`` [PROMPTS]
+    count, and ``answer_tokens`` [PROMPTS].
+    """
+    assert model.decoder is not None, "only decoders are asked for tokens"
+    whole = with_all_positions(graph, SCORES, TOKENS)
+    plain = save_graph(whole, folder / "decoder.onnx")
+    prompts = save_arrays(
+        draw_requests(requests, model.decoder.vocabulary, trial.seed), folder / "prompts.npz"
+    )
+    return JobFiles(
+        graph=graph_in_precision(trial, whole, plain, prompts),
+        batches=prompts,
+        serving=ServingFiles(
+            load=requests_load(requests),
+            graphs={ENGINE_SEQUENCES: plain},
+            decoder=AskedDecoder(form=model.decoder, requests=requests),
+        ),
+    )
+
+
+def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, NDArray[np.int32]]:
+    """Prompts and lengths, see ``request_files``; the same for the same seed."""
+    draw = np.random.default_rng(seed)
+    asked, answered = (
+        draw_lengths(lengths, draw) for lengths in (requests.prompt, requests.answer)
+    )
+    return {
+        "prompts": draw.integers(0, vocabulary, (PROMPTS, requests.prompt.longest), np.int32),
+        "prompt_tokens": asked,
+        "answer_tokens": np.maximum(answered, 2),
+    }
+
+
+def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int32]:
+    """As many lengths as there are prompts."""
+    if lengths.tokens is not None:
+        weights = np.array(lengths.counts or [1] * len(lengths.tokens), np.float64)
+        return draw.choice(np.array(lengths.tokens, np.int32), PROMPTS, p=weights / weights.sum())
+    assert lengths.median is not None, "a distribution without a table is log-normal"
+    assert lengths.p90 is not None, "a log-normal one has its 90th percentile"
+    spread = math.log(lengths.p90 / lengths.median) / _Z90
+    drawn = np.rint(lengths.median * np.exp(spread * draw.standard_normal(PROMPTS)))
+    return np.asarray(np.clip(drawn, 1, lengths.longest), np.int32)

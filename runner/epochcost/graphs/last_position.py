@@ -1,0 +1,38 @@
+"""A decoder's scores: of the last position alone, or of all.
+
+A phase needs the token that follows the last one, and a file that scores nothing else saves the
+largest product of a prompt. onnxruntime-genai's engine puts prompts of different lengths together
+and reads each one's scores where it ends, so it wants those of every position.
+"""
+
+from __future__ import annotations
+
+import onnx
+
+from epochcost.graphs.nodes import copied, is_standard
+
+_SEQUENCE = 1
+
+
+def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
+    """The model whose output ``scores`` [batch, 1, …] has a row for each of the input ``tokens``.
+
+    Whatever took one position before the last product is left out; a model that scores all
+    positions is returned as it is.
+    """
+    whole = copied(model)
+    graph = whole.graph
+    fed = next(value for value in graph.input if value.name == tokens)
+    told = next(value for value in graph.output if value.name == scores)
+    length = fed.type.tensor_type.shape.dim[_SEQUENCE]
+    if told.type.tensor_type.shape.dim[_SEQUENCE] == length:
+        return model
+    by_output = {name: node for node in graph.node for name in node.output}
+    product = by_output[scores]
+    taken = by_output.get(product.input[0])
+    if taken is None or not is_standard(taken, "Slice"):
+        return model
+    product.input[0] = taken.input[0]
+    graph.node.remove(taken)
+    told.type.tensor_type.shape.dim[_SEQUENCE].CopyFrom(length)
+    return whole

@@ -1,0 +1,292 @@
+"""A decoder behind onnxruntime-genai's engine: the one module that imports it.
+
+Owns the folder that the engine reads (graph, weights and configuration), the engine's life, and who
+answers LoadGen: the thread that opened the engine hands over what has arrived whenever it has taken
+a step. The engine itself decides which sequences it puts together. Who asks is left to
+``token_scenario``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import queue
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from epochcost.errors import CapabilityError
+from epochcost.graphs.loading import load_model
+from epochcost.measure.job import AskedDecoder, Job, TrialFailed
+from epochcost.measure.loadgen import Issue, Sample, complete_samples, first_tokens
+from epochcost.measure.stepping import Array, initial_parameters, load_arrays
+from epochcost.results.records import EXECUTION_PROVIDERS, Placement
+from epochcost.specs.decoder import MASK, SCORES, TOKENS, Decoder
+from epochcost.specs.requests import ENGINE
+
+_GRAPH, _WEIGHTS, _CONFIGURATION = "model.onnx", "model.onnx.data", "genai_config.json"
+# Where a page begins, so that the runtime maps what it need not copy.
+_ALIGNED_BYTES = 4096
+_EVENTS = 256
+_ERRORS_ONLY = 3
+# Called with the number of requests answered so far.
+Answered = Callable[[int], None]
+
+
+@dataclass
+class _Turn:
+    """One request in work, and the tokens of its answer so far."""
+
+    request: Any
+    sample: Sample | None
+    tokens: list[int] = field(default_factory=list)
+
+
+class DecoderEngine:
+    """Answers requests by their numbers among the prompts; opening it loads the model.
+
+    ``start_seconds`` is from files on the disk to an engine that takes requests. Raises
+    CapabilityError where the engine's package is missing or would not run on the CPU.
+    """
+
+    def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
+        arrays = load_arrays(job.batches)
+        self._prompts = [
+            row[:length].astype(np.int32)
+            for row, length in zip(arrays["prompts"], arrays["prompt_tokens"], strict=True)
+        ]
+        self.answer_tokens = arrays["answer_tokens"].tolist()
+        self.placement = _write_model(job, folder)
+        settings = _configuration(job, decoder.form, decoder.requests.length)
+        (folder / _CONFIGURATION).write_text(json.dumps(settings), encoding="utf-8")
+        self._genai = _genai()
+        begun = time.perf_counter()
+        self._model = self._genai.Model(str(folder))
+        self._engine = self._genai.Engine(self._model)
+        self.start_seconds = time.perf_counter() - begun
+        self._buffer = self._engine.create_event_buffer(_EVENTS)
+        self._turns: dict[Any, _Turn] = {}
+
+    @property
+    def prompt_tokens(self) -> list[int]:
+        """By number, tokens of the prompt."""
+        return [len(prompt) for prompt in self._prompts]
+
+    @property
+    def busy(self) -> bool:
+        """Whether requests are in work."""
+        return bool(self._turns)
+
+    def begin(self, number: int, sample: Sample | None = None) -> None:
+        """Hand a request over; its answer is as long as it is asked to be."""
+        prompt, answer = self._prompts[number], self.answer_tokens[number]
+        # The cache is made as long as the longest of a batch may become.
+        room = self._genai.RequestOptions()
+        room.set_max_session_tokens(len(prompt) + answer)
+        request = self._engine.create_request(options=room)
+        options = self._genai.TurnOptions(request)
+        options.set_min_generated_tokens(answer)
+        options.set_max_generated_tokens(answer)
+        options.set_do_sample(False)
+        request.begin_turn(prompt, options)
+        self._turns[request] = _Turn(request, sample)
+
+    def step(self) -> tuple[list[_Turn], list[_Turn]]:
+        """Let the engine take a step; who has a first token now, and who has all.
+
+        Raises TrialFailed where the engine gives a request up.
+        """
+        first, ended = [], []
+        flags = self._genai.EngineEventFlags
+        for event in self._engine.run(self._buffer):
+            turn = self._turns[event.request]
+            if event.flags & flags.FAILED:
+                raise TrialFailed(f"{ENGINE}: a request failed: {event.error_code.name}")
+            if event.flags & flags.TOKEN:
+                turn.tokens.append(event.token)
+                if len(turn.tokens) == 1:
+                    first.append(turn)
+            if event.flags & flags.TURN_FINISHED:
+                ended.append(self._turns.pop(event.request))
+                event.request.close()
+        return first, ended
+
+    def answer(self, numbers: Sequence[int]) -> float:
+        """Answer requests that come at once, with nobody waiting; seconds until the last."""
+        begun = time.perf_counter()
+        for number in numbers:
+            self.begin(number)
+        while self.busy:
+            self.step()
+        return time.perf_counter() - begun
+
+
+LogT = TypeVar("LogT")
+
+
+def answer_while(
+    engine: DecoderEngine, asking: Callable[[Issue], LogT], answered: Answered
+) -> LogT:
+    """Answer what ``asking`` issues, on a thread of its own, until it returns; its result.
+
+    The engine takes calls of the thread alone that opened it. Raises what the engine raised: after
+    a fault every request is completed unanswered, for LoadGen cannot be stopped from within.
+    """
+    answering = _Answering(engine, answered)
+    with ThreadPoolExecutor(1, "loadgen") as pool:
+        asked = pool.submit(asking, answering.issue)
+        asked.add_done_callback(lambda _: answering.close())
+        answering.serve()
+    if answering.fault is not None:
+        raise answering.fault
+    return asked.result()
+
+
+class _Answering:
+    """Takes what arrives to the engine and tells LoadGen of its tokens."""
+
+    def __init__(self, engine: DecoderEngine, answered: Answered) -> None:
+        self._engine, self._answered = engine, answered
+        self._arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
+        self._open: dict[int, Sample] = {}
+        self._closed, self._count = False, 0
+        self.fault: Exception | None = None
+
+    def issue(self, samples: Sequence[Sample]) -> None:
+        """Let samples arrive."""
+        for sample in samples:
+            self._arrived.put(sample)
+
+    def close(self) -> None:
+        """Say that nothing more will arrive."""
+        self._arrived.put(None)
+
+    def serve(self) -> None:
+        """Until nothing more arrives and all is answered."""
+        while self._open or not self._closed:
+            try:
+                self._take_arrivals()
+                if self._open:
+                    self._step()
+            except Exception as error:  # must not leave LoadGen waiting
+                self.fault = self.fault or error
+            if self.fault is not None:
+                complete_samples([*self._open.values()])
+                self._open.clear()
+
+    def _take_arrivals(self) -> None:
+        """Hand over what has arrived; wait for it where nothing is in work."""
+        while not self._closed:
+            try:
+                sample = self._arrived.get(block=not self._open)
+            except queue.Empty:
+                return
+            if sample is None:
+                self._closed = True
+                return
+            self._open[sample.id] = sample
+            if self.fault is not None:
+                return
+            self._engine.begin(sample.index, sample)
+
+    def _step(self) -> None:
+        first, ended = self._engine.step()
+        first_tokens([turn.sample for turn in first if turn.sample is not None])
+        for turn in ended:
+            assert turn.sample is not None, "LoadGen's requests have its samples"
+            complete_samples([turn.sample], tokens=len(turn.tokens))
+            del self._open[turn.sample.id]
+        self._count += len(ended)
+        self._answered(self._count)
+
+
+def _genai() -> Any:
+    try:
+        genai = importlib.import_module(ENGINE.replace("-", "_"))
+    except ImportError as error:
+        raise CapabilityError(
+            f"{ENGINE}: expected the engine in the environment of this worker, got {error}: "
+            f"`epochcost runtimes install {ENGINE}==…` makes one"
+        ) from None
+    return genai
+
+
+def _write_model(job: Job, folder: Path) -> Placement:
+    """The graph with its weights in a file beside it, drawn one after the other."""
+    model = load_model(job.graph)
+    values = initial_parameters(job)
+    inputs = [value for value in model.graph.input if value.name in values]
+    with (folder / _WEIGHTS).open("wb") as file:
+        for value in inputs:
+            model.graph.input.remove(value)
+            model.graph.initializer.append(_stored(value, values.pop(value.name), file))
+    (folder / _GRAPH).write_bytes(model.SerializeToString())
+    return _placement(model)
+
+
+def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorProto:
+    begin = -(-file.tell() // _ALIGNED_BYTES) * _ALIGNED_BYTES
+    file.seek(begin)
+    file.write(np.ascontiguousarray(array).data)
+    tensor = onnx.TensorProto(
+        name=value.name,
+        data_type=value.type.tensor_type.elem_type,
+        dims=array.shape,
+        data_location=onnx.TensorProto.EXTERNAL,
+    )
+    for key, said in (("location", _WEIGHTS), ("offset", begin), ("length", array.nbytes)):
+        tensor.external_data.add(key=key, value=str(said))
+    return tensor
+
+
+def _placement(model: onnx.ModelProto) -> Placement:
+    """All nodes on the CPU: the engine tells no node's provider, and its runtime has no other."""
+    provider = EXECUTION_PROVIDERS["cpu"]
+    others = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
+    if others:
+        raise CapabilityError(
+            f"{ENGINE}: expected a runtime that has the CPU alone, got one with {min(others)}"
+        )
+    counts = Counter(node.op_type for node in model.graph.node)
+    return Placement(provider=provider, nodes_by_provider={provider: dict(sorted(counts.items()))})
+
+
+def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
+    """What the engine's model builder writes beside a graph; without EOS, answers end by length."""
+    session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
+    if job.session.threads:
+        session["intra_op_num_threads"] = job.session.threads
+    part = {
+        "filename": _GRAPH,
+        "session_options": session,
+        "head_size": decoder.head_size,
+        "hidden_size": decoder.heads * decoder.head_size,
+        "num_attention_heads": decoder.heads,
+        "num_key_value_heads": decoder.key_value_heads,
+        "num_hidden_layers": decoder.layers,
+        "inputs": {"input_ids": TOKENS, "attention_mask": MASK} | _cache("past", "past_key_values"),
+        "outputs": {"logits": SCORES} | _cache("present", "present"),
+    }
+    model = {
+        "type": "llama",
+        "vocab_size": decoder.vocabulary,
+        "context_length": length,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+        "pad_token_id": 0,
+        "decoder": part,
+    }
+    search = {"max_length": length, "past_present_share_buffer": True}
+    return {"model": model, "search": search}
+
+
+def _cache(role: str, prefix: str) -> dict[str, str]:
+    return {f"{role}_{part}_names": f"{prefix}.%d.{part}" for part in ("key", "value")}

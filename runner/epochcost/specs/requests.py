@@ -1,0 +1,115 @@
+"""Requests to a language model: how long prompts and answers are, and how soon answers must come.
+
+All numbers are whole ones, so that the same requests are the same trial however they are written.
+How lengths are drawn is left to ``execute.requests``, who asks and who answers to ``measure``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Source, Spec
+
+ENGINE = "onnxruntime-genai"
+# Tokens after the first have a time between them.
+_SHORTEST_ANSWER = 2
+EngineName = Annotated[str, Field(pattern=rf"^{ENGINE}==[0-9]+\.[0-9]+\.[0-9]+$")]
+Tokens = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST]
+Percents = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=100)], ...], FROM_LIST, Field(min_length=1), DISTINCT
+]
+
+
+class Lengths(Spec):
+    """How long texts are, in tokens: log-normal, or as a table of lengths counts them.
+
+    Of a log-normal distribution half are shorter than ``median`` and nine in ten shorter than
+    ``p90``; ``most`` cuts what is longer.
+    """
+
+    tokens: Tokens | None = Field(
+        None, description="Lengths that occur; one alone is every text's.", examples=[[64, 256]]
+    )
+    counts: Counts | None = Field(
+        None,
+        description="How often each of the lengths occurs; equally often where it is left out.",
+        examples=[[3, 1]],
+    )
+    source: Source | None = Field(
+        None, description="Where the counts are from, with their licence.", examples=["assumed"]
+    )
+    median: PositiveInt | None = Field(
+        None, description="What half of the lengths are below.", examples=[128]
+    )
+    p90: PositiveInt | None = Field(
+        None, description="What nine in ten of the lengths are below.", examples=[400]
+    )
+    most: PositiveInt | None = Field(None, description="The longest.", examples=[1024])
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Lengths:
+        curve = (self.median, self.p90, self.most)
+        if (self.tokens is None) == (None in curve) or (self.tokens and any(curve)):
+            raise ValueError("should have either tokens, or all of median, p90 and most")
+        if self.counts is not None and len(self.counts) != len(self.tokens or ()):
+            raise ValueError("should have as many counts as tokens")
+        if self.tokens is None and not self.median < self.p90 <= self.most:  # type: ignore[operator]
+            raise ValueError("should have a median below p90, and p90 of at most most")
+        return self
+
+    @property
+    def shortest(self) -> int:
+        """The shortest that can occur."""
+        return min(self.tokens) if self.tokens else 1
+
+    @property
+    def longest(self) -> int:
+        """The longest that can occur."""
+        longest = max(self.tokens) if self.tokens else self.most
+        assert longest is not None, "lengths have one of both forms"
+        return longest
+
+
+class Requests(Spec):
+    """Requests that come at random times to an engine that serves a decoder.
+
+    The highest rate that keeps both bounds is searched for, and then shares of it are asked. The
+    engine is onnxruntime-genai's, which puts the sequences that wait together.
+    """
+
+    prompt: Lengths = Field(description="Tokens of a request's prompt.")
+    answer: Lengths = Field(description="Tokens that are written for a request; two at least.")
+    first_token_ms: PositiveInt = Field(
+        description="How long the first token may take, in milliseconds.", examples=[1000]
+    )
+    token_ms: PositiveInt = Field(
+        description="How long each further token may take, in milliseconds.", examples=[100]
+    )
+    percentile: Literal[50, 90, 99] = Field(
+        90, description="Of how many in a hundred requests both bounds are kept."
+    )
+    load_percents: Percents = Field(
+        (20, 40, 60, 80, 100),
+        description="Rates that are asked, as percents of the highest that keeps the bounds.",
+        examples=[[50, 100]],
+    )
+    engine: EngineName = Field(
+        f"{ENGINE}==0.18.0",
+        description="The engine's package and version; `epochcost runtimes install` fetches it.",
+        examples=[f"{ENGINE}==0.18.0"],
+    )
+
+    @field_validator("answer")
+    @classmethod
+    def _has_time_between(cls, answer: Lengths) -> Lengths:
+        if answer.tokens is not None and answer.shortest < _SHORTEST_ANSWER:
+            raise ValueError(f"should have answers of at least {_SHORTEST_ANSWER} tokens")
+        return answer
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest sequence, prompt and answer together."""
+        return self.prompt.longest + self.answer.longest

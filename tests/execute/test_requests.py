@@ -1,0 +1,292 @@
+"""Requests to a decoder behind an engine: planned, built, and asked by the real LoadGen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from epochcost.errors import CapabilityError, InputError
+from epochcost.execute.build import build_job
+from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.requests import PROMPTS, draw_lengths, draw_requests
+from epochcost.execute.runtimes import find_environment, python_of, requirements
+from epochcost.graphs.last_position import with_all_positions
+from epochcost.measure import start
+from epochcost.measure.job import Job, TrialFailed
+from epochcost.measure.worker import measure
+from epochcost.plan.trial import Trial
+from epochcost.results.served import TokenRun
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.requests import Lengths, Requests
+from fake_engine import fake_genai
+from tiny_decoders import DECODER_SPEC, Runner, greedy_anew, greedy_with_cache, tiny_decoder
+from tiny_project import write_tiny_project
+
+ENGINE = "onnxruntime-genai==0.18.0"
+STUDY = """
+id = "brief"
+name = "Asked"
+models = ["tiny"]
+modes = ["inference"]
+precisions = ["fp32", "int4"]
+rounds = 1
+
+[requests]
+prompt = { median = 6, p90 = 12, most = 16 }
+answer = { tokens = [3, 5], counts = [3, 1] }
+first_token_ms = 100
+token_ms = 100
+percentile = 50
+load_percents = [50, 100]
+
+[sampling]
+minimum_samples = 10
+budget_seconds = 0.5
+"""
+Plan = Callable[..., tuple[Trial, ...]]
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Catalogue:
+    """A project whose one model is a decoder that is asked for tokens."""
+    return project(tmp_path, STUDY)
+
+
+def project(folder: Path, study: str) -> Catalogue:
+    """One decoder and one study."""
+    root = write_tiny_project(folder / "project")
+    (root / "specs/models/tiny.toml").write_text(DECODER_SPEC)
+    (root / "specs/studies/brief.toml").write_text(study)
+    onnx.save(tiny_decoder(deviation=0.05), root / "models" / "tiny.onnx")
+    return load_catalogue(root)
+
+
+@pytest.fixture
+def trial(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> Trial:
+    """The trial in fp32, as if the engine had an environment."""
+    monkeypatch.setattr("epochcost.execute.runtimes.find_environment", lambda _: object())
+    trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
+    return next(one for one in trials if one.precision == "fp32")
+
+
+@pytest.fixture
+def job(catalogue: Catalogue, trial: Trial, tmp_path: Path, monkeypatch: Any) -> Job:
+    """Its job, in a folder of its own."""
+    monkeypatch.setattr("epochcost.execute.build.interpreter", lambda _: None)
+    monkeypatch.setattr("epochcost.execute.build.require_readable", lambda *_: None)
+    model = catalogue.model("tiny")
+    return build_job(trial, model, catalogue.graph_path(model), tmp_path)
+
+
+def answered(job: Job, folder: Path, monkeypatch: pytest.MonkeyPatch, **engine: Any) -> Any:
+    """The measurement of a job whose engine is the stand-in."""
+    monkeypatch.setitem(sys.modules, "onnxruntime_genai", fake_genai(**engine))
+    monkeypatch.setattr(ort, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    return measure(job, folder, lambda _: None)
+
+
+def test_without_the_engine_its_command_is_named(
+    catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both trials are left out, with what to do."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
+    assert not plan.trials
+    assert len(plan.left_out) == 2
+    assert all(f"epochcost runtimes install {ENGINE}" in one.reason for one in plan.left_out)
+
+
+def test_a_trial_is_of_the_engine(trial: Trial) -> None:
+    """Its runtime is the engine, its scenario a server, and both are told in its title."""
+    assert (trial.runtime, trial.scenario, trial.batch_size) == (ENGINE, "server", 4)
+    assert trial.title == "tiny server cpu batch 4"
+    assert Trial.model_validate_json(trial.model_dump_json()).id == trial.id
+
+
+def test_the_environment_has_the_same_runtime_for_cpus() -> None:
+    """The engine comes with the release of ONNX Runtime that phases are measured under."""
+    engine, runtime, *_ = requirements(ENGINE)
+    assert engine == ENGINE
+    assert runtime == f"onnxruntime=={ort.__version__}"
+
+
+def test_a_gpu_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    """Nobody has tried, so nothing is claimed."""
+    found = project(tmp_path, STUDY.replace("rounds", 'providers = ["cuda"]\nrounds'))
+    plan = plan_run(found, RunRequest())
+    assert not plan.trials
+    assert plan.left_out
+
+
+def test_requests_beyond_the_context_are_left_out(tmp_path: Path) -> None:
+    """A prompt and its answer must fit together."""
+    found = project(tmp_path, STUDY.replace("most = 16", "most = 300"))
+    reasons = [one.reason for one in plan_run(found, RunRequest(providers=("cpu",))).left_out]
+    assert reasons
+    assert {*reasons} == {"305 tokens are more than its context of 256"}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("answer = { tokens = [1, 5] }", "should have answers of at least 2 tokens"),
+        ("answer = { tokens = [3], counts = [1, 2] }", "should have as many counts as tokens"),
+        ("answer = { median = 8 }", "should have either tokens, or all of median, p90 and most"),
+        ("answer = { median = 8, p90 = 6, most = 9 }", "should have a median below p90"),
+        ("answer = { tokens = [-3] }", "should be greater than 0, got -3"),
+    ],
+)
+def test_lengths_that_no_request_can_have_are_refused(
+    tmp_path: Path, written: str, expected: str
+) -> None:
+    """The file and line, and what was demanded."""
+    study = STUDY.replace("answer = { tokens = [3, 5], counts = [3, 1] }", written)
+    with pytest.raises(InputError, match=r"brief\.toml:\d+.*") as caught:
+        project(tmp_path, study)
+    assert expected in str(caught.value)
+
+
+def test_lengths_are_as_declared() -> None:
+    """Half below the median, nine in ten below the 90th percentile; counts as they are given."""
+    draw = np.random.default_rng(1)
+    curve = draw_lengths(Lengths(median=100, p90=300, most=4000), draw)
+    assert 85 < np.median(curve) < 115
+    assert 230 < np.quantile(curve, 0.9) < 380
+    table = draw_lengths(Lengths(tokens=(8, 64), counts=(3, 1)), draw)
+    assert abs((table == 8).mean() - 0.75) < 0.06
+    assert len(curve) == len(table) == PROMPTS
+
+
+def test_requests_are_the_same_for_the_same_seed(trial: Trial) -> None:
+    """And others for another."""
+    assert trial.requests is not None
+    one, same, other = (draw_requests(trial.requests, 97, seed) for seed in (3, 3, 4))
+    assert all(np.array_equal(one[name], same[name]) for name in one)
+    assert not np.array_equal(one["prompts"], other["prompts"])
+
+
+def test_every_position_is_scored() -> None:
+    """A graph of the last position becomes one of all; one of all stays as it is."""
+    model = tiny_decoder()
+    whole = with_all_positions(model, "logits", "input_ids")
+    (scores,) = (one for one in whole.graph.output if one.name == "logits")
+    assert scores.type.tensor_type.shape.dim[1].dim_param == "sequence_length"
+    onnx.checker.check_model(whole, full_check=True)
+    assert with_all_positions(whole, "logits", "input_ids") is whole
+
+
+def test_rates_are_asked_and_latencies_are_loadgens(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search, the run that counts and a share of its rate; raw latencies give its percentiles."""
+    served = answered(job, tmp_path, monkeypatch).served
+    assert served is not None
+    purposes = [run.purpose for run in served.runs]
+    assert purposes[-1] == "share"
+    assert "scored" in purposes
+    assert served.run is not None
+    assert served.run.kept_bound
+    half = served.runs[-1]
+    asked = served.run.asked_samples_per_second
+    assert half.asked_samples_per_second == pytest.approx(asked / 2)
+    for run in (served.run, half):
+        tokens = run.tokens
+        assert isinstance(tokens, TokenRun)
+        assert len(tokens.first_nanoseconds) == len(tokens.further_nanoseconds) == run.samples
+        assert tokens.written >= 3 * run.samples
+        assert "percentile first token latency" in run.summary
+    assert served.start_seconds is not None
+
+
+def test_goodput_counts_who_keeps_both_bounds(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All requests of a patient asker, none of one who cannot be served."""
+    tokens = answered(job, tmp_path, monkeypatch).served.run.tokens
+    fields = {"prompt": Lengths(tokens=(3,)), "answer": Lengths(tokens=(3,))}
+    patient = Requests(first_token_ms=10**6, token_ms=10**6, percentile=99, **fields)
+    assert tokens.good_share(patient) == 1
+    assert tokens.keeps(patient)
+    assert tokens.good_share(patient.model_copy(update={"token_ms": 0})) == 0
+
+
+def test_bounds_that_nothing_keeps_are_a_state(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No rate is reported and no share asked; the tries are kept."""
+    served = answered(job, tmp_path, monkeypatch, step_seconds=0.12).served
+    assert served.reported is None
+    assert {run.purpose for run in served.runs} == {"search"}
+
+
+def test_an_engine_that_gives_up_ends_the_trial_with_its_reason(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LoadGen is not left waiting."""
+    with pytest.raises(TrialFailed, match="a request failed: OUT_OF_MEMORY"):
+        answered(job, tmp_path, monkeypatch, fails_after=60)
+
+
+def test_a_runtime_with_another_provider_is_refused(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine does not tell where its nodes run."""
+    monkeypatch.setitem(sys.modules, "onnxruntime_genai", fake_genai())
+    everything = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(ort, "get_available_providers", lambda: everything)
+    with pytest.raises(CapabilityError, match="a runtime that has the CPU alone"):
+        measure(job, tmp_path, lambda _: None)
+
+
+_ASK = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, {source!r})
+from epochcost.measure.engine import DecoderEngine
+from epochcost.measure.job import Job
+job = Job.model_validate_json(Path({job!r}).read_bytes())
+engine = DecoderEngine(job, job.serving.decoder, Path({folder!r}))
+engine.begin(0)
+ended = []
+while engine.busy:
+    ended += engine.step()[1]
+print(json.dumps(ended[0].tokens))
+"""
+
+
+@pytest.mark.skipif(find_environment(ENGINE) is None, reason=f"{ENGINE} is not prepared here")
+def test_greedy_tokens_are_those_of_phases_and_of_reading_all_again(tmp_path: Path) -> None:
+    """Two hundred tokens of the engine, of the cache in place, and without any cache."""
+    study = STUDY.replace("median = 6, p90 = 12, most = 16", "tokens = [9]")
+    study = study.replace("tokens = [3, 5], counts = [3, 1]", "tokens = [200]")
+    found = project(tmp_path, study)
+    decoder = tiny_decoder(deviation=0.3)
+    onnx.save(decoder, found.graph_path(found.model("tiny")))
+    trials = plan_run(found, RunRequest(providers=("cpu",))).trials
+    trial = next(one for one in trials if one.precision == "fp32")
+    model = found.model("tiny")
+    built = build_job(trial, model, found.graph_path(model), tmp_path)
+    (tmp_path / "job.json").write_text(built.model_dump_json())
+    environment = find_environment(ENGINE)
+    assert environment is not None
+    code = _ASK.format(
+        source=str(Path(start.__file__).parents[2]),
+        job=str(tmp_path / "job.json"),
+        folder=str(tmp_path),
+    )
+    command = [str(python_of(environment.folder)), "-I", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    tokens = json.loads(done.stdout.splitlines()[-1])
+    prompt = np.load(built.batches)["prompts"][:1, :9].astype(np.int64)
+    runner = Runner(decoder)
+    assert tokens == greedy_with_cache(runner, prompt, 200) == greedy_anew(runner, prompt, 200)
