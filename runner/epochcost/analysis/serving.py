@@ -68,12 +68,15 @@ class ServingRow:
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     """A row for each scenario, machine and current price plan, in the order of the files.
 
-    Of plain trials only: the whole machine is what has a price.
+    Of plain trials only: the whole machine is what has a price. What requests to decoders cost is
+    told by their tokens (``served_tokens``).
     """
     served = [
         one
         for one in inputs.stored
-        if one.result.measurement.served is not None and not one.result.trial.variant
+        if one.result.measurement.served is not None
+        and one.result.trial.requests is None
+        and not one.result.trial.variant
     ]
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
     return tuple(

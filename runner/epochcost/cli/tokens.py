@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,
@@ -24,6 +25,7 @@ from epochcost.analysis.tokens import (
     timed_decoders,
 )
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.cli.served_tokens import served_as_json, show_served
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -64,6 +66,7 @@ class _Answer:
     offers: tuple[ServingOffer, ...]
     apis: tuple[ApiPrice, ...]
     refused: tuple[str, ...]
+    served: tuple[ServedDecoder, ...] = ()
 
 
 def tokens(
@@ -128,8 +131,9 @@ def _answer(catalogue: Catalogue, name: str, asked: Requests, results: Path) -> 
     for problem in inputs.problems:
         say(problem, err=True)
     timed = [one for one in timed_decoders(inputs) if one.model == name]
+    served = tuple(one for one in served_decoders(inputs) if one.model == name)
     apis = [one for one in catalogue.apis.values() if one.model == name]
-    if not timed and not apis:
+    if not timed and not apis and not served:
         raise InputError(
             f"{name}: expected times of its phases, found none in {results}: measure them with "
             f"`epochcost run --model {name}`"
@@ -140,6 +144,7 @@ def _answer(catalogue: Catalogue, name: str, asked: Requests, results: Path) -> 
         serving_offers(catalogue, timed, asked),
         tuple(sorted(apis, key=lambda one: api_per_million(one, asked))),
         tuple(dict.fromkeys(reason for one in timed if (reason := _refusal(one, asked)))),
+        served,
     )
 
 
@@ -173,6 +178,7 @@ def _show(answer: _Answer, *, wide: bool) -> None:
         print_table(_HEADER, [_row(one) for one in answer.offers], drop=_DROP, wide=wide)
     for line in _lines(answer):
         say(line)
+    show_served(answer.served, asked.per_second, wide=wide)
 
 
 def _row(offer: ServingOffer) -> tuple[str, ...]:
@@ -253,6 +259,7 @@ def _as_json(answer: _Answer) -> dict[str, Any]:
             for one in answer.apis
         ],
         "left_out": list(answer.refused),
+        "behind_an_engine": [served_as_json(one) for one in answer.served],
     }
 
 

@@ -17,10 +17,10 @@ from epochcost.graphs.four_bits import stored_bits
 from epochcost.graphs.initial import listed_parameters, listed_state
 from epochcost.graphs.nodes import node_attributes
 from epochcost.plan.trial import Phase
-from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
+from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 
 _REMEDY = 'docs/tokens.md, "A decoder of your own", says how it is exported'
-_LOGITS = "logits"
+
 # The table of cosines, by the position of a token, among the inputs of GroupQueryAttention.
 _COSINES = 7
 _CACHE_AXES = 4
@@ -111,7 +111,7 @@ def _of_layers(inputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
 def _of_names(inputs: _Values, outputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
     for kind, values, names in (
         ("input", inputs, (TOKENS, MASK, *(past for past, _ in decoder.cache))),
-        ("output", outputs, (_LOGITS, *(now for _, now in decoder.cache))),
+        ("output", outputs, (SCORES, *(now for _, now in decoder.cache))),
     ):
         for name in (name for name in names if name not in values):
             yield Misfit(("graph",), f"should have an {kind} {name!r}, has none: {_REMEDY}")
@@ -154,9 +154,9 @@ def _cached(values: _Values, decoder: Decoder) -> Iterator[_Said]:
         if len(dims) == _CACHE_AXES:
             said = (("key_value_heads", dims[1]), ("head_size", dims[3]))
             yield from (_Said(key, dim.dim_value, name) for key, dim in said if dim.dim_value)
-    for dim in _dims(values[_LOGITS])[-1:] if _LOGITS in values else ():
+    for dim in _dims(values[SCORES])[-1:] if SCORES in values else ():
         if dim.dim_value:
-            yield _Said("vocabulary", dim.dim_value, _LOGITS)
+            yield _Said("vocabulary", dim.dim_value, SCORES)
 
 
 def _attended(graph: onnx.ModelProto) -> Iterator[_Said]:

@@ -19,6 +19,7 @@ from epochcost.analysis.observations import (
 )
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.rows import Row, group_by, price_rows
+from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.analysis.tokens import TimedDecoder, timed_decoders
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
@@ -96,6 +97,11 @@ class Report:
     def decoders(self) -> tuple[TimedDecoder, ...]:
         """Every decoder whose phases were timed, by machine and precision."""
         return timed_decoders(self.inputs)
+
+    @cached_property
+    def served_decoders(self) -> tuple[ServedDecoder, ...]:
+        """Every decoder that was asked behind an engine, by machine and precision."""
+        return tuple(served_decoders(self.inputs))
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:

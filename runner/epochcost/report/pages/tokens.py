@@ -17,8 +17,10 @@ from epochcost.analysis.tokens import (
     api_per_million,
     serving_offers,
 )
+from epochcost.plan.trial import ENGINE_SEQUENCES
 from epochcost.report.charts.decoding import pace_chart, rate_map, step_bars
 from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.served_tokens import waiting_chart
 from epochcost.report.charts.tokens import cost_by_rate
 from epochcost.report.pages.page import Report
 from epochcost.specs.api import ApiPrice
@@ -48,6 +50,8 @@ def token_context(report: Report, model: Model | None) -> Mapping[str, Any]:
         "request": USUAL,
         "offers": serving_offers(report.catalogue, timed, USUAL),
         "apis": sorted(asked, key=lambda one: one.per_million),
+        "sequences": ENGINE_SEQUENCES,
+        "served": [one for one in report.served_decoders if one.model == model.id],
     }
 
 
@@ -70,6 +74,10 @@ def token_figures(report: Report, model: Model | None, name: str) -> Mapping[str
     found: dict[str, Figure | None] = {
         "traffic": cost_by_rate(offers, _apis(report, model), USUAL, identifier=f"{name}-traffic"),
         "pace": pace_chart(timed, USUAL, identifier=f"{name}-pace"),
+        "waiting": waiting_chart(
+            [one for one in report.served_decoders if one.model == model.id],
+            identifier=f"{name}-waiting",
+        ),
     }
     for at, own in enumerate(group_by(timed, lambda one: one.machine).values(), start=1):
         steps = [step for one in own for step in decoded_steps(report.inputs, one)]
