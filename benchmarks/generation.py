@@ -11,10 +11,9 @@
 
 Install beside epochcost's dependencies for runs, and run it from the repository's root with runner/
 on PYTHONPATH. All engines get the same weights, drawn from a seed, and the same prompts; each is a
-process of its own and they take turns, a prompt and its answer at a time. An engine whose logits
-after the prompt and after one more token are not ours is not timed. All choose the most likely
-token within the time. The context of our timed decode is that of the middle of the others' answers.
-In int4 there is no transformers.
+process of its own, so that no idle threads spin beside what is timed, and they take turns, a prompt
+and its answer at a time. An engine whose logits after the prompt and after one more token are not
+ours is not timed. In int4 there is no transformers.
 
 Printed are medians over rounds, how many times as fast we are (round by round, their median), and
 what part of copying memory our decode reaches: weights and caches, in bytes a second, over the
@@ -24,47 +23,89 @@ bytes that a copy reads and writes. Reading alone may be faster than copying.
 from __future__ import annotations
 
 import argparse
-import hashlib
+import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from decimal import Decimal
+from contextlib import ExitStack, closing
+from dataclasses import asdict
 from pathlib import Path
 
-from generators import genai, ours
-from generators.case import SEED, Case
-from generators.turns import Rounds, compared_and_timed
+import numpy as np
+from generation_engines import Case
 from steps.ceilings import measure_ceilings
 
-from epochcost import __version__
-from epochcost.cli.bundled import own_catalogue
-from epochcost.execute.build import build_job
 from epochcost.execute.decoding import decoder_size
 from epochcost.graphs.loading import load_model
-from epochcost.measure.runtime import runtime_name
-from epochcost.plan.trial import Phase, Trial
-from epochcost.specs.catalogue import Catalogue
 
+# Seconds by phase, one figure a round.
+Seconds = Mapping[str, Sequence[float]]
+_OURS, _OTHERS = "ours", ("genai", "transformers")
 _MODELS = ("gpt2-decoder", "smollm2-135m", "qwen2.5-0.5b")
-_OTHERS = ("genai", "eager")
 _HEAD = (
     *("model", "batch", "phase", "ours", "genai", "over genai"),
     *("transformers", "over transformers", "of copying"),
 )
+# An engine's threads go on spinning for a moment after its turn; the next one waits that out.
+_PAUSE_SECONDS = 0.25
+# Rounding of float32 leaves logits about 1e-5 apart in norm; 8 bits of activations leave more.
+_MOST_APART = {"fp32": 1e-4, "int4": 3e-2}
 
 
-def main() -> int:
+class Process:
+    """An engine's process, ready when it is made."""
+
+    def __init__(self, engine: str, case: Case, folder: Path) -> None:
+        self.engine = engine
+        path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "generation_engines", engine, json.dumps(asdict(case)), folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        )
+        self._line()
+
+    def answer(self) -> dict[str, float]:
+        """Seconds of a step, by phase."""
+        assert self._process.stdin is not None
+        time.sleep(_PAUSE_SECONDS)
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        seconds: dict[str, float] = json.loads(self._line())
+        return seconds
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.engine}: ended early, exit {self._process.wait()}")
+        return line
+
+
+def main() -> None:
     """Compare, and print a row as soon as it is known."""
     asked = _options()
-    print(_row(_HEAD))
-    print(_row(["---"] * len(_HEAD)))
+    for row in (_HEAD, ["---"] * len(_HEAD)):
+        print(_row(row), flush=True)
     for name in asked.models:
         with tempfile.TemporaryDirectory() as folder:
-            _compare(own_catalogue(), name, asked, Path(folder))
-    return 0
+            for batch in asked.batches:
+                sizes = (batch, asked.prompt, asked.tokens, asked.threads)
+                case, place = Case(name, asked.precision, *sizes), Path(folder, str(batch))
+                place.mkdir()
+                for row in _rows(case, _timed(case, place, asked.rounds)):
+                    print(_row(row), flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -79,92 +120,59 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _compare(catalogue: Catalogue, name: str, asked: argparse.Namespace, folder: Path) -> None:
-    decoder = catalogue.model(name).decoder
-    if decoder is None:
-        sys.exit(f"{name}: expected a decoder, got another model")
-    first = Case(
-        model=name,
-        graph=str(catalogue.graph_path(catalogue.model(name)).resolve()),
-        vocabulary=decoder.vocabulary,
-        precision=asked.precision,
-        batch=1,
-        prompt=asked.prompt,
-        tokens=asked.tokens,
-        threads=asked.threads,
-    )
-    genai.write(first, decoder, folder)
-    engines = ("ours", *(one for one in _OTHERS if asked.precision == "fp32" or one == "genai"))
-    for batch in asked.batches:
-        case = replace(first, batch=batch)
-        place = folder / str(batch)
-        _prepare(catalogue, case, place)
-        copied = measure_ceilings(case.threads)["copy_bytes"]
-        rounds = compared_and_timed(engines, place, asked.rounds)
-        share = _moved(catalogue, case) / statistics.median(rounds["ours"]["decode"]) / copied
-        for row in _rows(case, rounds, share):
-            print(_row(row), flush=True)
-
-
-def _prepare(catalogue: Catalogue, case: Case, folder: Path) -> None:
-    """Write the case and our jobs."""
-    folder.mkdir()
-    case.save(folder)
-    model = catalogue.model(case.model)
-    phases = {
-        ours.PREFILL: Phase(name="prefill", tokens=case.prompt),
-        ours.COMPARED: Phase(name="decode", tokens=case.prompt),
-        ours.TIMED: Phase(name="decode", tokens=case.middle),
+def _timed(case: Case, folder: Path, rounds: int) -> dict[str, Seconds]:
+    """By engine, without those that compute something else; exits where one fails."""
+    others = _OTHERS if case.precision == "fp32" else _OTHERS[:1]
+    with ExitStack() as running:
+        every = [
+            running.enter_context(closing(Process(one, case, folder))) for one in (_OURS, *others)
+        ]
+        engines = [one for one in every if _is_alike(one.engine, case, folder)]
+        taken: dict[str, list[dict[str, float]]] = {one.engine: [] for one in engines}
+        for index in range(rounds + 1):
+            for one in engines if index % 2 else reversed(engines):
+                taken[one.engine].append(one.answer())
+    # The first round is a warm-up.
+    return {
+        engine: {phase: [each[phase] for each in answers[1:]] for phase in answers[0]}
+        for engine, answers in taken.items()
     }
-    for name, phase in phases.items():
-        target = folder / name
-        target.mkdir()
-        job = build_job(_trial(case, phase), model, Path(case.graph), target)
-        (target / "job.json").write_text(job.model_dump_json(), "utf-8")
 
 
-def _trial(case: Case, phase: Phase) -> Trial:
-    return Trial(
-        model=case.model,
-        mode="inference",
-        provider="cpu",
-        precision=case.precision,
-        batch_size=case.batch,
-        phase=phase,
-        threads=case.threads,
-        seed=SEED,
-        runtime=runtime_name(),
-        producer=__version__,
-        graph_sha256=hashlib.sha256(Path(case.graph).read_bytes()).hexdigest(),
-        spec_sha256="0" * 64,
-        relative_half_width=Decimal("0.02"),
-        minimum_samples=10,
-        budget_seconds=Decimal(1),
-    )
+def _is_alike(engine: str, case: Case, folder: Path) -> bool:
+    """Whether an engine computes what ours does; says how far it is from it."""
+    mine, theirs = (np.load(folder / f"{name}.npy") for name in (_OURS, engine))
+    apart = float(np.linalg.norm(theirs - mine) / np.linalg.norm(mine))
+    same = float(np.mean(theirs.argmax(axis=-1) == mine.argmax(axis=-1)))
+    alike = apart <= _MOST_APART[case.precision]
+    if engine != _OURS:
+        said = f"{engine}: logits {apart:.1e} from ours, {same:.0%} of tokens the same"
+        print(said if alike else f"{said}: not timed", file=sys.stderr)
+    return alike
 
 
-def _moved(catalogue: Catalogue, case: Case) -> int:
-    """Bytes that our timed decode moves at least."""
-    size = decoder_size(catalogue.model(case.model), load_model(Path(case.graph)))
-    return size.decode_bytes(case.batch, case.middle + 1, int4=case.precision == "int4")
-
-
-def _rows(case: Case, rounds: Rounds, share: float) -> Iterator[list[str]]:
+def _rows(case: Case, found: Mapping[str, Seconds]) -> Iterator[list[str]]:
     titles = {"prefill": f"prefill of {case.prompt}", "decode": f"decode at {case.middle}"}
     for phase, title in titles.items():
-        mine = rounds["ours"][phase]
+        mine = found[_OURS][phase]
         cells = [f"{case.model} {case.precision}", str(case.batch), title, _milliseconds(mine)]
         for other in _OTHERS:
-            cells += _beside(rounds.get(other, {}), phase, mine)
-        yield [*cells, f"{share:.0%}" if phase == "decode" else ""]
+            theirs = found.get(other, {}).get(phase)
+            cells += [_milliseconds(theirs), _times(mine, theirs)] if theirs else ["", ""]
+        yield [*cells, _share(case, mine) if phase == "decode" else ""]
 
 
-def _beside(theirs: Mapping[str, Sequence[float]], phase: str, mine: Sequence[float]) -> list[str]:
-    """Another's time, and how many times as fast we are."""
-    if phase not in theirs:
-        return ["", ""]
-    ratio = statistics.median(b / a for a, b in zip(mine, theirs[phase], strict=True))
-    return [_milliseconds(theirs[phase]), f"{ratio:.3f}"]
+def _times(mine: Sequence[float], theirs: Sequence[float]) -> str:
+    """How many times as fast we are."""
+    return f"{statistics.median(b / a for a, b in zip(mine, theirs, strict=True)):.3f}"
+
+
+def _share(case: Case, seconds: Sequence[float]) -> str:
+    """Of the bytes that a copy moves in the time, those that our decode moves at least."""
+    size = decoder_size(case.spec, load_model(case.graph))
+    moved = size.decode_bytes(case.batch, case.middle + 1, int4=case.precision == "int4")
+    copied = measure_ceilings(case.threads)["copy_bytes"]
+    return f"{moved / statistics.median(seconds) / copied:.0%}"
 
 
 def _milliseconds(seconds: Sequence[float]) -> str:
@@ -176,4 +184,4 @@ def _row(cells: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,1 +1,0 @@
-"""Engines that generate with the same decoder: ours, onnxruntime-genai's and transformers'."""
