@@ -256,7 +256,7 @@ class Transformers:
         import transformers
 
         torch.set_num_threads(case.threads)
-        torch.autograd.grad_mode.inference_mode(mode=True).__enter__()
+        self._inference = torch.inference_mode
         sys.path.insert(0, "models")
         # Of the shape theta and epsilon stand in no spec.
         shape = importlib.import_module("export_decoders").SHAPES[case.graph.stem]
@@ -280,7 +280,8 @@ class Transformers:
 
     def fresh(self) -> None:
         """Forget all sequences."""
-        self._cache.reset()
+        with self._inference():
+            self._cache.reset()
 
     def prefill(self) -> None:
         """Read the prompts."""
@@ -291,9 +292,10 @@ class Transformers:
         self._take(self._next)
 
     def _take(self, tokens: Any) -> None:
-        found = self._network(tokens, past_key_values=self._cache, logits_to_keep=1)
-        self._logits = found.logits[:, -1]
-        self._next = self._logits.argmax(dim=-1, keepdim=True)
+        with self._inference():
+            found = self._network(tokens, past_key_values=self._cache, logits_to_keep=1)
+            self._logits = found.logits[:, -1]
+            self._next = self._logits.argmax(dim=-1, keepdim=True)
 
 
 def _network(library: Any, shape: Any) -> Any:
