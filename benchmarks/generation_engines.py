@@ -359,7 +359,7 @@ def _renamed(shape: Any, held: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         _, layer, place = path.split(".", 2)
         block = f"{names['layers']}.{layer}"
         # GPT-2's projections are [inner, features], as ours; those of others are turned.
-        turned = values if gpt2 else values.T.contiguous()
+        turned = values if gpt2 or values.ndim == 1 else values.T.contiguous()
         if place in names:
             yield f"{block}.{names[place]}.{part}", turned
             continue
