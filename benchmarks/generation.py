@@ -182,7 +182,8 @@ def _share(case: Case, seconds: Sequence[float], copied: float) -> str:
     """The bytes that our decode moves at least, over the ``copied`` of a copy as long."""
     size = decoder_size(case.spec, load_model(case.graph))
     moved = size.decode_bytes(case.batch, case.middle + 1, int4=case.precision == "int4")
-    return f"{moved / statistics.median(seconds) / copied:.0%}"
+    rate = moved / statistics.median(seconds)
+    return f"{rate / copied:.0%} of {copied / 1e9:.0f} GB/s"
 
 
 def _milliseconds(seconds: Sequence[float]) -> str:
