@@ -1,0 +1,398 @@
+"""Engines that answer prompts with the same decoder: ours, onnxruntime-genai's and transformers'.
+
+A process each: ``python -m generation_engines ENGINE CASE FOLDER``. It writes its logits after the
+prompt and after one more token to FOLDER/ENGINE.npy and prints a line when it is ready. Then each
+line on standard input asks for one answer, whose seconds it prints as JSON. Every engine chooses
+the most likely token within the time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from made_trials import made_trial
+from numpy.typing import NDArray
+
+from epochcost.graphs.four_bits import draw_codes, in_four_bits
+from epochcost.graphs.loading import load_model
+from epochcost.graphs.parameters import materialise
+from epochcost.plan.trial import Phase, Trial
+from epochcost.specs.decoder import MASK, TOKENS, Decoder
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
+from epochcost.specs.study import Precision
+
+Array = NDArray[Any]
+_SEED = 20261123
+_GENAI_CONFIGURATION = "genai_config.json"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared: a decoder, its prompts, and how many tokens are then added."""
+
+    model: str
+    precision: Precision
+    batch: int
+    prompt: int
+    tokens: int
+    threads: int
+
+    @property
+    def spec(self) -> Model:
+        """The model's spec."""
+        return load_catalogue(Path()).model(self.model)
+
+    @property
+    def decoder(self) -> Decoder:
+        """The decoder's form; exits where the model is none."""
+        return self.spec.decoder or sys.exit(f"{self.model}: expected a decoder")
+
+    @property
+    def graph(self) -> Path:
+        """The weightless file."""
+        return Path("models", str(self.spec.graph))
+
+    @property
+    def middle(self) -> int:
+        """Tokens in the cache when half of the answer is there."""
+        return self.prompt + self.tokens // 2
+
+    def prompts(self) -> Array:
+        """Tokens [batch, prompt]; none is 0, which genai takes for padding."""
+        drawn = np.random.default_rng(_SEED)
+        return drawn.integers(1, self.decoder.vocabulary, (self.batch, self.prompt), np.int64)
+
+
+class Ours:
+    """The very steps that `epochcost run` times, over one pool of threads as in its worker.
+
+    A step decodes at one length. The timed one has the context of the middle of an answer, and so
+    reads as much on average as the others, whose context grows; another follows the prompt.
+    """
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        from epochcost.measure.session import share_threads
+        from epochcost.plan.trial import SessionSettings
+
+        share_threads(SessionSettings(threads=case.threads))
+        self._case, self._folder, self._weights = case, folder, dict[str, Array]()
+        self._next = self._prompts = case.prompts()
+        self._prefill = self._stepper(Phase(name="prefill", tokens=case.prompt))
+        self.prefill()
+        self._decode = self._stepper(Phase(name="decode", tokens=case.middle))
+
+    def scores(self) -> Array:
+        """Logits [2, batch, vocabulary]."""
+        self.fresh()
+        self.prefill()
+        step = self._stepper(Phase(name="decode", tokens=self._case.prompt))
+        step()
+        return np.stack([one.output("logits")[:, -1] for one in (self._prefill, step)])
+
+    def fresh(self) -> None:
+        """Forget all sequences."""
+        self._next = self._prompts
+
+    def prefill(self) -> None:
+        """Read the prompts."""
+        self._take(self._prefill)
+
+    def decode(self) -> None:
+        """Add a token to each sequence."""
+        self._take(self._decode)
+
+    def _take(self, step: Any) -> None:
+        step()
+        self._next = step.output("logits")[:, -1].argmax(axis=1)[:, None]
+
+    def _stepper(self, phase: Phase) -> Any:
+        """Of one phase; a decode's cache begins with that of the prompt and ends with zeros."""
+        from epochcost.execute.build import build_job
+        from epochcost.measure import stepping
+        from epochcost.measure.session import open_session
+
+        case = self._case
+        job = build_job(_trial(case, phase), case.spec, case.graph, self._folder)
+        self._weights = self._weights or stepping.initial_parameters(job)
+        fixed = stepping.constant_weights(job, self._weights)
+        session = open_session(job.graph, "cpu", job.session, weights=fixed)
+        inputs = stepping.graph_inputs(job, self._weights, session.get_inputs())
+        cache = {} if phase.name == "prefill" else self._prefill.carried_values()
+        held = {name: _longer(values, phase.length) for name, values in cache.items()}
+        inputs = stepping.StepInputs(inputs.batches, {**inputs.constants, **held})
+        step = stepping.Stepper(session, "cpu", job.mode, inputs, job.carried, job.session)
+        step.feed_from(self._feeds(np.ones((case.batch, phase.length), np.int64)))
+        return step
+
+    def _feeds(self, mask: Array) -> Iterator[dict[str, Array]]:
+        while True:
+            yield {TOKENS: self._next, MASK: mask}
+
+
+def _longer(values: Array, length: int) -> Array:
+    """Keys or values [batch, heads, tokens, numbers] with zeros behind them."""
+    return np.pad(values, ((0, 0), (0, 0), (0, length - values.shape[2]), (0, 0)))
+
+
+def _trial(case: Case, phase: Phase) -> Trial:
+    from epochcost.measure.runtime import runtime_name
+
+    told = {
+        "mode": "inference",
+        "precision": case.precision,
+        "phase": phase,
+        "threads": case.threads,
+        "seed": _SEED,
+        "graph_sha256": hashlib.sha256(case.graph.read_bytes()).hexdigest(),
+    }
+    return made_trial(case.model, case.batch, runtime_name()).model_copy(update=told)
+
+
+class Genai:
+    """onnxruntime-genai's Generator, which takes the logits of the last position as they are.
+
+    Each answer has a Generator of its own, for one of several sequences cannot be rewound; its
+    cache is as long as prompt and answer.
+    """
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        import onnxruntime_genai
+
+        _write_for_genai(case, folder.parent / "genai")
+        self._library, self._batch = onnxruntime_genai, case.batch
+        self._model = onnxruntime_genai.Model(str(folder.parent / "genai"))
+        self._prompts = case.prompts().astype(np.int32)
+        self._length = case.prompt + case.tokens + 1
+        self._generator: Any = None
+
+    def scores(self) -> Array:
+        """Logits [2, batch, vocabulary]."""
+        self.fresh()
+        self._generator.append_tokens(self._prompts)
+        first = self._generator.get_logits()[:, -1].copy()
+        self._generator.generate_next_token()
+        return np.stack([first, self._generator.get_logits()[:, -1]])
+
+    def fresh(self) -> None:
+        """Forget all sequences. The least length bars the token that ends one."""
+        options, length = self._library.GeneratorParams(self._model), self._length
+        sizes = {"max_length": length, "min_length": length, "batch_size": self._batch}
+        options.set_search_options(**sizes, do_sample=False)
+        self._generator = None
+        self._generator = self._library.Generator(self._model, options)
+
+    def prefill(self) -> None:
+        """Read the prompts."""
+        self._generator.append_tokens(self._prompts)
+        self._generator.generate_next_token()
+
+    def decode(self) -> None:
+        """Add a token to each sequence."""
+        self._generator.generate_next_token()
+
+
+def _write_for_genai(case: Case, folder: Path) -> None:
+    """The graph that we time, of any batch and length, with the weights as external data."""
+    if (folder / _GENAI_CONFIGURATION).exists():
+        return
+    folder.mkdir()
+    model = load_model(case.graph)
+    if case.precision == "int4":
+        model = in_four_bits(model, integer_activations=True)
+    values = {**materialise(model, _SEED), **draw_codes(model, _SEED)}
+    for value in [value for value in model.graph.input if value.name in values]:
+        model.graph.input.remove(value)
+        stored = onnx.numpy_helper.from_array(values.pop(value.name), value.name)
+        model.graph.initializer.append(stored)
+    onnx.save(model, folder / "model.onnx", save_as_external_data=True, location="model.data")
+    (folder / _GENAI_CONFIGURATION).write_text(json.dumps(_genai_configuration(case)), "utf-8")
+
+
+def _genai_configuration(case: Case) -> dict[str, Any]:
+    form, parts = case.decoder, ("key", "value")
+    decoder = {
+        "filename": "model.onnx",
+        "session_options": {"intra_op_num_threads": case.threads, "provider_options": []},
+        "head_size": form.head_size,
+        "hidden_size": form.heads * form.head_size,
+        "num_attention_heads": form.heads,
+        "num_key_value_heads": form.key_value_heads,
+        "num_hidden_layers": form.layers,
+        "inputs": {name: name for name in (TOKENS, MASK)}
+        | {f"past_{part}_names": f"past_key_values.%d.{part}" for part in parts},
+        "outputs": {"logits": "logits"}
+        | {f"present_{part}_names": f"present.%d.{part}" for part in parts},
+    }
+    ends = {f"{name}_token_id": 0 for name in ("bos", "eos", "pad")}
+    sizes = {"vocab_size": form.vocabulary, "context_length": form.context}
+    return {
+        "model": {"type": "llama", **ends, **sizes, "decoder": decoder},
+        "search": {"max_length": form.context, "past_present_share_buffer": True},
+    }
+
+
+class Transformers:
+    """transformers' own module in PyTorch's eager mode, with our weights and its static cache.
+
+    Attention is PyTorch's ``scaled_dot_product_attention``, transformers' default, and the head
+    sees the last position alone. The loop over tokens is here: ``generate`` would do more.
+    """
+
+    def __init__(self, case: Case, folder: Path) -> None:  # noqa: ARG002 - as every engine's
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        import torch
+        import transformers
+
+        torch.set_num_threads(case.threads)
+        self._inference = torch.inference_mode
+        sys.path.insert(0, "models")
+        # Of the shape theta and epsilon stand in no spec.
+        shape = importlib.import_module("export_decoders").SHAPES[case.graph.stem]
+        self._network = _network(transformers, shape).eval()
+        drawn = materialise(load_model(case.graph), _SEED).items()
+        held = _renamed(shape, {name: torch.from_numpy(value) for name, value in drawn})
+        self._network.load_state_dict(dict(held))
+        self._cache = transformers.StaticCache(
+            self._network.config, max_cache_len=case.prompt + case.tokens
+        )
+        self._next = self._prompts = torch.from_numpy(case.prompts())
+        self._logits: Any = None
+
+    def scores(self) -> Array:
+        """Logits [2, batch, vocabulary]."""
+        self.fresh()
+        self.prefill()
+        first = self._logits.numpy().copy()
+        self.decode()
+        return np.stack([first, self._logits.numpy()])
+
+    def fresh(self) -> None:
+        """Forget all sequences."""
+        with self._inference():
+            self._cache.reset()
+
+    def prefill(self) -> None:
+        """Read the prompts."""
+        self._take(self._prompts)
+
+    def decode(self) -> None:
+        """Add a token to each sequence."""
+        self._take(self._next)
+
+    def _take(self, tokens: Any) -> None:
+        with self._inference():
+            found = self._network(tokens, past_key_values=self._cache, logits_to_keep=1)
+            self._logits = found.logits[:, -1]
+            self._next = self._logits.argmax(dim=-1, keepdim=True)
+
+
+def _network(library: Any, shape: Any) -> Any:
+    sizes = {
+        "vocab_size": shape.vocabulary,
+        "max_position_embeddings": shape.context,
+        "hidden_size": shape.width,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+    }
+    if shape.theta is None:
+        told = library.GPT2Config(**sizes, n_inner=shape.inner, layer_norm_epsilon=shape.epsilon)
+        return library.GPT2LMHeadModel(told)
+    family = "Qwen2" if shape.projection_bias else "Llama"
+    told = getattr(library, f"{family}Config")(
+        **sizes,
+        intermediate_size=shape.inner,
+        num_key_value_heads=shape.key_value_heads,
+        rms_norm_eps=shape.epsilon,
+        tie_word_embeddings=shape.tied,
+        rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
+    )
+    return getattr(library, f"{family}ForCausalLM")(told)
+
+
+_GPT2_NAMES = {
+    "layers": "transformer.h",
+    "embed": "transformer.wte",
+    "position": "transformer.wpe",
+    "norm": "transformer.ln_f",
+    "attention_norm": "ln_1",
+    "mlp_norm": "ln_2",
+    "qkv": "attn.c_attn",
+    "out": "attn.c_proj",
+    "mlp.up": "mlp.c_fc",
+    "mlp.down": "mlp.c_proj",
+}
+_LLAMA_NAMES = {
+    "layers": "model.layers",
+    "embed": "model.embed_tokens",
+    "norm": "model.norm",
+    "attention_norm": "input_layernorm",
+    "mlp_norm": "post_attention_layernorm",
+    "out": "self_attn.o_proj",
+    "mlp.gate": "mlp.gate_proj",
+    "mlp.up": "mlp.up_proj",
+    "mlp.down": "mlp.down_proj",
+}
+
+
+def _renamed(shape: Any, held: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Our parameters under transformers' names and as its modules hold them."""
+    gpt2 = shape.theta is None
+    names = _GPT2_NAMES if gpt2 else _LLAMA_NAMES
+    yield "lm_head.weight", held["embed.weight"]
+    for name, values in held.items():
+        path, _, part = name.rpartition(".")
+        if path in names:
+            yield f"{names[path]}.{part}", values
+            continue
+        _, layer, place = path.split(".", 2)
+        block = f"{names['layers']}.{layer}"
+        # GPT-2's projections are [inner, features], as ours; those of others are turned.
+        turned = values if gpt2 or values.ndim == 1 else values.T.contiguous()
+        if place in names:
+            yield f"{block}.{names[place]}.{part}", turned
+            continue
+        shared = shape.key_value_heads * shape.head_size
+        for one, split in zip("qkv", turned.split([shape.width, shared, shared]), strict=True):
+            yield f"{block}.self_attn.{one}_proj.{part}", split
+
+
+ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
+
+
+def main(name: str, told: str, folder: Path) -> None:
+    """Get ready, say so, and answer until nobody asks."""
+    # Whatever libraries print goes to standard error.
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    case = Case(**json.loads(told))
+    engine = ENGINES[name](case, folder)
+    np.save(folder / f"{name}.npy", engine.scores())
+    print("ready", file=out, flush=True)
+    for _ in sys.stdin:
+        engine.fresh()
+        prefill = _seconds(engine.prefill)
+        decodes = [_seconds(engine.decode) for _ in range(case.tokens)]
+        seconds = {"prefill": prefill, "decode": float(np.median(decodes))}
+        print(json.dumps(seconds), file=out, flush=True)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
