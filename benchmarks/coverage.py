@@ -18,9 +18,10 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from coverage_real import against_all_others
+from coverage_real import Asked, against_all_others
 from coverage_traces import FAMILIES, Trace
 from undisturbed import KINDS
 
@@ -126,10 +127,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100, help="how many short real runs")
     parser.add_argument("--budget", type=float, default=2.5, help="seconds of a short real run")
     parser.add_argument("--rounds", type=int, default=3, help="fresh processes of a short run")
+    parser.add_argument("--model", default="mnist-mlp", help="whose training the real runs are")
+    parser.add_argument("--batch", type=int, default=128, help="examples in a step of it")
+    parser.add_argument("--keep", type=Path, help="write the real results to a file")
     parser.add_argument("--beside", default="calm", choices=KINDS, help="what disturbs them")
     options = parser.parse_args()
     if options.real:
-        against_all_others(options.runs, options.budget, options.rounds, options.beside)
+        against_all_others(
+            Asked(
+                options.model,
+                options.batch,
+                options.runs,
+                options.budget,
+                options.rounds,
+                options.beside,
+                options.keep,
+            )
+        )
     else:
         synthetic(options.traces)
 

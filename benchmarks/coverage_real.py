@@ -2,8 +2,9 @@
 
 A short run is ``rounds`` fresh workers, spread over the whole time as ``epochcost run --rounds``
 spreads them. The truth to which it is held is the mean of all other runs, which are as many fresh
-processes over the same time. Both intervals are held to theirs: the one of the step as it was, and
-the one of the step undisturbed, which is the former where nothing disturbed.
+processes over the same time. Held to theirs are the interval of the step as it was, by itself and
+among the results that the repository has of the same host, and that of the step undisturbed, which
+is the former where nothing disturbed.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import contextlib
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter
 from undisturbed import disturbed
 
 from epochcost.execute.build import build_job
@@ -25,21 +28,35 @@ from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
+from epochcost.results.hosts import HostFacts
+from epochcost.results.pace import own_paces
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, summary_of
+from epochcost.results.store import load_all
 from epochcost.specs.loader import load_catalogue
-from epochcost.statistics import Bounded, wilson_interval
+from epochcost.statistics import Bounded, Summary, wilson_interval
 
 ROOT = Path(__file__).parents[1]
-_MODEL, _BATCH = "mnist-mlp", 128
 Measurer = Callable[[SamplingRule], Measurement]
 
 
-def against_all_others(runs: int, budget_seconds: float, rounds: int, beside: str) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """A training of a model, and how its short runs are taken."""
+
+    model: str
+    batch_size: int
+    runs: int
+    budget_seconds: float
+    rounds: int
+    beside: str
+    keep: Path | None
+
+
+def against_all_others(asked: Asked) -> None:
     """Take the short runs beside a disturbance, and print what covers what."""
-    with _measurer() as (trial, measured), disturbed(beside):
-        shorts = _measure(measured, runs, budget_seconds, rounds)
+    with _measurer(asked.model, asked.batch_size) as (trial, measured), disturbed(asked.beside):
+        shorts = _measure(measured, asked.runs, asked.budget_seconds, asked.rounds)
     host = detect_environment()
     results = [
         Result(
@@ -52,12 +69,27 @@ def against_all_others(runs: int, budget_seconds: float, rounds: int, beside: st
         )
         for one in shorts
     ]
-    paces = own_paces(results)
-    _show("as it was", [_as_it_was(one) for one in results])
-    _show("undisturbed", [told for one in results if (told := _calm(one, paces))])
+    if asked.keep:
+        asked.keep.write_bytes(TypeAdapter(list[Result]).dump_json(results))
+    show_coverage(results)
     processes = np.array([mean for one in shorts for mean in _round_means(one)])
     spread = processes.std(ddof=1) / processes.mean()
     print(f"spread of {len(processes)} processes: {spread:.2%} (one deviation)")
+
+
+def show_coverage(results: list[Result]) -> None:
+    """Print how many intervals of each kind hold the mean of all others."""
+    stored = load_all(ROOT / "docs/data/results").results
+    host = {one.environment.fingerprint for one in results}
+    known = [one for one in stored if one.environment.fingerprint in host]
+    facts = HostFacts.of(known)
+    paces = own_paces([*known, *results])
+    own = [summary_of(one.measurement) for one in results]
+    _show("as it was", [_bounded(one) for one in own])
+    among = [facts.summary(one, result) for one, result in zip(own, results, strict=True)]
+    _show(f"among {len(known)} results of its host", [_bounded(one) for one in among])
+    calm = replace(facts, paces=paces)
+    _show("undisturbed", [told for one in results if (told := _calm(one, calm))])
 
 
 def _measure(
@@ -79,11 +111,11 @@ def _measure(
 
 
 @contextlib.contextmanager
-def _measurer() -> Iterator[tuple[Trial, Measurer]]:
+def _measurer(model_id: str, batch_size: int) -> Iterator[tuple[Trial, Measurer]]:
     catalogue = load_catalogue(ROOT)
-    planned = plan_run(catalogue, RunRequest(models=(_MODEL,), providers=("cpu",)))
-    trial = next(one for one in planned.trials if _wanted(one))
-    model = catalogue.model(_MODEL)
+    planned = plan_run(catalogue, RunRequest(models=(model_id,), providers=("cpu",)))
+    trial = next(one for one in planned.trials if _wanted(one, batch_size))
+    model = catalogue.model(model_id)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         job = build_job(trial, model, catalogue.graph_path(model), folder)
@@ -95,19 +127,20 @@ def _measurer() -> Iterator[tuple[Trial, Measurer]]:
         yield trial, measured
 
 
-def _wanted(trial: Trial) -> bool:
-    return trial.mode == "training" and trial.batch_size == _BATCH
+def _wanted(trial: Trial, batch_size: int) -> bool:
+    return trial.mode == "training" and trial.batch_size == batch_size
 
 
-def _as_it_was(result: Result) -> Bounded:
-    summary = summary_of(result.measurement)
+def _bounded(summary: Summary) -> Bounded:
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
 
-def _calm(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Bounded | None:
+def _calm(result: Result, facts: HostFacts) -> Bounded | None:
     """The step undisturbed; None where too little of it was."""
-    found = undisturbed(result, paces)
-    return _as_it_was(result) if found is None else found.step
+    found = facts.undisturbed(result)
+    if found is None:
+        return _bounded(facts.summary(summary_of(result.measurement), result))
+    return found.step
 
 
 def _round_means(measurement: Measurement) -> Iterator[float]:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from epochcost.plan.trial import Load
+from epochcost.plan.trial import Load, requests_load
 from epochcost.results.records import Result
-from epochcost.results.served import Latency, LoadGenRun, ServingRecord, latency_percentile
+from epochcost.results.served import (
+    Latency,
+    LoadGenRun,
+    ServingRecord,
+    TokenRun,
+    latency_percentile,
+)
+from epochcost.specs.requests import Lengths, Requests
 
 SERVER = Load(
     scenario="server",
@@ -17,17 +25,21 @@ SERVER = Load(
 LATENCIES = tuple(1_000_000 * number for number in range(1, 101))
 
 
-def run(purpose: str = "scored", *, kept_bound: bool | None = True) -> LoadGenRun:
-    """A run with the statistics of ``LATENCIES`` at 500 samples per second."""
-    p50, p90, p99 = (latency_percentile(LATENCIES, share) for share in (0.5, 0.9, 0.99))
-    latency = Latency(
-        minimum_nanoseconds=LATENCIES[0],
-        mean_nanoseconds=sum(LATENCIES) // len(LATENCIES),
+def latency_of(latencies: Sequence[int]) -> Latency:
+    """LoadGen's statistics of ascending latencies."""
+    p50, p90, p99 = (latency_percentile(latencies, share) for share in (0.5, 0.9, 0.99))
+    return Latency(
+        minimum_nanoseconds=latencies[0],
+        mean_nanoseconds=sum(latencies) // len(latencies),
         p50_nanoseconds=p50,
         p90_nanoseconds=p90,
         p99_nanoseconds=p99,
-        maximum_nanoseconds=LATENCIES[-1],
+        maximum_nanoseconds=latencies[-1],
     )
+
+
+def run(purpose: str = "scored", *, kept_bound: bool | None = True) -> LoadGenRun:
+    """A run with the statistics of ``LATENCIES`` at 500 samples per second."""
     return LoadGenRun(
         purpose=purpose,  # type: ignore[arg-type]
         asked_samples_per_second=None if kept_bound is None else 500,
@@ -37,7 +49,7 @@ def run(purpose: str = "scored", *, kept_bound: bool | None = True) -> LoadGenRu
         minimum_seconds=0.2,
         valid=True,
         kept_bound=kept_bound,
-        latency=latency,
+        latency=latency_of(LATENCIES),
         summary="MLPerf Results Summary",
     )
 
@@ -59,6 +71,52 @@ def under_load(result: Result, *, kept: bool = True, load: Load = SERVER) -> Res
     trial = result.trial.model_copy(update={"mode": "inference", "load": load})
     measurement = result.measurement.model_copy(
         update={"samples_seconds": (), "stop_reason": "loadgen", "served": served(kept=kept)}
+    )
+    return result.model_copy(
+        update={"trial": trial, "trial_id": trial.id, "measurement": measurement}
+    )
+
+
+ASKED = Requests(
+    prompt=Lengths(tokens=(30,)),
+    answer=Lengths(tokens=(20,)),
+    first_token_ms=80,
+    token_ms=200,
+    load_percents=(50, 100),
+)
+
+
+def token_run(rate: float, slower: float, purpose: str) -> LoadGenRun:
+    """A hundred requests at a rate, whose tokens take ``slower`` times ``LATENCIES``."""
+    first = tuple(round(one * slower) for one in LATENCIES)
+    tokens = TokenRun(
+        first=latency_of(first),
+        further=latency_of(LATENCIES),
+        read=3000,
+        written=2000,
+        first_nanoseconds=first,
+        further_nanoseconds=LATENCIES,
+    )
+    rates = {"asked_samples_per_second": rate, "samples_per_second": rate}
+    return run(purpose).model_copy(update={"tokens": tokens, **rates})
+
+
+def behind_an_engine(result: Result, slower: Mapping[float, float]) -> Result:
+    """The same result of a decoder that was asked at these rates, the highest kept; none: none."""
+    rates = sorted(slower)
+    runs = [token_run(rates[-1], slower[rates[-1]], "scored")] if rates else [run("search")]
+    runs += [token_run(rate, slower[rate], "share") for rate in rates[:-1]]
+    record = ServingRecord(
+        loadgen="6.0.17",
+        runs=tuple(runs),
+        reported=0 if rates else None,
+        detail_log="",
+        start_seconds=1.5,
+    )
+    fields = {"load": requests_load(ASKED), "requests": ASKED, "batch_size": 4}
+    trial = result.trial.model_copy(update=fields)
+    measurement = result.measurement.model_copy(
+        update={"samples_seconds": (), "stop_reason": "loadgen", "served": record}
     )
     return result.model_copy(
         update={"trial": trial, "trial_id": trial.id, "measurement": measurement}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.test_served_tokens import asked_project
 from analysis.test_tokens import project
 from epochcost.cli.app import main
 
@@ -108,3 +109,24 @@ def test_a_bound_that_no_machine_keeps_is_told(capsys: pytest.CaptureFixture[str
     """With the best that it does."""
     _, out, _ = ask(capsys, *USUAL, "--requests", "1/s", "--tpot", "50ms")
     assert "first token takes 500 ms and each more 125 ms at best" in " ".join(out.split())
+
+
+def test_what_an_engine_was_measured_to_do_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table of the rates, and what to expect between them; JSON has every percentile."""
+    asked_project(tmp_path, {2.0: 1.0, 4.0: 2.0})
+    monkeypatch.chdir(tmp_path)
+    code, out, err = ask(capsys, *USUAL, "--requests", "3/s", "--wide")
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert "prompts of 30 tokens and answers of 20" in words
+    assert (
+        "keeps 90 % of first tokens within 80 ms and further ones within 200 ms up to 4/s" in words
+    )
+    assert "at 3/s 90 % of first tokens come within" in words
+    _, out, _ = ask(capsys, *USUAL, "--requests", "3/s", "--format", "json")
+    (served,) = json.loads(out)["behind_an_engine"]
+    assert [rate["requests"] for rate in served["rates"]] == [100, 100]
+    assert served["rates"][0]["first_token_seconds"]["p99"] is None
+    assert served["start_seconds"] == 1.5

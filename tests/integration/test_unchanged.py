@@ -34,7 +34,12 @@ _RENEWED = bool(os.environ.get("EPOCHCOST_RENEW_UNCHANGED"))
 _PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 _PRECISIONS: tuple[Precision, ...] = ("fp32", "fp16", "bf16")
 _BATCH = 4
-_MODELS = {id_: m for id_, m in load_catalogue(ROOT).models.items() if m.graph is not None}
+# Decoders are never differentiated.
+_MODELS = {
+    name: model
+    for name, model in load_catalogue(ROOT).models.items()
+    if model.graph is not None and model.decoder is None
+}
 # Those whose answer does not depend on the machine, from README and docs.
 _COMMANDS = {
     "quote": "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",

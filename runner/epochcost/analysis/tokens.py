@@ -24,6 +24,7 @@ from epochcost.analysis.rows import Mark, group_by
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.trial import Phase
+from epochcost.results.hosts import HostFacts
 from epochcost.results.rounds import summary_of
 from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -118,6 +119,7 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
     ]
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
     names = [hardware for hardware, _ in hosts]
+    facts = HostFacts.of(one.result for one in own)
     groups = group_by(
         representatives(own),
         lambda one: (
@@ -130,12 +132,14 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
         ),
     )
     return tuple(
-        _decoder(inputs, group, only_host=names.count(group[0].result.hardware) == 1)
+        _decoder(inputs, group, facts, only_host=names.count(group[0].result.hardware) == 1)
         for group in groups.values()
     )
 
 
-def _decoder(inputs: Inputs, stored: Sequence[StoredResult], *, only_host: bool) -> TimedDecoder:
+def _decoder(
+    inputs: Inputs, stored: Sequence[StoredResult], facts: HostFacts, *, only_host: bool
+) -> TimedDecoder:
     result, trial = stored[0].result, stored[0].result.trial
     return TimedDecoder(
         model=trial.model,
@@ -148,17 +152,17 @@ def _decoder(inputs: Inputs, stored: Sequence[StoredResult], *, only_host: bool)
         ),
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
-        phases=tuple(map(_phase_time, stored)),
+        phases=tuple(_phase_time(one, facts) for one in stored),
     )
 
 
-def _phase_time(stored: StoredResult) -> PhaseTime:
+def _phase_time(stored: StoredResult, facts: HostFacts) -> PhaseTime:
     result = stored.result
     assert result.trial.phase is not None, "only results of phases come here"
     return PhaseTime(
         phase=result.trial.phase,
         sequences=result.trial.batch_size,
-        step=mean_time(summary_of(result.measurement)),
+        step=mean_time(facts.summary(summary_of(result.measurement), result)),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
     )

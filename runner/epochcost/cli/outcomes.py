@@ -206,6 +206,14 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
     if run is None:
         count = len(served.runs)
         return f"no rate {bound_words(trial)}, {count} run{'s' * (count > 1)} of LoadGen"
+    if run.tokens is not None:
+        first, further = (
+            seconds(one.p90_nanoseconds / 1e9) for one in (run.tokens.first, run.tokens.further)
+        )
+        return (
+            f"{run.samples_per_second:.3g} requests/s, 90 % of first tokens within {first} and of "
+            f"further ones within {further}"
+        )
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
     kept = "" if run.kept_bound is None else f" {bound_words(trial)}"
@@ -221,7 +229,7 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
     return (
         seconds(latency.mean_nanoseconds / 1e9),
         "-",
-        f"{run.samples_per_second:,.0f}",
+        f"{run.samples_per_second:,.0f}" if run.tokens is None else f"{run.samples_per_second:.3g}",
         str(run.samples),
         f"p99 {seconds(latency.p99_nanoseconds / 1e9)}",
     )

@@ -1,0 +1,116 @@
+"""Decoders behind an engine: what LoadGen's runs tell, what it costs, and what is not said."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.test_tokens import phase_result
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.served_tokens import ServedDecoder, interpolated, served_decoders
+from epochcost.analysis.serving import serving_rows
+from epochcost.cost import Estimate
+from epochcost.specs.loader import load_catalogue
+from report_project import store_results
+from served_results import ASKED, behind_an_engine
+from tiny_decoders import DECODER_SPEC
+from tiny_project import price_text, write_tiny_project
+
+# By rate, how many times as long first tokens take: 1 to 100 ms at the lowest.
+SLOWER = {2.0: 1.0, 4.0: 2.0, 8.0: 8.0}
+
+
+def asked_project(root: Path, slower: dict[float, float]) -> None:
+    """A decoder that was asked at these rates on a machine of a dollar an hour."""
+    write_tiny_project(root)
+    (root / "specs/models/tiny.toml").write_text(DECODER_SPEC)
+    (root / "specs/prices").mkdir(exist_ok=True)
+    (root / "specs/prices/list.toml").write_text(price_text("local", "1"))
+    store_results(root, [behind_an_engine(phase_result("decode", 8, 4, 0.1), slower)])
+
+
+def served(root: Path, slower: dict[float, float]) -> ServedDecoder:
+    """What is read of it."""
+    asked_project(root, slower)
+    catalogue = load_catalogue(root)
+    inputs = read_inputs(catalogue, [root / "docs/data/results"], root)
+    assert not serving_rows(inputs), "tokens are no inferences of a batch"
+    (found,) = served_decoders(inputs)
+    return found
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> ServedDecoder:
+    """Asked at three rates."""
+    return served(tmp_path_factory.mktemp("served"), SLOWER)
+
+
+def test_rates_ascend_to_the_highest(decoder: ServedDecoder) -> None:
+    """The run that counts is the last; shares of its rate come before it."""
+    assert [float(one.per_second) for one in decoder.rates] == [2, 4, 8]
+    assert decoder.highest is decoder.rates[-1]
+    assert decoder.start_seconds == 1.5
+
+
+def test_percentiles_are_loadgens_and_withheld_of_few(decoder: ServedDecoder) -> None:
+    """Of a hundred requests ten lie beyond the 90th percentile, and one beyond the 99th."""
+    lowest = decoder.rates[0]
+    assert lowest.first_seconds(50) == pytest.approx(0.051)
+    assert lowest.first_seconds(90) == pytest.approx(0.091)
+    assert lowest.first_seconds(99) is None
+    assert decoder.rates[1].first_seconds(90) == pytest.approx(0.182)
+
+
+def test_goodput_is_who_kept_both_bounds(decoder: ServedDecoder) -> None:
+    """First tokens within 80 ms: eighty in a hundred at the lowest rate, ten at the highest."""
+    assert [one.good_share for one in decoder.rates] == [0.8, 0.4, 0.1]
+
+
+def test_cost_is_the_hour_over_the_tokens(decoder: ServedDecoder) -> None:
+    """A dollar an hour for 2 requests of 50 tokens a second: 1e6 / 360,000 dollars."""
+    cost = decoder.per_million(decoder.rates[0])
+    assert isinstance(cost, Estimate)
+    assert float(cost.mean) == pytest.approx(1e6 / 360_000)
+    assert cost.low == cost.mean
+    highest = decoder.per_million(decoder.rates[-1])
+    assert isinstance(highest, Estimate)
+    assert float(highest.mean / highest.low) == pytest.approx(1.05)
+
+
+def test_cost_never_falls_with_the_load(decoder: ServedDecoder) -> None:
+    """Fewer requests on the same machine make each token dearer."""
+    costs = [decoder.per_million(rate) for rate in decoder.rates]
+    means = [cost.mean for cost in costs if isinstance(cost, Estimate)]
+    assert means == sorted(means, reverse=True)
+    assert len(means) == 3
+
+
+def test_between_rates_logarithms_lie_on_lines(decoder: ServedDecoder) -> None:
+    """At the rates what was measured, in the middle the geometric mean, beyond nothing."""
+    assert decoder.first_seconds(Decimal(4), 90) == pytest.approx(0.182)
+    middle = (0.091 * 0.182) ** 0.5
+    assert decoder.first_seconds(Decimal(3), 90) == pytest.approx(middle)
+    assert decoder.first_seconds(Decimal(9), 90) is None
+    assert decoder.further_seconds(Decimal(3), 50) == pytest.approx(0.051)
+
+
+@given(st.floats(2, 8), st.floats(2, 8))
+def test_a_rising_curve_rises(one: float, other: float) -> None:
+    """Interpolation keeps the order of rising points."""
+    points = [(2.0, 0.1), (4.0, 0.2), (8.0, 1.6)]
+    low, high = (interpolated(points, place) for place in sorted((one, other)))
+    assert low is not None
+    assert high is not None
+    assert low <= high * (1 + 1e-12)
+
+
+def test_bounds_that_no_rate_keeps(tmp_path: Path) -> None:
+    """There is no highest rate and no cost, and the result is still told of."""
+    found = served(tmp_path, {})
+    assert found.highest is None
+    assert found.rates == ()
+    assert found.asked == ASKED
