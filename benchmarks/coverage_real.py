@@ -2,9 +2,8 @@
 
 A short run is ``rounds`` fresh workers, spread over the whole time as ``epochcost run --rounds``
 spreads them. The truth to which it is held is the mean of all other runs, which are as many fresh
-processes over the same time. Held to theirs are the interval of the step as it was, by itself and
-among the results that the repository has of the same host, and that of the step undisturbed, which
-is the former where nothing disturbed.
+processes over the same time. Held to theirs are the interval of the step as it was and that of the
+step undisturbed, which is the former where nothing disturbed.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import math
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -28,13 +27,11 @@ from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.hosts import HostFacts
-from epochcost.results.pace import own_paces
+from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, summary_of
-from epochcost.results.store import load_all
 from epochcost.specs.loader import load_catalogue
-from epochcost.statistics import Bounded, Summary, wilson_interval
+from epochcost.statistics import Bounded, wilson_interval
 
 ROOT = Path(__file__).parents[1]
 Measurer = Callable[[SamplingRule], Measurement]
@@ -71,25 +68,17 @@ def against_all_others(asked: Asked) -> None:
     ]
     if asked.keep:
         asked.keep.write_bytes(TypeAdapter(list[Result]).dump_json(results))
-    show_coverage(results)
+    _show_coverage(results)
     processes = np.array([mean for one in shorts for mean in _round_means(one)])
     spread = processes.std(ddof=1) / processes.mean()
     print(f"spread of {len(processes)} processes: {spread:.2%} (one deviation)")
 
 
-def show_coverage(results: list[Result]) -> None:
-    """Print how many intervals of each kind hold the mean of all others."""
-    stored = load_all(ROOT / "docs/data/results").results
-    host = {one.environment.fingerprint for one in results}
-    known = [one for one in stored if one.environment.fingerprint in host]
-    facts = HostFacts.of(known)
-    paces = own_paces([*known, *results])
-    own = [summary_of(one.measurement) for one in results]
-    _show("as it was", [_bounded(one) for one in own])
-    among = [facts.summary(one, result) for one, result in zip(own, results, strict=True)]
-    _show(f"among {len(known)} results of its host", [_bounded(one) for one in among])
-    calm = replace(facts, paces=paces)
-    _show("undisturbed", [told for one in results if (told := _calm(one, calm))])
+def _show_coverage(results: list[Result]) -> None:
+    """How many intervals of each kind hold the mean of all others."""
+    paces = own_paces(results)
+    _show("as it was", [_as_it_was(one) for one in results])
+    _show("undisturbed", [told for one in results if (told := _calm(one, paces))])
 
 
 def _measure(
@@ -131,16 +120,15 @@ def _wanted(trial: Trial, batch_size: int) -> bool:
     return trial.mode == "training" and trial.batch_size == batch_size
 
 
-def _bounded(summary: Summary) -> Bounded:
+def _as_it_was(result: Result) -> Bounded:
+    summary = summary_of(result.measurement)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
 
-def _calm(result: Result, facts: HostFacts) -> Bounded | None:
+def _calm(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Bounded | None:
     """The step undisturbed; None where too little of it was."""
-    found = facts.undisturbed(result)
-    if found is None:
-        return _bounded(facts.summary(summary_of(result.measurement), result))
-    return found.step
+    found = undisturbed(result, paces)
+    return _as_it_was(result) if found is None else found.step
 
 
 def _round_means(measurement: Measurement) -> Iterator[float]:

@@ -8,7 +8,7 @@ Steps are those of the machine undisturbed, where that is known of a stored resu
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -29,7 +29,7 @@ from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.hosts import HostFacts
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
@@ -111,10 +111,10 @@ def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, 
     more are left out, and a measurement that is stored as well counts once.
     """
     stored = [one for one in inputs.stored if is_of_steps(one.result)]
-    catalogue, facts = inputs.catalogue, HostFacts.of(one.result for one in stored)
+    catalogue, paces = inputs.catalogue, own_paces(one.result for one in stored)
     known = (one for one in past if _is_known(catalogue, one))
     replaced = [with_declared_machine(one, catalogue, inputs.declared) for one in known]
-    every = [*(_stored(one, facts) for one in stored), *map(_replaced, replaced)]
+    every = [*(_stored(one, paces) for one in stored), *map(_replaced, replaced)]
     once = {(_work(one), one.at): one for one in reversed(every)}
     found = [_series(inputs, group) for group in group_by(once.values(), _work).values()]
     return tuple(sorted(found, key=lambda one: (one.machine.name, one.name.casefold())))
@@ -124,7 +124,7 @@ def _is_known(catalogue: Catalogue, one: PastResult) -> bool:
     return one.trial.model in catalogue.models and one.hardware in catalogue.hardware
 
 
-def _stored(stored: StoredResult, facts: HostFacts) -> TimedRun:
+def _stored(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> TimedRun:
     result = stored.result
     return TimedRun(
         result.hardware,
@@ -133,7 +133,7 @@ def _stored(stored: StoredResult, facts: HostFacts) -> TimedRun:
         result.measurement.started_at,
         Evidence("result file", stored.uri),
         round_count(result.measurement),
-        lambda: undisturbed_time(result, facts) or mean_time(summary_of(result.measurement)),
+        lambda: undisturbed_time(result, paces) or mean_time(summary_of(result.measurement)),
     )
 
 

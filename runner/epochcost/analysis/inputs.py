@@ -23,8 +23,8 @@ from epochcost.analysis.repository import PastResult
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
-from epochcost.results.hosts import HostFacts
 from epochcost.results.limits import BatchLimit, load_limits
+from epochcost.results.pace import OwnPace, PaceKey
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.results.trainings import Trainings, load_trainings
@@ -198,8 +198,8 @@ class Inputs:
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
     ``trust`` says how far predictions are off; None where that was not computed.
     ``folders`` are those of the results, whose earlier files git may have, ``limit_files`` the
-    files of ``limits``, and ``trainings`` what was trained to an accuracy, by file. ``hosts`` is
-    what their results tell together, None where that follows from ``stored``.
+    files of ``limits``, and ``trainings`` what was trained to an accuracy, by file. ``paces`` are
+    the machines' own, None where they follow from ``stored``.
     """
 
     catalogue: Catalogue
@@ -215,7 +215,7 @@ class Inputs:
     limit_files: tuple[Path, ...] = ()
     trust: Trust | None = None
     trainings: Mapping[Path, Trainings] = field(default_factory=dict)
-    hosts: HostFacts | None = None
+    paces: Mapping[PaceKey, OwnPace] | None = None
 
     @property
     def files(self) -> frozenset[Path]:

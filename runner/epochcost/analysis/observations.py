@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
@@ -23,7 +23,7 @@ from epochcost.analysis.representatives import (
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
-from epochcost.results.hosts import HostFacts
+from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
 from epochcost.results.records import Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.specs.catalogue import Catalogue
@@ -215,20 +215,18 @@ def _measured(inputs: Inputs, see: StatisticsOf, *, variants: bool) -> Iterator[
     steps = [one for one in inputs.stored if is_of_steps(one.result)]
     stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {host_of(one.result) for one in stored})
-    facts = inputs.hosts or HostFacts.of(one.result for one in steps)
+    paces = own_paces(one.result for one in steps) if inputs.paces is None else inputs.paces
     for one in stored:
         if bool(one.result.trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
-            seen = see(one.result)
-            among = replace(seen, summary=facts.summary(seen.summary, one.result))
-            yield _from_result(inputs, one, among, facts, only_host=only_host)
+            yield _from_result(inputs, one, see(one.result), paces, only_host=only_host)
 
 
 def _from_result(
     inputs: Inputs,
     stored: StoredResult,
     seen: ResultStatistics,
-    facts: HostFacts,
+    paces: Mapping[PaceKey, OwnPace],
     *,
     only_host: bool,
 ) -> Observation:
@@ -272,13 +270,13 @@ def _from_result(
         vcpus=trial.vcpus,
         outliers=seen.outliers,
         whole_epochs=result.measurement.epochs,
-        undisturbed=undisturbed_time(result, facts),
+        undisturbed=undisturbed_time(result, paces),
     )
 
 
-def undisturbed_time(result: Result, facts: HostFacts) -> Time | None:
+def undisturbed_time(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Time | None:
     """The step of a result undisturbed; None where that is as it was, or not known."""
-    found = facts.undisturbed(result)
+    found = undisturbed(result, paces)
     step = found and found.step
     return Time.from_floats(step.low, step.mean, step.high) if step else None
 

@@ -24,7 +24,6 @@ from epochcost.analysis.rows import Mark, group_by
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.trial import Phase
-from epochcost.results.hosts import HostFacts
 from epochcost.results.rounds import summary_of
 from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -119,7 +118,6 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
     ]
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
     names = [hardware for hardware, _ in hosts]
-    facts = HostFacts.of(one.result for one in own)
     groups = group_by(
         representatives(own),
         lambda one: (
@@ -132,14 +130,12 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
         ),
     )
     return tuple(
-        _decoder(inputs, group, facts, only_host=names.count(group[0].result.hardware) == 1)
+        _decoder(inputs, group, only_host=names.count(group[0].result.hardware) == 1)
         for group in groups.values()
     )
 
 
-def _decoder(
-    inputs: Inputs, stored: Sequence[StoredResult], facts: HostFacts, *, only_host: bool
-) -> TimedDecoder:
+def _decoder(inputs: Inputs, stored: Sequence[StoredResult], *, only_host: bool) -> TimedDecoder:
     result, trial = stored[0].result, stored[0].result.trial
     return TimedDecoder(
         model=trial.model,
@@ -152,17 +148,17 @@ def _decoder(
         ),
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
-        phases=tuple(_phase_time(one, facts) for one in stored),
+        phases=tuple(map(_phase_time, stored)),
     )
 
 
-def _phase_time(stored: StoredResult, facts: HostFacts) -> PhaseTime:
+def _phase_time(stored: StoredResult) -> PhaseTime:
     result = stored.result
     assert result.trial.phase is not None, "only results of phases come here"
     return PhaseTime(
         phase=result.trial.phase,
         sequences=result.trial.batch_size,
-        step=mean_time(facts.summary(summary_of(result.measurement), result)),
+        step=mean_time(summary_of(result.measurement)),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
     )
@@ -317,13 +313,13 @@ def _offer(
         return None
     with exact_arithmetic():
         machines = _at_least_one(asked.per_second * capacity.request.mean)
-        asked_tokens = asked.per_second * asked.tokens * _HOUR_SECONDS
-        per_million = hour * machines * MILLION / asked_tokens
+        one_machine = hour * MILLION / (asked.per_second * asked.tokens * _HOUR_SECONDS)
+        per_million = one_machine * machines
         full = [
             hour * seconds / _HOUR_SECONDS * MILLION / asked.tokens
             for seconds in (capacity.request.low, capacity.request.mean, capacity.request.high)
         ]
-        ends = _by_machines(capacity, asked, per_million, machines)
+        ends = _by_machines(capacity, asked, one_machine)
     bill, whole = _estimate(price, per_million, *ends), _estimate(price, full[1], full[0], full[2])
     return ServingOffer(
         decoder=decoder,
@@ -352,21 +348,20 @@ def _apart(capacity: Capacity, asked: Requests, bill: Estimate, *, owed: bool) -
 
 def _share(bill: Estimate, own: Time, other: Time, times: Decimal, *, owed: bool) -> Estimate:
     with_least, with_most = (other.high, other.low) if owed else (other.low, other.high)
-    return replace(
-        bill,
-        low=bill.low * times * own.low / (own.low + with_least),
-        mean=bill.mean * times * own.mean / (own.mean + other.mean),
-        high=bill.high * times * own.high / (own.high + with_most),
-    )
+    low = bill.low * times * own.low / (own.low + with_least)
+    mean = bill.mean * times * own.mean / (own.mean + other.mean)
+    high = bill.high * times * own.high / (own.high + with_most)
+    # Where all three are one, their last digits are rounded apart.
+    return replace(bill, low=min(low, mean), mean=mean, high=max(high, mean))
 
 
 def _by_machines(
-    capacity: Capacity, asked: Requests, per_million: Decimal, machines: int
+    capacity: Capacity, asked: Requests, one_machine: Decimal
 ) -> tuple[Decimal, Decimal]:
     """The cost at both ends of the time's interval, where more or fewer machines may do."""
     ends = (capacity.request.low, capacity.request.high)
     low, high = (_at_least_one(asked.per_second * seconds) for seconds in ends)
-    return per_million * low / machines, per_million * high / machines
+    return one_machine * low, one_machine * high
 
 
 def _at_least_one(machines: Decimal) -> int:

@@ -23,7 +23,6 @@ from epochcost.results.conditions import Pace
 from epochcost.results.records import Measurement, Result
 from epochcost.statistics import Bounded
 from epochcost.statistics.control import Slope, undisturbed_mean, without_control
-from epochcost.statistics.process_spread import ProcessSpread
 
 Series = NDArray[np.float64]
 # Host, runtime, CPUs that it was pinned to, and the works.
@@ -100,13 +99,8 @@ class Undisturbed:
     left_out_share: float
 
 
-def undisturbed(
-    result: Result, paces: Mapping[PaceKey, OwnPace], spread: ProcessSpread | None = None
-) -> Undisturbed | None:
-    """The step undisturbed; None where it was that throughout, or its machine's pace is unknown.
-
-    ``spread`` is how much fresh processes differ there undisturbed, None: not known.
-    """
+def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed | None:
+    """The step undisturbed; None where it was that throughout, or its machine's pace is unknown."""
     found = _watched(result, paces)
     if found is None:
         return None
@@ -124,7 +118,7 @@ def undisturbed(
     rounds = [int(count) for count in np.diff(position[bounds]) if count]
     moved = [slice(int(position[one.start]), int(position[one.stop])) for one in stretches]
     inside = [one for one in moved if one.stop > one.start]
-    step = undisturbed_mean(times[kept], waited[kept], inside, rounds, _USUAL_SLOPE, spread)
+    step = undisturbed_mean(times[kept], waited[kept], inside, rounds, _USUAL_SLOPE)
     return Undisturbed(step, waited_share, left_out)
 
 

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.statistics.interval import Bounded, mean_interval
-from epochcost.statistics.process_spread import ProcessSpread
 from epochcost.statistics.quantiles import LEVEL
 
 Series = NDArray[np.float64]
@@ -51,20 +50,14 @@ def undisturbed_mean(
     stretches: Sequence[slice],
     rounds: Sequence[int],
     usual: Slope,
-    spread: ProcessSpread | None = None,
 ) -> Bounded:
     """The mean of positive samples where the control is 0, between the ends of its interval.
 
     ``control`` is a share of the time, from 0 to 1, one for each; ``stretches`` are neighbouring
-    samples whose control was read together. ``rounds`` as ``mean_interval`` takes them; ``spread``
-    is how much fresh processes differ, None: as these samples alone tell.
+    samples whose control was read together. ``rounds`` as ``mean_interval`` takes them.
     """
     corrected, slope = without_control(samples, control, stretches, usual)
-    interval = (
-        mean_interval(corrected, rounds=rounds)
-        if spread is None
-        else spread.interval(corrected, rounds)
-    )
+    interval = mean_interval(corrected, rounds=rounds)
     mean = float(corrected.mean())
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     unsure = z * slope.error * float((corrected * control).mean())

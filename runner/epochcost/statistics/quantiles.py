@@ -32,20 +32,11 @@ def _between(ordered: NDArray[np.float64], place: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def student_quantile(probability: float, degrees: float) -> float:
+def student_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t for a probability above one half, to 1 % up to 0.995.
 
     Exact for 1 and 2 degrees of freedom; beyond, the expansion of Abramowitz & Stegun 26.7.5.
-    Between two whole numbers its logarithm is taken to be linear in one over the degrees; below 1
-    degree the tail is that of a power law.
     """
-    whole = math.floor(degrees)
-    if degrees < 1:
-        return student_quantile(probability, 1) ** (1 / degrees)
-    if degrees > whole:
-        low, high = (student_quantile(probability, one) for one in (whole, whole + 1))
-        share = (1 / whole - 1 / degrees) / (1 / whole - 1 / (whole + 1))
-        return low ** (1 - share) * high**share
     if degrees == 1:
         return math.tan(math.pi * (probability - 0.5))
     if degrees == 2:

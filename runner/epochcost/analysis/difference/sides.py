@@ -47,7 +47,7 @@ from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER, Ceilings
 from epochcost.results.fields import read_record
 from epochcost.results.format import DamagedResultError, parse_result
-from epochcost.results.hosts import HostFacts
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Result
 from epochcost.specs.base import Identity
 from epochcost.specs.catalogue import Catalogue
@@ -96,9 +96,9 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     old, new = (_read(snapshot, scope, results) for snapshot in (before, after))
     common, see = _common(old, new), _seen_once()
     both = {one.uri: one.result for found in (old, new) for one in found.stored.values()}
-    facts = HostFacts.of(both.values())
-    shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see, facts)
-    own = [_observed(one.catalogue, one.newest_but(common), see, facts) for one in (old, new)]
+    paces = own_paces(both.values())
+    shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see, paces)
+    own = [_observed(one.catalogue, one.newest_but(common), see, paces) for one in (old, new)]
     if scope.predicted:
         shared, own = _with_predicted((before, after), (old, new), shared, own)
     repriced = [one for one in shared if one.machine.hardware in scope.hardware]
@@ -346,9 +346,9 @@ def _observed(
     catalogue: Catalogue,
     stored: Iterable[StoredResult],
     see: StatisticsOf,
-    facts: HostFacts,
+    paces: Mapping[PaceKey, OwnPace],
 ) -> tuple[Observation, ...]:
-    inputs = replace(_inputs(replace(catalogue, published={}), stored), hosts=facts)
+    inputs = replace(_inputs(replace(catalogue, published={}), stored), paces=paces)
     return (*observe(inputs, see), *observe_variants(inputs, see))
 
 
