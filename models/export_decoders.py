@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["onnx==1.23.2"]
 # ///
-"""Writes decoders with a cache of keys and values: GPT-2, SmolLM2, Qwen2.5 and Llama 3.
+"""Writes decoders with a cache of keys and values: GPT-2, SmolLM2, Qwen2.5, Llama 3 and Mixtral.
 
 The graphs have the operators, inputs and outputs that onnxruntime-genai's model builder gives its
 own (GroupQueryAttention over a cache that a step writes in place), so that a file of that builder
@@ -34,7 +34,10 @@ _NEWEST_IR_OF_OPSET = 10
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder's configuration; ``theta`` None: learned positions and GPT-2's blocks."""
+    """A decoder's configuration; ``theta`` None: learned positions and GPT-2's blocks.
+
+    Of ``experts`` each token takes the ``chosen`` ones in place of one feed-forward network.
+    """
 
     layers: int
     width: int
@@ -48,6 +51,8 @@ class Shape:
     deviation: float = 0.02
     projection_bias: bool = False
     tied: bool = True
+    experts: int = 0
+    chosen: int = 2
 
     @property
     def head_size(self) -> int:
@@ -64,6 +69,9 @@ SHAPES = {
     "llama3_2_1b": Shape(16, 2048, 32, 8, 8192, 128_256, 131_072, 500_000, 1e-5),
     "llama3_1_8b": Shape(32, 4096, 32, 8, 14_336, 128_256, 131_072, 500_000, 1e-5, tied=False),
     "llama3_1_70b": Shape(80, 8192, 64, 8, 28_672, 128_256, 131_072, 500_000, 1e-5, tied=False),
+    "mixtral_8x7b": Shape(
+        32, 4096, 32, 8, 14_336, 32_000, 32_768, 1_000_000, 1e-5, tied=False, experts=8
+    ),
 }
 
 
@@ -242,6 +250,8 @@ class Decoder:
 
     def _feed_forward(self, hidden: str, name: str) -> str:
         shape, graph = self.shape, self.graph
+        if shape.experts:
+            return self._experts(hidden, name)
         wide, narrow = (shape.width, shape.inner), (shape.inner, shape.width)
         if shape.theta is None:
             up = self._linear(hidden, f"{name}.up", *wide, bias=True)
@@ -254,6 +264,27 @@ class Decoder:
         )
         return self._linear(
             graph.add("Mul", [opened, up], f"{name}.gated"), f"{name}.down", *narrow, bias=False
+        )
+
+    def _experts(self, hidden: str, name: str) -> str:
+        """The chosen experts of each token by a router's scores, as one operator."""
+        shape, graph = self.shape, self.graph
+        scores = self._linear(hidden, f"{name}.router", shape.width, shape.experts, bias=False)
+        rows = graph.constant("rows_of_scores", [-1, shape.experts], np.int64)
+        routed = graph.add("Reshape", [scores, rows], f"{name}.routed")
+        up, down = (shape.inner, shape.width), (shape.width, shape.inner)
+        gate, back, open_ = (
+            graph.weight(f"{name}.{part}.weight", (shape.experts, *form), shape.deviation)
+            for part, form in (("gate", up), ("down", down), ("up", up))
+        )
+        return graph.add(
+            "MoE",
+            [hidden, routed, gate, "", back, "", open_],
+            f"{name}.mixed",
+            domain=CONTRIBUTED,
+            k=shape.chosen,
+            activation_type="silu",
+            normalize_routing_weights=1,
         )
 
     def _linear(self, x: str, name: str, width: int, features: int, *, bias: bool) -> str:

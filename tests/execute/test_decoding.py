@@ -56,6 +56,21 @@ def test_the_largest_is_counted_without_its_weights(catalogue: Catalogue) -> Non
     assert size.read_bytes == pytest.approx(4 * 69.5e9, rel=0.01)
 
 
+def test_a_token_of_a_mixture_reads_the_chosen_experts(catalogue: Catalogue) -> None:
+    """Of 46.7 billion weights 12.9 as its authors say; several sequences choose several experts."""
+    size = size_of(catalogue, "mixtral-8x7b")
+    experts = 32 * 8 * 3 * 4096 * 14336
+    assert size.idle_bytes == 4 * experts * 6 // 8
+    assert size.read_bytes + size.looked_up_bytes == pytest.approx(4 * 12.9e9, rel=0.01)
+    one, many = size.decode_bytes(1, 1), size.decode_bytes(64, 1)
+    assert one == size.read_bytes + size.cache_bytes_per_token
+    everything = size.read_bytes + size.idle_bytes + 64 * size.cache_bytes_per_token
+    assert many == pytest.approx(everything, rel=1e-6)
+    attention = 32 * 4 * 4096 * 257
+    assert size.decode_flops_per_token == pytest.approx(size.read_bytes / 2 + attention, rel=0.01)
+    assert size.memory_bytes(1, 1) > 2 * 4 * 46e9
+
+
 def test_another_model_is_refused(catalogue: Catalogue) -> None:
     """By name."""
     with pytest.raises(ModelError, match="mnist-mlp: expected a decoder"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.counting import flops
+from epochcost.graphs.counting import expert_weights, flops
 from epochcost.graphs.four_bits import BYTES_PER_WEIGHT
 from epochcost.graphs.parameters import few_bits_count, parameter_count, parameters
 from epochcost.plan.binding import bind_model
@@ -27,8 +27,9 @@ _FLOAT_BYTES = 4
 class DecoderSize:
     """What one token asks for in fp32; ``length`` tokens are in the prompt or the cache.
 
-    ``read_bytes`` are the weights that a step reads, whatever the number of sequences;
-    ``looked_up_bytes`` those of tables of which it reads a row.
+    ``read_bytes`` are the weights that a step reads for one sequence, ``idle_bytes`` those of
+    experts that its token does not choose, ``looked_up_bytes`` those of tables of which it reads a
+    row. ``chosen_share`` is how many of the experts a token chooses.
     """
 
     model: str
@@ -39,15 +40,21 @@ class DecoderSize:
     read_bytes: int
     looked_up_bytes: int
     cache_bytes_per_token: int
+    idle_bytes: int = 0
+    chosen_share: float = 1.0
 
     def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
-        """What one step of decoding moves at least: weights once, the cache of every sequence."""
-        weights = self.read_bytes * (BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1)
+        """What one step of decoding moves at least: weights once, the cache of every sequence.
+
+        Of experts those that any sequence chooses, as if each chose at random.
+        """
+        others = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
+        weights = (self.read_bytes + others) * (BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1)
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 
     def memory_bytes(self, sequences: int, length: int) -> int:
         """About what a process holds: weights as they were drawn and as kernels read them."""
-        weights = 2 * self.read_bytes + self.looked_up_bytes
+        weights = 2 * (self.read_bytes + self.idle_bytes) + self.looked_up_bytes
         return PROCESS_BYTES + weights + sequences * length * self.cache_bytes_per_token
 
 
@@ -61,15 +68,19 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
     prefill = flops(bind_model(graph, model, 1, Phase(name="prefill", tokens=length)))
     decode = flops(bind_model(graph, model, 1, Phase(name="decode", tokens=length)))
     read, looked_up = _weights(graph)
+    experts, share = _experts(graph)
+    idle = round(experts * (1 - share))
     return DecoderSize(
         model=model.id,
         parameters=parameter_count(graph),
         length=length,
         prefill_flops_per_token=prefill / length,
         decode_flops_per_token=float(decode),
-        read_bytes=_FLOAT_BYTES * read,
+        read_bytes=_FLOAT_BYTES * (read - idle),
         looked_up_bytes=_FLOAT_BYTES * looked_up,
         cache_bytes_per_token=_FLOAT_BYTES * decoder.cached_numbers_per_token,
+        idle_bytes=_FLOAT_BYTES * idle,
+        chosen_share=share,
     )
 
 
@@ -90,3 +101,15 @@ def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
     read = few_bits_count(graph)
     read += sum(size for name, size in sizes.items() if name in others)
     return read, sum(size for name, size in sizes.items() if name in tables)
+
+
+def _experts(graph: onnx.ModelProto) -> tuple[int, float]:
+    """How many numbers all experts hold, and which share of them a token chooses."""
+    sizes = {each.name: each.shape for each in parameters(graph)}
+    mixtures = [node for node in graph.graph.node if node.op_type == "MoE"]
+    held = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))
+    if not held:
+        return 0, 1.0
+    count = sizes[expert_weights(mixtures[0])[0]][0]
+    chosen = next((int(entry.i) for entry in mixtures[0].attribute if entry.name == "k"), 1)
+    return held, chosen / count

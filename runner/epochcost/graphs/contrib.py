@@ -197,6 +197,7 @@ def _given(inputs: Inputs, place: int) -> TensorType:
 _MOST_INPUTS = 16
 _CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"), _as_first),
+    "MoE": _as_first,
     **dict.fromkeys(
         ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
     ),

@@ -160,6 +160,19 @@ def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
     return 4 * math.prod(shapes[node.output[0]]) * shapes[node.input[3]][2]
 
 
+def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Each token of [..., width] meets the chosen ones of the experts' weights [experts, ...]."""
+    tokens = math.prod(shapes[node.input[0]][:-1])
+    chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
+    weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
+    return 2 * tokens * chosen * weights
+
+
+def expert_weights(node: onnx.NodeProto) -> list[str]:
+    """The inputs of a mixture of experts that hold their weights, biases left out."""
+    return [name for name in node.input[2::2] if name]
+
+
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
     """X [B, L, width] times [width, queries + keys + values], then attention among the results."""
     batch, length, _ = x = shapes[node.input[0]]
@@ -210,6 +223,7 @@ _CONTRIBUTED: Mapping[str, Count] = {
     "Attention": _projecting_attention,
     "GroupQueryAttention": _grouped_query,
     "MatMulNBits": _few_bits_matmul,
+    "MoE": _experts,
 }
 _COUNTS: Mapping[tuple[str, str], Count] = {
     **_by_domain("", _STANDARD),

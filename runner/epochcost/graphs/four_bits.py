@@ -55,6 +55,8 @@ def in_four_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.M
 
     ``integer_activations``: the kernel rounds activations to 8 bits, block by block.
     """
+    if any(node.op_type == "MoE" for node in model.graph.node):
+        raise ModelError("int4: expected products alone, got experts: measure this model in fp32")
     quantised = copied(model)
     graph = quantised.graph
     products = list(_products(quantised))

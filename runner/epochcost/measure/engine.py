@@ -45,7 +45,6 @@ Answered = Callable[[int], None]
 class _Turn:
     """One request in work, and the tokens of its answer so far."""
 
-    request: Any
     sample: Sample | None
     tokens: list[int] = field(default_factory=list)
 
@@ -97,7 +96,7 @@ class DecoderEngine:
         options.set_max_generated_tokens(answer)
         options.set_do_sample(False)
         request.begin_turn(prompt, options)
-        self._turns[request] = _Turn(request, sample)
+        self._turns[request] = _Turn(sample)
 
     def step(self) -> tuple[list[_Turn], list[_Turn]]:
         """Let the engine take a step; who has a first token now, and who has all.
