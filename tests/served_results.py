@@ -113,7 +113,7 @@ def behind_an_engine(result: Result, slower: Mapping[float, float]) -> Result:
         detail_log="",
         start_seconds=1.5,
     )
-    fields = {"load": requests_load(ASKED), "requests": ASKED, "batch_size": 4}
+    fields = {"load": requests_load(ASKED), "requests": ASKED, "phase": None, "batch_size": 4}
     trial = result.trial.model_copy(update=fields)
     measurement = result.measurement.model_copy(
         update={"samples_seconds": (), "stop_reason": "loadgen", "served": record}

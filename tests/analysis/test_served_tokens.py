@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from pathlib import Path
 
@@ -89,11 +90,13 @@ def test_cost_never_falls_with_the_load(decoder: ServedDecoder) -> None:
     assert len(means) == 3
 
 
-def test_between_rates_logarithms_lie_on_lines(decoder: ServedDecoder) -> None:
-    """At the rates what was measured, in the middle the geometric mean, beyond nothing."""
+def test_between_rates_waiting_grows_as_capacity_is_left(decoder: ServedDecoder) -> None:
+    """At the rates what was measured, between them a line of logarithms, beyond nothing."""
     assert decoder.first_seconds(Decimal(4), 90) == pytest.approx(0.182)
-    middle = (0.091 * 0.182) ** 0.5
-    assert decoder.first_seconds(Decimal(3), 90) == pytest.approx(middle)
+    # The place where the logarithm of what is left is in the middle of both.
+    middle = (1 - math.sqrt((1 - 0.9 * 0.25) * (1 - 0.9 * 0.5))) / 0.9 * 8
+    found = decoder.first_seconds(Decimal(repr(middle)), 90)
+    assert found == pytest.approx(math.sqrt(0.091 * 0.182))
     assert decoder.first_seconds(Decimal(9), 90) is None
     assert decoder.further_seconds(Decimal(3), 50) == pytest.approx(0.051)
 
@@ -102,7 +105,7 @@ def test_between_rates_logarithms_lie_on_lines(decoder: ServedDecoder) -> None:
 def test_a_rising_curve_rises(one: float, other: float) -> None:
     """Interpolation keeps the order of rising points."""
     points = [(2.0, 0.1), (4.0, 0.2), (8.0, 1.6)]
-    low, high = (interpolated(points, place) for place in sorted((one, other)))
+    low, high = (interpolated(points, place, float) for place in sorted((one, other)))
     assert low is not None
     assert high is not None
     assert low <= high * (1 + 1e-12)
