@@ -34,8 +34,8 @@ Percent = Literal[50, 90, 99]
 _HOUR_SECONDS = 3600
 # A percentile of which fewer requests lie beyond is chance.
 _FEWEST_BEYOND = 3
-# Of what an engine answers when four requests come at once the highest rate was 0.80 to 1.06, at the
-# median 0.86 (five decoders; benchmarks/served_prediction.py holds what follows to them).
+# Of what an engine answers when four requests come at once the highest rate was 0.80 to 1.06, 0.86
+# at the median (five decoders; benchmarks/served_prediction.py holds what follows to them).
 _HIGHEST_OF_CAPACITY = 0.9
 # The search tells the highest rate to so much (``measure.scenario``).
 _RATE_PRECISION = Decimal("1.05")
