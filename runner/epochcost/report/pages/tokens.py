@@ -51,7 +51,7 @@ def token_context(report: Report, model: Model | None) -> Mapping[str, Any]:
         "offers": serving_offers(report.catalogue, timed, USUAL),
         "apis": sorted(asked, key=lambda one: one.per_million),
         "sequences": ENGINE_SEQUENCES,
-        "served": [one for one in report.served_decoders if one.model == model.id],
+        "asked_decoders": [one for one in report.served_decoders if one.model == model.id],
     }
 
 
