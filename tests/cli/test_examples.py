@@ -14,6 +14,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+from built_decoders import built_decoder, save_built
 from epochcost.cli.app import EXAMPLES
 from fake_runtimes import use_index, write_index
 from revisions import commit, git
@@ -65,6 +66,8 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         + "[sampling]\nrelative_half_width = 0.5\nminimum_samples = 10\nbudget_seconds = 0.5\n"
     )
     onnx.save(linear_model(), project / "model.onnx")
+    (project / "exported").mkdir()
+    save_built(built_decoder(), project / "exported" / "model.onnx")
     (project / "vms.csv").write_text(LISTED)
     shutil.copyfile(_digits(), project / "digits.csv.gz")
     shutil.copyfile(ROOT / "specs/replays/made-three-zones.csv", project / "prices.csv")
