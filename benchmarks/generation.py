@@ -60,13 +60,13 @@ _MOST_APART = {"fp32": 1e-4, "int4": 3e-2}
 
 
 class Process:
-    """An engine's process, ready when it is made."""
+    """An engine's process, ready when it is made: ``python -m`` with the ``arguments``."""
 
-    def __init__(self, engine: str, case: Case, folder: Path) -> None:
+    def __init__(self, engine: str, *arguments: str | Path) -> None:
         self.engine = engine
         path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "generation_engines", engine, json.dumps(asdict(case)), folder],
+            [sys.executable, "-m", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -74,11 +74,11 @@ class Process:
         )
         self._line()
 
-    def answer(self) -> dict[str, float]:
-        """Seconds of a step, by phase."""
+    def answer(self, asked: str = "") -> dict[str, float]:
+        """Seconds by phase, for a line of what is asked."""
         assert self._process.stdin is not None
         time.sleep(_PAUSE_SECONDS)
-        self._process.stdin.write("\n")
+        self._process.stdin.write(f"{asked}\n")
         self._process.stdin.flush()
         seconds: dict[str, float] = json.loads(self._line())
         return seconds
@@ -94,6 +94,11 @@ class Process:
         if not line:
             sys.exit(f"{self.engine}: ended early, exit {self._process.wait()}")
         return line
+
+
+def engine_process(name: str, case: Case, folder: Path) -> Process:
+    """One of ``generation_engines``."""
+    return Process(name, "generation_engines", name, json.dumps(asdict(case)), folder)
 
 
 def main() -> None:
@@ -136,7 +141,8 @@ def _timed(case: Case, folder: Path, rounds: int) -> dict[str, Seconds]:
     others = _OTHERS if case.precision == "fp32" else _OTHERS[:1]
     with ExitStack() as running:
         every = [
-            running.enter_context(closing(Process(one, case, folder))) for one in (_OURS, *others)
+            running.enter_context(closing(engine_process(one, case, folder)))
+            for one in (_OURS, *others)
         ]
         engines = [one for one in every if _is_alike(one.engine, case, folder)]
         taken: dict[str, list[dict[str, float]]] = {one.engine: [] for one in engines}

@@ -4,11 +4,12 @@
 # ///
 """The gradients of every committed model against PyTorch's in float64.
 
-    python benchmarks/gradients_against_pytorch.py [--batch 16]
+    python benchmarks/gradients_against_pytorch.py [--batch 16] [--provider cuda] [--worst]
 
 The same weights, inputs and cotangents go through `vjp_graph` on ONNX Runtime in float32 and
-through the PyTorch module in float64. Printed is the relative error in norm of each gradient;
-float32 rounding is about 1e-7, and ties of pooling and ReLU are avoided by random weights.
+through the PyTorch module in float64. Printed is the relative error in norm of each gradient, or
+with --worst a Markdown row of the largest of each model; float32 rounding is about 1e-7, and ties
+of pooling and ReLU are avoided by random weights.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import torch
 from steps.pytorch import network
 
 from epochcost.autodiff import vjp_graph
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise, parameters
+from epochcost.measure.session import open_session
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Provider
 
 ROOT = Path.cwd()
 
 
-def errors(model_id: str, batch_size: int) -> dict[str, float]:
+def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[str, float]:
     """By parameter, the norm of the difference over the norm of PyTorch's gradient."""
     catalogue = load_catalogue(ROOT)
     declared = catalogue.model(model_id)
@@ -47,10 +49,8 @@ def errors(model_id: str, batch_size: int) -> dict[str, float]:
     logits = module(*(value.double() if value.is_floating_point() else value for value in fed))
     cotangent = torch.randn_like(logits).float()
     logits.backward(cotangent.double())
-    session = onnxruntime.InferenceSession(
-        vjp_graph(model, wrt, {"batch": batch_size}).SerializeToString(),
-        providers=["CPUExecutionProvider"],
-    )
+    graph = vjp_graph(model, wrt, {"batch": batch_size}).SerializeToString()
+    session = open_session(graph, provider)
     data = {held.name: value.numpy() for held, value in zip(declared.inputs, fed, strict=True)}
     feeds = {**values, **data, "logits_cotangent": cotangent.numpy()}
     ours = session.run([f"{name}_gradient" for name in wrt], feeds)
@@ -81,9 +81,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=["mnist-mlp", "mnist-cnn"])
     parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--provider", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--worst", action="store_true")
     options = parser.parse_args()
     for model_id in options.models:
-        for name, error in errors(model_id, options.batch).items():
+        found = errors(model_id, options.batch, options.provider)
+        if options.worst:
+            name = max(found, key=lambda one: found[one])
+            print(f"| {model_id} | {options.batch} | {len(found)} | {found[name]:.1e} | {name} |")
+            continue
+        for name, error in found.items():
             print(f"{model_id:12} {name:16} {error:.1e}")
 
 

@@ -11,6 +11,9 @@ all of it but the timing, so that a timed run finds compiled code, and ``--peaks
 of our steps anew, on a busy machine too. The second writes the tables of docs/performance.md and
 the ratios that the site shows, and prints where PyTorch is faster.
 
+``--device cuda`` compares on a GPU, in more precisions too, eager mode and torch.compile; steps are
+then timed by the burst, for PyTorch queues them; give it records of their own.
+
 A step is what a trial times: a fresh batch copied in, forward in training mode (dropout), loss,
 backward, the update of the model's own optimizer. Before a model is timed the losses of its first
 two steps without dropout are compared; a contender whose losses are others is not timed.
@@ -54,9 +57,9 @@ def main() -> None:
 
 def _measure(records: Records, options: argparse.Namespace) -> None:
     begun = time.monotonic()
-    if not options.prepare:
+    if not options.prepare and options.device == "cpu":
         _note_machine(records, options.threads)
-    for case in cases(options.models, options.batches, options.threads):
+    for case in _cases(options):
         if options.again:
             records.forget(case.key, options.contenders)
         for group in _groups(records.missing(case.key, options.contenders), options.together):
@@ -67,7 +70,7 @@ def _measure(records: Records, options: argparse.Namespace) -> None:
 
 def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
     """What our steps hold by now, in cases whose times are known."""
-    for case in cases(options.models, options.batches, options.threads):
+    for case in _cases(options):
         if case.key in records.all["cases"]:
             folder, python = prepared(ROOT, CACHE, case), interpreter(OURS, CACHE / "environments")
             peak = peak_bytes(python, OURS, folder, case.threads, options.start)
@@ -76,12 +79,21 @@ def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
             print(f"{case.key}: {peak / 1e6:,.0f} MB", flush=True)
 
 
+def _cases(options: argparse.Namespace) -> Iterator[Case]:
+    asked = options.models, options.batches, options.threads
+    return cases(*asked, options.device, options.precisions)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=[])
     parser.add_argument("--batches", nargs="+", type=int, default=[])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=CONTENDERS)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--precisions", nargs="+", choices=("fp32", "tf32", "bf16"), default=["fp32"]
+    )
     parser.add_argument("--together", type=int, default=2, help="others beside ours at one time")
     parser.add_argument("--seconds", type=float, default=20, help="of each contender's bursts")
     parser.add_argument("--start", type=float, default=300, help="seconds to become ready in")

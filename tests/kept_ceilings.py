@@ -11,15 +11,19 @@ from typing import Any
 from epochcost.graphs.profile import Profile
 from epochcost.results.ceilings import CEILINGS_VERSION, Anchor, Ceiling, Ceilings
 from epochcost.results.environment import Environment, fingerprint
+from epochcost.specs.study import Precision
 
 _SIDE, _COPIED = 2048, 2**29
 
 
-def ceiling(threads: int, flops: float, copy_bytes: float) -> Ceiling:
+def ceiling(
+    threads: int, flops: float, copy_bytes: float, precision: Precision = "fp32"
+) -> Ceiling:
     """With medians of these rates, and times from 2 % below to 5 % above."""
     product, copy = 2 * _SIDE**3 / flops, 2 * _COPIED / copy_bytes
     return Ceiling(
         threads=threads,
+        precision=precision,
         matrix_side=_SIDE,
         product_seconds=(product * 1.05, product, product * 0.98),
         copied_bytes=_COPIED,

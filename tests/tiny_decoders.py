@@ -16,6 +16,7 @@ import onnxruntime as ort
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.four_bits import draw_codes, in_four_bits
 from epochcost.graphs.parameters import materialise
+from epochcost.graphs.precision import in_half_precision
 
 MODELS = Path(__file__).parents[1] / "models"
 LAYERS, WIDTH, HEADS, SHARED, INNER, VOCABULARY, CONTEXT = 2, 64, 4, 2, 96, 97, 256
@@ -85,8 +86,30 @@ generation.contexts = [8, 24]
 class Runner:
     """Runs phases of a decoder through ONNX Runtime, the cache in place where it is kept."""
 
-    def __init__(self, model: onnx.ModelProto, *, four_bits: bool = False, seed: int = 0) -> None:
-        self.model, self._four_bits, self._seed = model, four_bits, seed
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        *,
+        four_bits: bool = False,
+        half: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.model, self._four_bits, self._half, self._seed = model, four_bits, half, seed
+
+    def bound(self, batch: int, new: int, length: int, room: int) -> onnx.ModelProto:
+        """The graph of these sizes in its precision, the cache as long going in as coming out."""
+        sizes = {"batch_size": batch, "sequence_length": new, "total_sequence_length": length}
+        graph = bind_dimensions(self.model, sizes | {"past_sequence_length": room})
+        if self._four_bits:
+            graph = in_four_bits(graph, integer_activations=False)
+        if self._half:
+            past = [one.name for one in graph.graph.input if one.name.startswith("past")]
+            cache = {name: name.replace("past_key_values", "present") for name in past}
+            graph = in_half_precision(graph, onnx.TensorProto.FLOAT16, cache)
+        for value in graph.graph.output:
+            if value.name.startswith("present"):
+                value.type.tensor_type.shape.dim[2].dim_value = room
+        return graph
 
     def logits(self, tokens: Array, cache: dict[str, Array], length: int) -> Array:
         """Scores after tokens [batch, new], of which ``length`` are then in the cache.
@@ -94,14 +117,8 @@ class Runner:
         The cache is read and written where it stands.
         """
         batch, new = tokens.shape
-        sizes = {"batch_size": batch, "sequence_length": new, "total_sequence_length": length}
         room = next(iter(cache.values())).shape[2]
-        graph = bind_dimensions(self.model, sizes | {"past_sequence_length": room})
-        if self._four_bits:
-            graph = in_four_bits(graph, integer_activations=False)
-        for value in graph.graph.output:
-            if value.name.startswith("present"):
-                value.type.tensor_type.shape.dim[2].dim_value = room
+        graph = self.bound(batch, new, length, room)
         weights = {**materialise(graph, self._seed), **draw_codes(graph, self._seed)}
         options = ort.SessionOptions()
         options.log_severity_level = 3
@@ -124,13 +141,14 @@ class Runner:
 
     def empty_cache(self, batch: int, room: int) -> dict[str, Array]:
         """Zeros for so many tokens of so many sequences."""
+        kind = np.float16 if self._half else np.float32
         names = [v.name for v in self.model.graph.input if v.name.startswith("past_key_values")]
         shapes = {
             v.name: [d.dim_value for d in v.type.tensor_type.shape.dim]
             for v in self.model.graph.input
         }
         return {
-            name: np.zeros((batch, shapes[name][1], room, shapes[name][3]), np.float32)
+            name: np.zeros((batch, shapes[name][1], room, shapes[name][3]), kind)
             for name in names
         }
 

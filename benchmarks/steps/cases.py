@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal
 
 OURS = "ours"
 # By name, what a reader calls it.
@@ -24,6 +26,10 @@ class Subject:
     dimensions: Mapping[str, int] = field(default_factory=dict)
 
 
+Device = Literal["cpu", "cuda"]
+Precision = Literal["fp32", "tf32", "bf16"]
+
+
 @dataclass(frozen=True)
 class Case:
     """One comparison."""
@@ -31,11 +37,16 @@ class Case:
     subject: Subject
     batch_size: int
     threads: int
+    device: Device = "cpu"
+    precision: Precision = "fp32"
 
     @property
     def key(self) -> str:
         """Its name among the records."""
-        return f"{self.subject.model}/{self.batch_size}/{self.threads}"
+        plain = f"{self.subject.model}/{self.batch_size}/{self.threads}"
+        if (self.device, self.precision) == ("cpu", "fp32"):
+            return plain
+        return f"{plain}/{self.device}/{self.precision}"
 
 
 # GPT-2 reads 256 tokens, not 1,024: a step of these would take ten seconds on one thread, and what
@@ -54,11 +65,17 @@ SUBJECTS = (
 )
 
 
-def cases(models: Sequence[str], batches: Sequence[int], threads: Sequence[int]) -> Iterator[Case]:
+def cases(
+    models: Sequence[str],
+    batches: Sequence[int],
+    threads: Sequence[int],
+    device: Device = "cpu",
+    precisions: Sequence[Precision] = ("fp32",),
+) -> Iterator[Case]:
     """The cases asked for; no models are all of them, no batches each model's own."""
     for subject in SUBJECTS:
         if models and subject.model not in models:
             continue
-        for batch_size in batches or subject.batch_sizes:
-            for count in threads:
-                yield Case(subject, batch_size, count)
+        sizes = batches or subject.batch_sizes
+        for size, count, precision in product(sizes, threads, precisions):
+            yield Case(subject, size, count, device, precision)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochcost.measure.ceilings import MATRIX_SIDE, MOST_COPIED_BYTES, measure_ceiling
+from epochcost.measure.ceilings import MOST_COPIED_BYTES, CeilingWork, measure_ceiling
 
 
 def measure_ceilings(threads: int) -> dict[str, float]:
@@ -11,5 +11,5 @@ def measure_ceilings(threads: int) -> dict[str, float]:
     Both by ONNX Runtime's CPU provider; a copy of 512 MB counts what is read and what is written.
     Medians of 7.
     """
-    found = measure_ceiling(threads, MATRIX_SIDE, MOST_COPIED_BYTES)
+    found = measure_ceiling(CeilingWork(copied_bytes=MOST_COPIED_BYTES), threads)
     return {"flops": found.flops.median, "copy_bytes": found.copy_bytes.median}

@@ -17,6 +17,8 @@ _COUNT = 2
 # Of the loss. A step of RMSprop or Adam is of the gradient's sign where it is about zero, so that
 # rounding grows; a wrong gradient or optimizer shows at some per cent.
 TOLERANCE = 2e-3
+# Ten and eight bits of the mantissa, and each library leaves other operators in fp32.
+_COARSER = {"tf32": 5e-3, "bf16": 3e-2}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ def compared(
     ours = _first(pythons[OURS], OURS, folder, smaller, start)
     others = (name for name in pythons if name not in {OURS, "compile"})
     found = {name: _first(pythons[name], name, folder, smaller, start) for name in others}
-    return {OURS: ours, **{name: judged(one, ours.losses) for name, one in found.items()}}
+    within = _COARSER.get(case.precision, TOLERANCE)
+    return {OURS: ours, **{name: judged(one, ours.losses, within) for name, one in found.items()}}
 
 
 def _first(python: Path, contender: str, folder: Path, case: Case, start: float) -> Compared:
@@ -58,17 +61,19 @@ def _first(python: Path, contender: str, folder: Path, case: Case, start: float)
     return Compared(tuple(said["losses"]), note=said["note"])
 
 
-def judged(one: Compared, ours: Sequence[float]) -> Compared:
+def judged(one: Compared, ours: Sequence[float], tolerance: float = TOLERANCE) -> Compared:
     """With the reason where its losses are not ours."""
     count = 1 if one.note else len(ours)
-    if one.reason or alike(one.losses[:count], ours[:count]):
+    if one.reason or alike(one.losses[:count], ours[:count], tolerance):
         return one
     reason = f"expected our losses {list(ours)}, got {list(one.losses)}"
     return dataclasses.replace(one, reason=reason)
 
 
-def alike(theirs: Sequence[float], ours: Sequence[float]) -> bool:
+def alike(
+    theirs: Sequence[float], ours: Sequence[float], tolerance: float = TOLERANCE
+) -> bool:
     """Whether each loss is the other's within the tolerance."""
     return len(theirs) == len(ours) > 0 and all(
-        abs(a - b) <= TOLERANCE * abs(b) for a, b in zip(theirs, ours, strict=True)
+        abs(a - b) <= tolerance * abs(b) for a, b in zip(theirs, ours, strict=True)
     )

@@ -33,7 +33,7 @@ class Ours:
     def start(self) -> None:
         """Open the session and bind everything."""
         job = self._job
-        session = open_session(job.graph, "cpu", job.session)
+        session = open_session(job.graph, job.provider, job.session)
         constants = {
             info.name: self._constant(info)
             for info in session.get_inputs()
@@ -41,7 +41,9 @@ class Ours:
         }
         self._values = {}
         inputs = StepInputs(self._batches, constants)
-        self._stepper = Stepper(session, "cpu", "training", inputs, job.carried, job.session)
+        self._stepper = Stepper(
+            session, job.provider, "training", inputs, job.carried, job.session
+        )
 
     def _constant(self, info: ort.NodeArg) -> Array:
         if info.name in self._values:
@@ -53,6 +55,9 @@ class Ours:
     def __call__(self) -> None:
         """Take one step."""
         self._stepper()
+
+    def finish(self) -> None:
+        """Nothing to wait for: every run of ONNX Runtime waits for its device."""
 
     def loss(self) -> float:
         """The loss of the last step."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ def prepare(catalogue: Catalogue, case: Case, folder: Path, *, dropout: bool = T
     job = build_job(_trial(model, source, case), model, source, folder)
     (folder / "job.json").write_text(job.model_dump_json(), "utf-8")
     save_arrays(materialise(graph, job.seed), folder / "weights.npz")
-    write_work(_work(model, forward, job, dropout=dropout))
+    work = _work(model, forward, job, dropout=dropout)
+    write_work(replace(work, device=case.device, precision=case.precision))
 
 
 def declared(catalogue: Catalogue, subject: Subject) -> Model:
@@ -72,9 +74,10 @@ def _trial(model: Model, graph: Path, case: Case) -> Trial:
     return Trial(
         model=model.id,
         mode="training",
-        provider="cpu",
+        provider=case.device,
+        precision=case.precision,
         batch_size=case.batch_size,
-        session=SessionSettings(threads=case.threads),
+        session=SessionSettings(threads=case.threads, tf32=case.precision == "tf32"),
         seed=0,
         runtime=runtime_name(),
         producer=__version__,

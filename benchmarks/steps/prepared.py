@@ -22,14 +22,14 @@ _STAMP = "made-of.txt"
 def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Path:
     """The folder of a case, whatever its number of threads; written where it is not current."""
     kind = "case" if dropout else "plain"
-    name = f"{case.subject.model}-{case.batch_size}"
+    name = f"{case.subject.model}-{case.batch_size}-{case.device}-{case.precision}"
     folder = cache / kind / name
     stamp, current = folder / _STAMP, _stamp(root, case.subject.model)
     if stamp.is_file() and stamp.read_text("ascii") == current:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     # In a process of its own, whose memory is free again when contenders start.
-    given = [case.subject.model, str(case.batch_size), str(folder)]
+    given = [case.subject.model, str(case.batch_size), str(folder), case.device, case.precision]
     subprocess.run(
         [sys.executable, "-m", "steps.prepared", *given, *([] if dropout else ["--plain"])],
         cwd=root,
@@ -62,10 +62,12 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("batch_size", type=int)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("device")
+    parser.add_argument("precision")
     parser.add_argument("--plain", action="store_true", help="without dropout")
     options = parser.parse_args()
     subject = next(one for one in SUBJECTS if one.model == options.model)
-    case = Case(subject, options.batch_size, 0)
+    case = Case(subject, options.batch_size, 0, options.device, options.precision)
     prepare(load_catalogue(Path.cwd()), case, options.folder, dropout=not options.plain)
 
 

@@ -79,8 +79,10 @@ class PyTorch:
 
     def __init__(self, work: Work, threads: int) -> None:
         torch.set_num_threads(threads)
+        torch.backends.cuda.matmul.allow_tf32 = work.precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = work.precision == "tf32"
         self._work = work
-        self._module = loaded(work)
+        self._module = loaded(work).to(work.device)
         self._batches = [_tensors(batch) for batch in work.batches()]
         self._optimizer: Any = None
         self._loss: Any = None
@@ -92,9 +94,10 @@ class PyTorch:
         self._trained = [p for p in self._module.parameters() if p.requires_grad]
         self._optimizer = optimizer(work, self._module)
         self._fresh: Iterator[Any] = cycled(self._batches)
-        self._held = {name: value.clone() for name, value in self._batches[0].items()}
+        first = self._batches[0]
+        self._held = {name: value.to(work.device, copy=True) for name, value in first.items()}
         for name in work.carried:
-            self._held[name] = torch.zeros(work.carried_shape)
+            self._held[name] = torch.zeros(work.carried_shape, device=work.device)
 
     def __call__(self) -> None:
         """A fresh batch copied in, forward, loss, backward, update."""
@@ -102,9 +105,10 @@ class PyTorch:
         for name, value in next(self._fresh).items():
             self._held[name].copy_(value)
         self._optimizer.zero_grad()
-        found = self._network(*(self._held[name] for name in work.inputs))
-        outputs = dict(zip(work.outputs, _listed(found), strict=True))
-        total = sum(term.weight * _loss(term, outputs, self._held) for term in work.terms)
+        with torch.autocast(work.device, torch.bfloat16, enabled=work.precision == "bf16"):
+            found = self._network(*(self._held[name] for name in work.inputs))
+            outputs = dict(zip(work.outputs, _listed(found), strict=True))
+            total = sum(term.weight * _loss(term, outputs, self._held) for term in work.terms)
         total.backward()
         if work.clip_norm is not None:
             nn.utils.clip_grad_norm_(self._trained, work.clip_norm)
@@ -112,6 +116,11 @@ class PyTorch:
         for before, after in work.carried.items():
             self._held[before].copy_(outputs[after].detach())
         self._loss = total.detach()
+
+    def finish(self) -> None:
+        """Wait for what is queued on the GPU."""
+        if self._work.device != "cpu":
+            torch.cuda.synchronize()
 
     def loss(self) -> float:
         """The loss of the last step."""

@@ -36,7 +36,7 @@ class Work:
     of the module's ``forward``, what is carried from step to step included: ``carried`` maps such
     an input to the output that it is in the next step; it starts at zeros of ``carried_shape``.
     ``optimizer`` has its name and the spec's settings. ``undecayed`` are the parameters without
-    weight decay.
+    weight decay. ``precision`` is fp32, tf32, or bf16 mixed as each contender mixes it.
     """
 
     folder: Path
@@ -53,6 +53,8 @@ class Work:
     clip_norm: float | None
     trained: tuple[str, ...]
     undecayed: tuple[str, ...]
+    device: str = "cpu"
+    precision: str = "fp32"
 
     @property
     def forward(self) -> Path:
@@ -85,7 +87,11 @@ class Contender(Protocol):
         ...
 
     def __call__(self) -> None:
-        """Take one step; returns when it is done."""
+        """Take one step; returns when it is done, or on a GPU when it is under way."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until the steps under way are done; only of contenders that run on a GPU."""
         ...
 
     def loss(self) -> float:

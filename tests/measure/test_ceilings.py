@@ -9,37 +9,64 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.ceilings import (
     TIMES,
+    CeilingWork,
     ceilings_here,
     measure_apart,
     measure_ceiling,
+    measured_ceilings,
+    run_on_device,
 )
+from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
-from epochcost.results.environment import Processor
+from epochcost.results.environment import Gpu, Processor
 from epochcost.results.files import exclusive_lock
-from epochcost.results.submissions import ceiling_faults, check_results
+from epochcost.results.sidecar_faults import ceiling_faults
+from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Precision
 from kept_ceilings import anchor, ceiling, make_ceilings, with_own_fingerprint
 from report_project import REPOSITORY, make_result
 from revisions import SPECS, write_spec
 
 
+LITTLE = CeilingWork(matrix_side=64, copied_bytes=2**16)
+
+
 def test_both_works_are_timed_to_the_bytes_asked_for() -> None:
     """Positive rates, as many times as it says, after one pass that does not count."""
-    found = measure_ceiling(1, 64, 2**16)
+    found = measure_ceiling(LITTLE, 1)
     assert (found.threads, found.matrix_side, found.copied_bytes) == (1, 64, 2**16)
-    assert len(found.product_seconds) == len(found.copy_seconds) == TIMES
+    assert (found.precision, len(found.product_seconds)) == ("fp32", TIMES)
+    assert len(found.copy_seconds) == TIMES
     assert 0 < found.flops.low <= found.flops.median <= found.flops.high
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_operands_on_the_device_are_the_values_given(precision: Precision) -> None:
+    """The product that is timed on a GPU, here on the CPU, is the product."""
+    one = np.arange(16, dtype=np.float32).reshape(4, 4)
+    run = run_on_device("cpu", precision, "MatMul", [one, one], one, SessionSettings())
+    np.testing.assert_array_equal(run().numpy(), one @ one)
+
+
+def test_a_precision_without_a_kernel_is_left_out(capfd: pytest.CaptureFixture[str]) -> None:
+    """The CPU multiplies no bfloat16; what is missing is said, and fp32 is measured all the same."""
+    work = LITTLE.model_copy(update={"precisions": ("fp32", "bf16")})
+    found = [one.precision for one in measured_ceilings(work)]
+    assert found[0] == "fp32"
+    assert ("bf16" in found) == ("bf16:" not in capfd.readouterr().err)
 
 
 def test_a_process_of_its_own_measures() -> None:
     """The very command, on a little work."""
-    (found,) = measure_apart(2**16, [1], 64)
+    (found,) = measure_apart(LITTLE)
     assert (found.threads, found.matrix_side) == (1, 64)
 
 
@@ -48,13 +75,18 @@ def test_the_last_words_of_a_process_that_fails_are_told(monkeypatch: pytest.Mon
     command = [sys.executable, "-c", "raise SystemExit('no memory')"]
     monkeypatch.setattr("epochcost.measure.start.module_command", lambda *_: command)
     with pytest.raises(CapabilityError, match="got status 1: no memory"):
-        measure_apart(2**16, [1])
+        measure_apart(LITTLE)
 
 
 NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
 
 
 HOST = with_own_fingerprint(make_result().environment)
+WITH_GPU = with_own_fingerprint(
+    HOST.model_copy(
+        update={"gpus": (Gpu(name="NVIDIA H200", memory_bytes=150_000_000_000, driver="580"),)}
+    )
+)
 
 
 @pytest.fixture(name="catalogue")
@@ -68,44 +100,49 @@ def catalogue_fixture(tmp_path: Path) -> Catalogue:
 
 
 @pytest.fixture(name="asked")
-def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """For which numbers of threads ceilings were really asked; the times are made up."""
-    asked: list[tuple[int, ...]] = []
+def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[CeilingWork]:
+    """Which work was really asked for; the times are made up."""
+    asked: list[CeilingWork] = []
 
-    def measured(copied_bytes: int, threads: tuple[int, ...]) -> tuple[Ceiling, ...]:
-        assert 0 < copied_bytes <= 2**29
-        asked.append(threads)
-        return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
+    def measured(work: CeilingWork) -> tuple[Ceiling, ...]:
+        assert 0 < work.copied_bytes <= 2**31
+        asked.append(work)
+        return tuple(
+            ceiling(count, 1e11 * count, 1e10, precision)
+            for precision in work.precisions
+            for count in work.threads
+        )
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
     return asked
 
 
 def test_a_host_is_measured_once(
-    catalogue: Catalogue, tmp_path: Path, asked: list[tuple[int, ...]]
+    catalogue: Catalogue, tmp_path: Path, asked: list[CeilingWork]
 ) -> None:
     """What is kept of it is taken, by a resumed run too, unless it is asked for again."""
     local = catalogue.hardware["local"]
     here = partial(ceilings_here, local, tmp_path / "results", "cpu", lambda: (anchor(),))
     first, new = here(again=False)
     assert new
-    assert asked[0][0] == 1
-    assert asked[0][-1] == first.environment.logical_cpus
+    assert asked[0].threads[0] == 1
+    assert asked[0].threads[-1] == first.environment.logical_cpus
     assert here(again=False) == (first, False)
     assert len(asked) == 1
     assert here(again=True)[1]
     assert len(load_ceilings(tmp_path / "results").records) == 1
 
 
-def test_of_a_gpu_there_are_anchors_only(
-    catalogue: Catalogue, tmp_path: Path, asked: list[tuple[int, ...]]
+def test_a_gpu_is_measured_in_every_precision(
+    catalogue: Catalogue, tmp_path: Path, asked: list[CeilingWork]
 ) -> None:
-    """In a file of its own beside that of the CPU."""
+    """By number, in a file of its own beside that of the CPU."""
     local, results = catalogue.hardware["local"], tmp_path / "results"
-    found, new = ceilings_here(local, results, "cuda", lambda: (anchor(),), again=False)
+    found, new = ceilings_here(local, results, "cuda", lambda: (anchor(),), again=False, device=1)
     assert new
-    assert not asked
-    assert (found.ceilings, found.anchors) == ((), (anchor(),))
+    assert (asked[0].provider, asked[0].device) == ("cuda", 1)
+    assert [one.precision for one in found.ceilings] == ["fp32", "tf32", "fp16", "bf16"]
+    assert found.anchors == (anchor(),)
     ceilings_here(local, results, "cpu", lambda: (anchor(),), again=False)
     assert len(load_ceilings(results).records) == 2
 
@@ -143,6 +180,10 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
             "product_seconds: expected at most 4.16e11",
         ),
         ({"provider": "cuda", "ceilings": ()}, "gpus: expected the GPU that was measured"),
+        (
+            {"provider": "cuda", "environment": WITH_GPU, "ceilings": (ceiling(1, 1e16, 1e12),)},
+            "product_seconds: expected at most",
+        ),
         ({"anchors": (anchor(step_seconds=0.001),)}, "of attention: expected at most 8.32e11"),
         ({"hardware": "nowhere"}, "expected a machine with a spec, got 'nowhere'"),
     ],

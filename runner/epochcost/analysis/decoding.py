@@ -16,7 +16,10 @@ from epochcost.analysis.tokens import PhaseTime, TimedDecoder
 from epochcost.graphs.four_bits import BYTES_PER_WEIGHT
 from epochcost.specs.study import Precision
 
-_WEIGHT_BYTES: dict[Precision, float] = {"fp32": BYTES_PER_NUMBER, "int4": BYTES_PER_WEIGHT}
+_HALF_BYTES = 2
+_WEIGHT_BYTES: dict[Precision, float] = {
+    "fp32": BYTES_PER_NUMBER, "fp16": _HALF_BYTES, "bf16": _HALF_BYTES, "int4": BYTES_PER_WEIGHT,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,12 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     if counted is None or model.decoder is None or weight is None or not roofs:
         return
     rate = max(roof.bytes_per_second for roof in roofs)
-    token = BYTES_PER_NUMBER * model.decoder.cached_numbers_per_token
+    # Weights of four bits have half precision around them on a GPU.
+    single = timed.precision == "fp32" or (
+        timed.precision == "int4" and timed.machine.device == "cpu"
+    )
+    number = BYTES_PER_NUMBER if single else _HALF_BYTES
+    token = number * model.decoder.cached_numbers_per_token
     for one in timed.phases:
         if one.phase.name == "decode":
             cached = one.sequences * one.phase.tokens * token

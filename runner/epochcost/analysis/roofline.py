@@ -140,7 +140,8 @@ def _achieved(
             seconds = float(observed.step.mean)
             roof = roof_of(hardware, observed.machine.device)
             rates = (flops / seconds, least / seconds)
-            own = roofs_of_host(inputs, observed.machine)
+            every = roofs_of_host(inputs, observed.machine)
+            own = tuple(one for one in every if one.ceiling.precision == "fp32")
             yield AchievedRate(observed, *rates, flops / least, roof, own)
 
 
@@ -161,6 +162,8 @@ def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[Mea
 
 def _name(stored: StoredCeilings, ceiling: Ceiling, *, only_host: bool) -> str:
     threads = "1 thread" if ceiling.threads == 1 else f"{ceiling.threads} threads"
+    if stored.ceilings.provider != "cpu":
+        threads = ceiling.precision
     host = "" if only_host else f" (host {stored.ceilings.environment.fingerprint[:4]})"
     return f"measured, {threads}{host}"
 

@@ -78,15 +78,15 @@ def _here(
         typer.echo("timing small models, to predict other times: up to a minute", err=True)
         return measure_anchors(results / machine.id, provider, device)
 
-    return ceilings_here(machine, results, provider, anchors, again=again)
+    return ceilings_here(machine, results, provider, anchors, again=again, device=device)
 
 
 def _show(measured: Ceilings) -> None:
     if measured.ceilings:
         print_table(
-            ("threads", "product of matrices, GFLOP/s", "copy of memory, GB/s"),
+            ("threads", "precision", "product of matrices, GFLOP/s", "copy of memory, GB/s"),
             [
-                (str(one.threads), _words(one.flops), _words(one.copy_bytes))
+                (str(one.threads), one.precision, _words(one.flops), _words(one.copy_bytes))
                 for one in measured.ceilings
             ],
         )

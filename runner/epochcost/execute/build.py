@@ -122,11 +122,12 @@ def _inference(work: _BoundTrial) -> JobFiles:
     trial, folder = work.trial, work.folder
     teacher = Teacher(example_fields(work.graph, work.model, trial.batch_size), (), trial.seed)
     state = {carried.output for carried in work.carried}
+    cache = {carried.input: carried.output for carried in work.carried if carried.in_place}
     plain = save_graph(work.graph, folder / "inference.onnx")
     pool = training_batches(teacher, trial.batch_size, work.room_bytes)
     batches = save_batches(pool, folder / "batches.npz")
     return JobFiles(
-        graph=graph_in_precision(trial, work.graph, plain, batches),
+        graph=graph_in_precision(trial, work.graph, plain, batches, cache),
         batches=batches,
         reference=fp32_reference(trial, work.graph, plain, batches),
         carried=work.carried,

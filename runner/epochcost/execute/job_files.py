@@ -60,23 +60,33 @@ _OF_STEPS: Mapping[Precision, autodiff.Precision] = MappingProxyType(
 )
 
 
-def graph_in_precision(trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path) -> Path:
+def graph_in_precision(
+    trial: Trial,
+    graph: onnx.ModelProto,
+    plain: Path,
+    batches: Path,
+    cache: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """The file of an inference graph in the trial's precision.
 
     ``graph`` is bound and in fp32, ``plain`` its file; the other is written beside it. ``batches``
-    is an .npz ``[pool, batch, ...]`` by input, to calibrate on. Raises ModelError for a graph that
+    is an .npz ``[pool, batch, ...]`` by input, to calibrate on. ``cache`` maps the inputs of a
+    decoder's cache to their outputs. Raises ModelError for a graph that
     cannot be rewritten, TrialFailed where the quantiser gives up.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.precision in HALF_TYPES:
-        return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision]), target)
+        return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
     if trial.phase is not None and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
     if trial.precision == "int4" and stored_bits(graph):
         return plain
     if trial.precision == "int4":
         # The CPU multiplies integers fastest; a GPU's kernels take half precision.
-        return save_graph(in_four_bits(graph, integer_activations=trial.provider == "cpu"), target)
+        if trial.provider == "cpu":
+            return save_graph(in_four_bits(graph, integer_activations=True), target)
+        codes = in_four_bits(graph, integer_activations=False)
+        return save_graph(in_half_precision(codes, HALF_TYPES["fp16"], cache), target)
     if trial.precision == "int8":
         return quantise_apart(
             QuantizationRequest(

@@ -122,6 +122,10 @@ def _words(gpu: Gpu) -> str:
 _TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
     {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int8": 1.25, "int4": 0.65}
 )
+# A GPU holds weights once as they were fed and once as kernels read them; fp32 stays with the host.
+_DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
+    {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
+)
 
 
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
@@ -171,7 +175,8 @@ def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tu
                 asked = trial.phase or trial.requests
                 assert asked is not None, "only phases and requests come here"
                 needed = size.memory_bytes(trial.batch_size, asked.length)
-                yield trial.id, math.ceil(needed * _TIMES_FP32[trial.precision])
+                factors = _TIMES_FP32 if trial.provider == "cpu" else _DECODERS_ON_GPUS
+                yield trial.id, math.ceil(needed * factors.get(trial.precision, 1))
 
 
 def _work(trial: Trial) -> tuple[str, Mode, Provider]:

@@ -147,15 +147,30 @@ def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str
     )
 
 
-def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Codes and scales by name, of a model that ``in_four_bits`` made; none of another."""
+def scale_inputs(model: onnx.ModelProto) -> frozenset[str]:
+    """The inputs that are scales, of a model that ``in_four_bits`` made; none of another."""
+    return frozenset(f"{name}.scales" for name in _listed_codes(model))
+
+
+def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
     texts = [entry.value for entry in model.metadata_props if entry.key == _KEY]
+    listed: Mapping[str, Any] = json.loads(texts[-1]) if texts else {}
+    return listed
+
+
+def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """Codes and scales by name, of a model that ``in_four_bits`` made; none of another.
+
+    Scales are of the type that the model reads.
+    """
+    kinds = {one.name: one.type.tensor_type.elem_type for one in model.graph.input}
     found: dict[str, NDArray[Any]] = {}
-    for name, entry in (json.loads(texts[-1]) if texts else {}).items():
+    for name, entry in _listed_codes(model).items():
         first = Initial(entry["distribution"], entry["scale"], entry["seed"])
         weights = draw(first, tuple(entry["shape"]), np.dtype(np.float32), seed)
         codes, scales = quantise(weights if entry["turned"] else weights.T)
-        found |= {f"{name}.codes": codes, f"{name}.scales": scales}
+        kind = helper.tensor_dtype_to_np_dtype(kinds[f"{name}.scales"])
+        found |= {f"{name}.codes": codes, f"{name}.scales": scales.astype(kind)}
     return found
 
 

@@ -2,14 +2,15 @@
 
 For inference parameters are half from the start; for training they stay fp32, the masters, and are
 cast once in each step. Inputs and outputs keep their types, as a user would feed and read them,
-with a Cast behind and before them; everything else that is fp32 becomes fp16 or bf16, but for what
-two tables by operator keep in fp32, one for inference and one for training. What a provider has
-kernels for is left to ``measure``.
+with a Cast behind and before them, but for a decoder's cache; everything else that is fp32 becomes
+fp16 or bf16, but for what two tables by operator keep in fp32, one for inference and one for
+training, and for the angles of positions. What a provider has kernels for is left to ``measure``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.contrib import DOMAIN
+from epochcost.graphs.four_bits import scale_inputs
 from epochcost.graphs.nodes import copied
 from epochcost.graphs.parameters import parameters, state
 from epochcost.graphs.tensors import declared_values
@@ -46,9 +48,16 @@ WIDE_IN_TRAINING = WIDE | {
     "ReduceLogSum", "ReduceMean", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Sqrt",
     "Tan",
 }  # fmt: skip
-# Products of ONNX Runtime's own domain, which has no schema in onnx: all their numbers may be half
-# (ContribOperators.md).
-_CONTRIBUTED_PRODUCTS = frozenset({"FusedMatMul", "TransposeMatMul"})
+# Of ONNX Runtime's own domain, which has no schema in onnx: all their numbers may be half
+# (ContribOperators.md); CUDA's attention with a cache knows nothing else.
+_CONTRIBUTED = frozenset(
+    {
+        "FastGelu", "FusedMatMul", "GroupQueryAttention", "MatMulNBits", "MoE",
+        "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul",
+    }
+)  # fmt: skip
+# Of large numbers: positions of ten thousand have no half of their own.
+_ANGULAR = frozenset({"Cos", "Sin"})
 
 
 def allowed_inputs(
@@ -75,7 +84,7 @@ def _allowed(
 ) -> list[bool]:
     """By place; the last formal parameter stands for all after it."""
     if formals is None or schema is None:
-        return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED_PRODUCTS] * count
+        return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     word = _TYPE_WORDS[half]
     flags = [word in types.get(formal.type_str, [formal.type_str]) for formal in formals]
@@ -95,15 +104,20 @@ _TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "output_dtype"})
 _MADE_OF_TENSOR = frozenset({"Constant", "ConstantOfShape"})
 
 
-def in_half_precision(model: onnx.ModelProto, elem_type: int) -> onnx.ModelProto:
+def in_half_precision(
+    model: onnx.ModelProto, elem_type: int, cache: Mapping[str, str] = MappingProxyType({})
+) -> onnx.ModelProto:
     """A bound model in ``TensorProto.FLOAT16`` or ``BFLOAT16``.
 
-    Parameters, listed or stored, are of the half type, so that none is cast while the graph runs;
-    data inputs, carried state and outputs stay fp32. Numbers beyond the range become the largest
-    that there is. Raises ModelError for a graph with branches or loops.
+    Parameters, listed or stored, are of the half type, so that none is cast while the graph runs,
+    and so is what inputs and outputs of ``cache`` hold; data inputs, other carried state and other
+    outputs stay fp32. Numbers beyond the range become the largest that there is. Raises ModelError
+    for a graph with branches or loops.
     """
     held = {tensor.name for tensor in (*parameters(model), *state(model))}
-    return _rewritten(model, _Rewriting(model, elem_type, WIDE, halved=held))
+    halved = held | scale_inputs(model) | {*cache}
+    ends = frozenset(cache.values())
+    return _rewritten(model, _Rewriting(model, elem_type, WIDE, halved=halved, half_outputs=ends))
 
 
 def in_mixed_precision(
@@ -135,7 +149,7 @@ class _Rewriting:
     """The new nodes, and which floats exist in which of the two types by now.
 
     ``_names`` has the name of each float in each type in which it exists. Operators of ``wide``
-    stay fp32, and so do ``masters``; inputs of ``halved`` become half.
+    stay fp32, and so do ``masters``; inputs of ``halved`` become half, and ``half_outputs`` too.
     """
 
     def __init__(
@@ -145,9 +159,11 @@ class _Rewriting:
         wide: Collection[str],
         *,
         halved: Collection[str] = (),
+        half_outputs: Collection[str] = (),
         masters: Collection[str] = (),
     ) -> None:
         self._wide, self._halved, self._masters = wide, halved, masters
+        self._half_outputs = half_outputs
         self.nodes: list[onnx.NodeProto] = []
         self._half = elem_type
         self._suffix = "_" + TensorProto.DataType.Name(elem_type).lower()
@@ -155,7 +171,8 @@ class _Rewriting:
         self._versions = {opset.domain: opset.version for opset in model.opset_import}
         floats = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
         self._stored = {name: floats[name] for name in floats if name not in masters}
-        self._outputs = {output.name for output in model.graph.output}
+        self._outputs = {output.name for output in model.graph.output} - {*half_outputs}
+        self._angles = _angles(model.graph)
         self._floats = set(floats) | {
             value.name
             for value in declared_values(model.graph)
@@ -173,6 +190,9 @@ class _Rewriting:
                 kind = self._half if value.name in self._halved else _FLOAT
                 value.type.tensor_type.elem_type = kind
                 self._names[value.name] = {kind: value.name}
+        for value in graph.output:
+            if value.name in self._half_outputs:
+                value.type.tensor_type.elem_type = self._half
 
     def add(self, node: onnx.NodeProto) -> None:
         """Rewrite one node, with the casts that its inputs need before it."""
@@ -201,7 +221,7 @@ class _Rewriting:
         """Bring every output of the graph back to fp32 under its own name."""
         for value in self._model.graph.output:
             known = self._names.get(value.name, {})
-            if value.name in self._floats and value.name not in known.values():
+            if value.name in self._floats & self._outputs and value.name not in known.values():
                 self._cast(known[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
@@ -214,7 +234,8 @@ class _Rewriting:
     def _keeps(self, node: onnx.NodeProto) -> bool:
         """Whether the node stays fp32 whatever its schema allows."""
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
-        return node.op_type in self._wide or looks_up or _typed_by_attribute(node)
+        of_angles = not self._angles.isdisjoint(node.output)
+        return node.op_type in self._wide or looks_up or of_angles or _typed_by_attribute(node)
 
     def _schema(self, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
         version = self._versions.get(node.domain, self._versions.get("ai.onnx", 0))
@@ -250,6 +271,23 @@ class _Rewriting:
 
     def _cast(self, source: str, target: str, kind: int) -> None:
         self.nodes.append(helper.make_node("Cast", [source], [target], name=target, to=kind))
+
+
+def _angles(graph: onnx.GraphProto) -> set[str]:
+    """What leads to a sine or cosine of positions alone: no weight and no float that is fed."""
+    makers = {name: node for node in graph.node for name in node.output}
+    fed = {one.name for one in graph.input if one.type.tensor_type.elem_type == _FLOAT}
+    found: set[str] = set()
+    for node in graph.node:
+        if node.op_type in _ANGULAR:
+            behind, ahead = {*node.output}, [*node.input]
+            while ahead:
+                name = ahead.pop()
+                if name not in behind:
+                    behind.add(name)
+                    ahead += makers[name].input if name in makers else ()
+            found |= behind if fed.isdisjoint(behind) else set()
+    return found
 
 
 def _typed_by_attribute(node: onnx.NodeProto) -> bool:

@@ -1,10 +1,10 @@
-"""What a machine does at most: ``python -m epochcost.measure.ceilings BYTES SIDE THREADS…``.
+"""What a machine does at most: ``python -m epochcost.measure.ceilings WORK``, work as JSON.
 
 A process of its own, whose threads and arenas nobody else has touched. It multiplies two matrices
-and copies memory by ONNX Runtime's CPU provider, the same kernels that trials run on, and prints
+and copies memory by ONNX Runtime's provider, the same kernels that trials run on, and prints
 one JSON list of ``Ceiling``. ``ceilings_here`` starts it where no ceilings of this host are stored,
 and stores them beside its results. Whether what somebody hands in can be true is left to
-``results.submissions``.
+``results.sidecar_faults``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,25 @@ import datetime as dt
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+import onnxruntime as ort
+from onnx import TensorProto
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import memory_limit_bytes
-from epochcost.measure.pace import bound_run
+from epochcost.measure.pace import bound_run, one_node
+from epochcost.measure.placement import HALF_TYPES
+from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, open_session
 from epochcost.measure.start import last_words, run_module
+from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import (
     CEILINGS_VERSION,
@@ -38,7 +46,7 @@ from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, require_writable
 from epochcost.results.plausibility import contradictions
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.study import Provider
+from epochcost.specs.study import Precision, Provider
 
 # What is copied and its copy take a quarter of a small machine's memory.
 _SHARE_OF_MEMORY = 8
@@ -46,10 +54,32 @@ _SHARE_OF_MEMORY = 8
 MATRIX_SIDE = 2048
 # Sixteen times a common last-level cache: what is read again has long left it.
 MOST_COPIED_BYTES = 512 * 2**20
+# A GPU of 1 PFLOP/s takes 1 ms for such a product, and one of 5 TB/s as long for such a copy: a
+# hundred times what the start of a kernel takes.
+_GPU_MATRIX_SIDE = 8192
+_GPU_MOST_COPIED_BYTES = 2 * 2**30
+_GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
+_HALVES: Mapping[Precision, np.dtype[Any]] = MappingProxyType(
+    {"fp16": np.dtype(np.float16), "bf16": BFLOAT16}
+)
+_SINGLE = np.dtype(np.float32)
 TIMES = 7
 _MODULE = "epochcost.measure.ceilings"
 _LONGEST_SECONDS = 600
 _Ceilings = TypeAdapter(tuple[Ceiling, ...])
+
+
+class CeilingWork(BaseModel):
+    """What is timed: with each number of threads and in each precision, on one device."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: Provider = "cpu"
+    device: int = 0
+    threads: tuple[int, ...] = (1,)
+    precisions: tuple[Precision, ...] = ("fp32",)
+    matrix_side: int = MATRIX_SIDE
+    copied_bytes: int
 
 
 def ceilings_here(
@@ -59,12 +89,13 @@ def ceilings_here(
     anchors: Callable[[], tuple[Anchor, ...]],
     *,
     again: bool,
+    device: int = 0,
 ) -> tuple[Ceilings, bool]:
     """What this host does at most, as ``hardware``, and whether it was measured just now.
 
     It is stored below ``folder`` as soon as it is whole, and measured where this host has none
-    under this runtime and in today's form, or ``again``; ``anchors`` measures those, under the
-    lock on the folder. Raises CapabilityError where it cannot be measured or stored,
+    under this runtime and in today's form, or ``again``; ``device`` is the GPU by CUDA's number;
+    ``anchors`` measures those, under the lock on the folder. Raises CapabilityError where it cannot be measured or stored,
     or another run measures into the same folder.
     """
     environment = detect_environment()
@@ -73,29 +104,34 @@ def ceilings_here(
         return stored, False
     require_writable(folder / hardware.id / FOLDER)
     with exclusive_lock(folder / hardware.id):
-        measured = _measure_here(hardware, provider, environment, anchors)
+        begun = dt.datetime.now(dt.UTC)
+        work = _work(provider, device, environment)
+        measured = Ceilings(
+            ceilings_version=CEILINGS_VERSION,
+            hardware=hardware.id,
+            provider=provider,
+            measured_at=begun,
+            ceilings=measure_apart(work),
+            anchors=anchors(),
+            environment=environment,
+            contradictions=contradictions(hardware, environment),
+        )
         write_ceilings(folder, measured)
     return measured, True
 
 
-def _measure_here(
-    hardware: Hardware,
-    provider: Provider,
-    environment: Environment,
-    anchors: Callable[[], tuple[Anchor, ...]],
-) -> Ceilings:
-    begun = dt.datetime.now(dt.UTC)
-    copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
-    threads = _thread_counts(environment)
-    return Ceilings(
-        ceilings_version=CEILINGS_VERSION,
-        hardware=hardware.id,
+def _work(provider: Provider, device: int, environment: Environment) -> CeilingWork:
+    if provider == "cpu":
+        copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
+        return CeilingWork(threads=_thread_counts(environment), copied_bytes=copied)
+    known = [gpu.memory_bytes for gpu in environment.gpus[device : device + 1] if gpu.memory_bytes]
+    memory = min(known, default=_GPU_MOST_COPIED_BYTES)
+    return CeilingWork(
         provider=provider,
-        measured_at=begun,
-        ceilings=measure_apart(copied, threads) if provider == "cpu" else (),
-        anchors=anchors(),
-        environment=environment,
-        contradictions=contradictions(hardware, environment),
+        device=device,
+        precisions=_GPU_PRECISIONS,
+        matrix_side=_GPU_MATRIX_SIDE,
+        copied_bytes=min(_GPU_MOST_COPIED_BYTES, memory // _SHARE_OF_MEMORY),
     )
 
 
@@ -105,13 +141,11 @@ def _thread_counts(environment: Environment) -> tuple[int, ...]:
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
 
 
-def measure_apart(
-    copied_bytes: int, threads: Sequence[int], side: int = MATRIX_SIDE
-) -> tuple[Ceiling, ...]:
+def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
     """Measure the ceilings in a process of its own; raises CapabilityError with its last words."""
-    arguments = map(str, (copied_bytes, side, *threads))
     try:
-        done = run_module(None, _MODULE, *arguments, timeout_seconds=_LONGEST_SECONDS)
+        given = work.model_dump_json()
+        done = run_module(None, _MODULE, given, timeout_seconds=_LONGEST_SECONDS)
         return _Ceilings.validate_json(done.stdout.strip())
     except subprocess.TimeoutExpired:
         said = f"none within {_LONGEST_SECONDS} s"
@@ -120,28 +154,68 @@ def measure_apart(
     raise CapabilityError(f"expected the ceilings of this machine, got {said}")
 
 
-def measure_ceiling(threads: int, side: int, copied_bytes: int) -> Ceiling:
+def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
+    """Those of the work; a precision that the device has no kernel of is left out."""
+    for precision in work.precisions:
+        for threads in work.threads:
+            try:
+                yield measure_ceiling(work, threads, precision)
+            except Exception as error:  # ONNX Runtime's exceptions share no base but this
+                if precision == "fp32":
+                    raise
+                sys.stderr.write(f"{precision}: {error}\n")
+
+
+def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
     """Time the product and the copy, each after one pass that does not count."""
+    tf32 = precision == "tf32"
+    settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
+    run = bound_run if work.provider == "cpu" else partial(run_on_device, work.provider, precision)
+    random, side = np.random.default_rng(0), (work.matrix_side,) * 2
+    factors = [random.random(side, np.float32) for _ in range(2)]
+    product = _times(run("MatMul", factors, np.zeros(side, np.float32), settings))
+    numbers = work.copied_bytes // _HALVES.get(precision, _SINGLE).itemsize
+    # Negation is a copy that the runtime spreads over its threads.
+    whole = [np.ones(numbers, np.float32)], np.zeros(numbers, np.float32)
     return Ceiling(
         threads=threads,
-        matrix_side=side,
-        product_seconds=_product_seconds(threads, side),
-        copied_bytes=copied_bytes,
-        copy_seconds=_copy_seconds(threads, copied_bytes),
+        precision=precision,
+        matrix_side=work.matrix_side,
+        product_seconds=product,
+        copied_bytes=work.copied_bytes,
+        copy_seconds=_times(run("Neg", *whole, settings)),
     )
 
 
-def _product_seconds(threads: int, side: int) -> tuple[float, ...]:
-    random = np.random.default_rng(0)
-    factors = [random.random((side, side), np.float32) for _ in range(2)]
-    product = np.zeros((side, side), np.float32)
-    return _times(bound_run("MatMul", factors, product, SessionSettings(threads=threads)))
+def run_on_device(
+    provider: Provider,
+    precision: Precision,
+    operator: str,
+    values: Sequence[Array],
+    output: Array,
+    settings: SessionSettings,
+) -> Callable[[], ort.OrtValue]:
+    """One run of an operator whose operands lie on the device, in a precision; ends when it did.
 
+    ``output`` says the shape alone; what is returned lies on the device too.
+    """
+    kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
+    dtype = _HALVES.get(precision, _SINGLE)
+    session = open_session(one_node(operator, len(values), output.shape, kind), provider, settings)
+    binding = session.io_binding()
+    for index, value in enumerate(values):
+        held = allocate(value.shape, dtype, DEVICES[provider], settings.device)
+        copy_into(held, value if dtype == BFLOAT16 else value.astype(dtype), settings)
+        binding.bind_ortvalue_input(f"x{index}", held)
+    written = allocate(output.shape, dtype, DEVICES[provider], settings.device)
+    binding.bind_ortvalue_output("y", written)
 
-def _copy_seconds(threads: int, copied_bytes: int) -> tuple[float, ...]:
-    # Negation is a copy that the runtime spreads over its threads.
-    source, copy = np.ones(copied_bytes // 4, np.float32), np.zeros(copied_bytes // 4, np.float32)
-    return _times(bound_run("Neg", [source], copy, SessionSettings(threads=threads)))
+    def run() -> ort.OrtValue:
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        return written
+
+    return run
 
 
 def _times(work: Callable[[], object]) -> tuple[float, ...]:
@@ -155,6 +229,5 @@ def _times(work: Callable[[], object]) -> tuple[float, ...]:
 
 
 if __name__ == "__main__":
-    _copied, _side, *_threads = map(int, sys.argv[1:])
-    _found = tuple(measure_ceiling(count, _side, _copied) for count in _threads)
+    _found = tuple(measured_ceilings(CeilingWork.model_validate_json(sys.argv[1])))
     sys.stdout.write(_Ceilings.dump_json(_found).decode() + "\n")

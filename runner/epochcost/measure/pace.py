@@ -160,10 +160,12 @@ def bound_run(
     return run
 
 
-def one_node(operator: str, inputs: int, shape: Sequence[int]) -> bytes:
-    """A model that is one operator of fp32: inputs ``x0``… and the output ``y``, of one shape."""
+def one_node(
+    operator: str, inputs: int, shape: Sequence[int], kind: int = TensorProto.FLOAT
+) -> bytes:
+    """A model that is one operator: inputs ``x0``… and the output ``y``, of one shape and type."""
     names = [f"x{index}" for index in range(inputs)]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in (*names, "y")]
+    ends = [helper.make_tensor_value_info(name, kind, shape) for name in (*names, "y")]
     node = helper.make_node(operator, names, ["y"])
     graph = helper.make_graph([node], operator, ends[:-1], ends[-1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -47,6 +47,7 @@ from epochcost.units import memory
 QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
 QUICK_MINIMUM_SAMPLES = 10
 QUICK_BUDGET_SECONDS = Decimal(3)
+_ASKED_IN = ("fp32", "int4")
 _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 
 
@@ -339,6 +340,8 @@ def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> st
     decodes = work.phase is not None or work.requests is not None
     if reason := unsupported_reason(work.variant, work.mode, work.provider, decodes=decodes):
         return reason
+    if work.requests is not None and work.variant.precision not in _ASKED_IN:
+        return f"requests to an engine are answered in {' or '.join(_ASKED_IN)}"
     if reason := _too_long(work):
         return reason
     if reason := host.missing_runtimes.get(_runtime(host, work)):

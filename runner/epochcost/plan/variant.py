@@ -77,6 +77,9 @@ def unsupported_reason(
             mode == "training" and precision not in _TRAINED_IN
         ),
         "decoders are quantised to int4": precision == "int8" and decodes,
+        "CUDA's attention with a cache is of half precision: fp16, bf16 or int4": (
+            decodes and provider == "cuda" and precision in ("fp32", "tf32")
+        ),
         "int4 is of decoders, whose weights alone have 4 bits; int8 is of all models": (
             precision == "int4" and not decodes
         ),

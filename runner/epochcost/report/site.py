@@ -43,6 +43,7 @@ from epochcost.report.pages import (
     workloads,
 )
 from epochcost.report.pages.page import Page, Report, html
+from epochcost.report.pages.tokens import token_files
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
 from epochcost.specs.catalogue import Catalogue
@@ -188,6 +189,7 @@ def _table_library() -> str:
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
     yield from calculator.files(report)
+    yield from token_files(report)
     yield home.URI, home.script(report)
     yield publishing.URI, report.publication.file()
     for one in badges_of(report):

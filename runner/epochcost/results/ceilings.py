@@ -7,7 +7,8 @@ measured again. Raw times are stored; rates are derived by readers.
 
 History of CEILINGS_VERSION:
 1  first form.
-2  anchors; on CUDA there are no others. An older file has none and is read as it is.
+2  anchors. An older file has none and is read as it is.
+3  the precision of a product, and ceilings of a GPU. In an older file all are of fp32.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from epochcost.graphs.profile import Profile
 from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, FiniteSeconds, Record, Timestamp
 from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
-from epochcost.specs.study import Mode, Provider
+from epochcost.specs.study import Mode, Precision, Provider
 
-CEILINGS_VERSION = 2
+CEILINGS_VERSION = 3
 FOLDER = "ceilings"
 _HOST_DIGITS = 4
 _FEWEST_TIMES = 3
@@ -43,13 +44,14 @@ class MeasuredRate(Record):
 
 
 class Ceiling(Record):
-    """What so many threads do at most, in fp32.
+    """What so many threads do at most in a precision; a GPU has one thread, that of its host.
 
     ``product_seconds`` are times of the product of two square matrices of ``matrix_side``, and
     ``copy_seconds`` of one pass that reads ``copied_bytes`` and writes as many elsewhere.
     """
 
     threads: Count
+    precision: Precision = "fp32"
     matrix_side: Count
     product_seconds: _Times
     copied_bytes: Count
@@ -98,8 +100,7 @@ class Anchor(Record):
 class Ceilings(Sidecar):
     """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
 
-    On CUDA there are anchors only. ``contradictions`` are what the machine has that ``hardware``
-    has not, as of a result.
+    ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
     """
 
     ceilings_version: int
@@ -112,8 +113,9 @@ class Ceilings(Sidecar):
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """FLOP/s with the number of threads that does most."""
-        return _highest(self.ceilings, lambda one: one.flops)
+        """FLOP/s in fp32 with the number of threads that does most."""
+        single = [one for one in self.ceilings if one.precision == "fp32"]
+        return _highest(single, lambda one: one.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
@@ -127,9 +129,12 @@ class Ceilings(Sidecar):
             raise ValueError(f"ceilings_version should be {got}")
         if self.provider == "cpu" and not self.ceilings:
             raise ValueError("ceilings of a CPU should be there")
-        threads = [one.threads for one in self.ceilings]
-        if threads != sorted(set(threads)):
-            raise ValueError("ceilings should be of ascending numbers of threads")
+        for precision in {one.precision for one in self.ceilings} | {"fp32"}:
+            threads = [one.threads for one in self.ceilings if one.precision == precision]
+            if self.ceilings and not threads:
+                raise ValueError("ceilings should have one of fp32")
+            if threads != sorted(set(threads)):
+                raise ValueError("ceilings should be of ascending numbers of threads")
         return self
 
 

@@ -1,7 +1,7 @@
-"""Result files and what stands beside them against the project: whose model, machine, arithmetic.
+"""Result files against the project: whose model, machine, arithmetic.
 
 What a file by itself must be is said in ``results.submission``, what its figures must be in
-``results.submission_figures``. A ceiling that is too high makes every figure below it look poor.
+``results.submission_figures``, and of records beside results in ``results.sidecar_faults``.
 Nothing is run, and no package that measures is needed.
 """
 
@@ -17,50 +17,24 @@ from pathlib import Path
 
 from epochcost.errors import Fault, InputError, ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.results.ceilings import FOLDER as CEILINGS
-from epochcost.results.ceilings import Ceiling, Ceilings, load_ceilings
-from epochcost.results.environment import Environment
 from epochcost.results.format import DamagedResultError
-from epochcost.results.limits import FOLDER as LIMITS
-from epochcost.results.limits import load_limits
-from epochcost.results.peak import (
-    FlopsByModel,
-    cpu_cycles,
-    cpu_flops,
-    gpu_flops,
-    implausible_rate,
-)
+from epochcost.results.peak import FlopsByModel, implausible_rate
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.store import LoadedSidecars, SidecarT, load_each
-from epochcost.results.submission import read_plain, read_submission
-from epochcost.results.submission_figures import (
-    implausible_dates,
-    implausible_environment,
-    implausible_figures,
-    review_remarks,
-    why_unwatched,
-)
-from epochcost.results.trainings import FOLDER as TRAININGS
-from epochcost.results.trainings import Trainings, load_trainings
+from epochcost.results.sidecar_faults import SIDECAR_FOLDERS, sidecar_faults
+from epochcost.results.store import load_each
+from epochcost.results.submission import read_submission
+from epochcost.results.submission_figures import implausible_figures, review_remarks, why_unwatched
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
-from epochcost.specs.hardware import Hardware
 from epochcost.statistics import Summary
-from epochcost.units import scientific
 
 # A machine, and the fingerprint of a host of it; and the trial that ran there.
 _Host = tuple[str, str]
 _Identity = tuple[str, str, str]
 # Fewer times may agree by chance where the timer is coarse.
 _FEWEST_TO_COPY = 3
-# A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
-_COPY_BYTES_A_CYCLE = 192
-# Kinds of records beside results, by their folders.
-_BESIDE = (LIMITS, CEILINGS, TRAININGS)
-# Less than any call of ONNX Runtime takes.
-_LEAST_STEP_SECONDS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +122,7 @@ def check_results(
             sound.append((found, _host(result)))
     known = _known(others, 1) if paths else _known(project.hosts, 2)
     submissions = [_introduced(one, host, known) for one, host in sound]
-    faults += [] if paths else [_shown(one) for one in _beside(project, root)]
+    faults += [] if paths else [_shown(one) for one in sidecar_faults(project.catalogue, root, project.now)]
     return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)))
 
 
@@ -189,24 +163,6 @@ def _introduced(one: Submission, host: _Host, known: frozenset[_Host | str]) -> 
     return replace(one, remarks=(*one.remarks, words))
 
 
-def _beside(project: _Project, root: Path) -> Iterator[Fault]:
-    """What is wrong first with each record beside results: sweeps, ceilings, trainings."""
-    catalogue, now = project.catalogue, project.now
-    faults = (
-        *load_limits(root).faults,
-        *ceiling_faults(catalogue, root, now),
-        *training_faults(catalogue, root, now),
-    )
-    found = {fault.path: fault for fault in faults}
-    for folder in _BESIDE:
-        for path in sorted(root.glob(f"*/{folder}/*.json")):
-            try:
-                read_plain(path, root)
-            except DamagedResultError as error:
-                found[path] = error.fault
-    yield from found.values()
-
-
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
     """Every result file, whether or not it can be read."""
     if not paths:
@@ -214,7 +170,7 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
     found: list[Path] = []
     for path in paths:
         inside = sorted(path.rglob("*.json")) if path.is_dir() and not path.is_symlink() else [path]
-        inside = [one for one in inside if one.parent.name not in _BESIDE]
+        inside = [one for one in inside if one.parent.name not in SIDECAR_FOLDERS]
         if not inside or not (path.exists() or path.is_symlink()):
             expected = f"expected a result file or a folder of them below {root}"
             raise InputError(f"{display_path(path)}: {expected}, found nothing there")
@@ -304,93 +260,3 @@ def files_by_remark(submissions: Iterable[Submission]) -> Mapping[str, Sequence[
         for remark in one.remarks:
             found.setdefault(remark, []).append(one.path)
     return found
-
-
-def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """A fault for each file below ``root`` that is damaged or cannot be true."""
-    return _sidecar_faults(load_ceilings(root), lambda one: _implausible(catalogue, one, now))
-
-
-def training_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """The same for trainings: their model, data set and machine have specs, their times a past."""
-    loaded = load_trainings(root)
-    return _sidecar_faults(loaded, lambda one: _implausible_training(catalogue, one, now))
-
-
-def _sidecar_faults(
-    loaded: LoadedSidecars[SidecarT], judge: Callable[[SidecarT], Iterator[str]]
-) -> Iterator[Fault]:
-    """Those of reading, and the first of each file that was read."""
-    yield from loaded.faults
-    for path, record in loaded.records.items():
-        words = next(judge(record), None)
-        if words is not None:
-            yield Fault(path, 1, 1, words)
-
-
-def _implausible_training(
-    catalogue: Catalogue, trainings: Trainings, now: dt.datetime
-) -> Iterator[str]:
-    model = catalogue.models.get(trainings.model)
-    if model is None or model.training is None:
-        yield f"model: expected one whose spec has training, got {trainings.model!r:.80}"
-    if trainings.dataset not in catalogue.datasets:
-        yield f"dataset: expected one with a spec, got {trainings.dataset!r:.80}"
-    yield from _of_another_machine(catalogue, trainings, now)
-    for repeat in trainings.repeats:
-        least = repeat.steps * _LEAST_STEP_SECONDS
-        if repeat.step_seconds < least:
-            yield f"step_seconds of seed {repeat.seed}: expected {least:.3g} or more"
-
-
-def _of_another_machine(
-    catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
-) -> Iterator[str]:
-    """What of a record beside results is not of its machine, or of a time to come."""
-    hardware, environment = catalogue.hardware.get(record.hardware), record.environment
-    if hardware is None:
-        yield f"hardware: expected a machine with a spec, got {record.hardware!r:.80}"
-        return
-    yield from implausible_dates("measured_at", record.measured_at, record.measured_at, now)
-    yield from implausible_environment(environment)
-    found = contradictions(hardware, environment)
-    unsaid = [words for words in found if words not in record.contradictions]
-    if unsaid:
-        yield f"environment: expected {hardware.name}, got {'; '.join(unsaid)}"
-    if record.provider == "cuda" and not environment.gpus:
-        yield "gpus: expected the GPU that was measured, found none"
-
-
-def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> Iterator[str]:
-    yield from _of_another_machine(catalogue, ceilings, now)
-    hardware, environment = catalogue.hardware.get(ceilings.hardware), ceilings.environment
-    if hardware is None:
-        return
-    for one in ceilings.ceilings:
-        yield from _beyond_the_cpu(one, hardware, environment)
-    if ceilings.provider == "cpu":
-        most = cpu_flops(hardware, environment, environment.logical_cpus)
-    else:
-        most = gpu_flops(catalogue, hardware, environment)
-    for anchor in ceilings.anchors:
-        rate = anchor.profile.flops * anchor.batch_size / min(anchor.step_seconds)
-        if rate > most:
-            expected = f"expected at most {scientific(most)} FLOP/s, what this machine can do"
-            yield f"step_seconds of {anchor.work}: {expected}, got {scientific(rate)}"
-
-
-def _beyond_the_cpu(
-    ceiling: Ceiling, hardware: Hardware, environment: Environment
-) -> Iterator[str]:
-    logical, threads = environment.logical_cpus, ceiling.threads
-    if threads > logical:
-        yield f"threads: expected at most the {logical} CPUs of the machine, got {threads}"
-    flops = cpu_flops(hardware, environment, threads)
-    copied = cpu_cycles(hardware, environment, threads) * _COPY_BYTES_A_CYCLE
-    for key, rate, most, unit in (
-        ("product_seconds", ceiling.flops.high, flops, "FLOP/s"),
-        ("copy_seconds", ceiling.copy_bytes.high, copied, "bytes/s"),
-    ):
-        if rate > most:
-            expected = f"expected at most {scientific(most)} {unit}, what {threads} CPUs can do"
-            yield f"{key}: {expected}, got {scientific(rate)}"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from epochcost.analysis.observations import Observation
+from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.rows import Row, group_by
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
@@ -41,6 +41,8 @@ _MOVED = """<!doctype html>
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
     known = {key: rows for key, rows in _rows(report).items() if rows}
+    timed = {one.model for one in report.decoders}
+    models = sorted(report.catalogue.models.values(), key=lambda one: one.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in known.items()}
     yield Page(
         uri="calculator.md",
@@ -52,6 +54,7 @@ def pages(report: Report) -> Iterator[Page]:
             "start": max(known, key=lambda key: _places(known[key]), default=""),
             "examples": [one for one in _EXAMPLES if one[1] in known],
             "data": FOLDER,
+            "decoders": [Workload.of_model(model) for model in models if model.id in timed],
         },
     )
 

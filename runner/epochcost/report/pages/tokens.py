@@ -1,8 +1,13 @@
-"""What a decoder's page says beside those of other models: tokens, their cost, APIs beside it."""
+"""What a decoder's page says beside those of other models: tokens, their cost, APIs beside it.
+
+For other traffic than the page's own the browser does the same (`tokens.js`) with what is published
+here as a script: times of phases, prices of an hour, prices of APIs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,6 +20,7 @@ from epochcost.analysis.tokens import (
     ServingOffer,
     TimedDecoder,
     api_per_million,
+    hour_of,
     serving_offers,
 )
 from epochcost.plan.trial import ENGINE_SEQUENCES
@@ -22,12 +28,16 @@ from epochcost.report.charts.decoding import pace_chart, rate_map, step_bars
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.served_tokens import waiting_chart
 from epochcost.report.charts.tokens import cost_by_rate
+from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Report
 from epochcost.specs.api import ApiPrice
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.model import Model
 
 # The request of the pages' figures, where it was timed: as long as a question and its answer.
 USUAL = Requests(Decimal("0.1"), 200, 100)
+_FOLDER = "data/calculator/tokens"
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,7 @@ def token_context(report: Report, model: Model | None) -> Mapping[str, Any]:
         "request": USUAL,
         "offers": serving_offers(report.catalogue, timed, USUAL),
         "apis": sorted(asked, key=lambda one: one.per_million),
+        "script": f"{_FOLDER}/{model.id}.js",
         "sequences": ENGINE_SEQUENCES,
         "asked_decoders": [one for one in report.served_decoders if one.model == model.id],
     }
@@ -91,3 +102,58 @@ def cheapest_tokens(report: Report, workload: Workload) -> list[ServingOffer]:
     own = [one for one in report.decoders if workload.is_model and one.model == workload.id]
     offers = serving_offers(report.catalogue, own, USUAL)
     return sorted(offers, key=lambda one: (bool(one.price.reservation), one.full.mean))
+
+
+def token_files(report: Report) -> Iterator[tuple[str, str]]:
+    """A script for each decoder that was timed, by address: a page on a disk can fetch nothing."""
+    for model in report.catalogue.models.values():
+        timed = decoders_of(report, model)
+        if timed:
+            known = {
+                "decoders": [_decoder(report, one) for one in timed],
+                "apis": [_api(one) for one in _apis(report, model)],
+            }
+            data = json.dumps(known, separators=(",", ":"), allow_nan=False)
+            yield f"{_FOLDER}/{model.id}.js", f'window["epochcost-tokens/{model.id}"]={data};\n'
+
+
+def _decoder(report: Report, timed: TimedDecoder) -> Json:
+    """Phases by length; a doubled digit would cost more than it tells."""
+    machine = timed.machine
+    prices = current_prices(report.catalogue.prices_of(machine.hardware))
+    priced = [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
+    phases = sorted(timed.phases, key=lambda one: one.phase.tokens)
+    return {
+        "machine": machine.hardware,
+        "name": one_line(machine.name),
+        "precision": timed.precision,
+        "phases": [
+            [
+                one.phase.name,
+                one.phase.tokens,
+                one.sequences,
+                *(float(f"{end:.9g}") for end in (one.step.low, one.step.mean, one.step.high)),
+            ]
+            for one in phases
+        ],
+        "plans": [
+            {
+                "name": one_line(f"{price.provider} {price.plan_words}"),
+                "as_of": str(price.as_of),
+                "assumed": price.assumed,
+                "currency": price.currency,
+                "hour": float(hour),
+            }
+            for price, hour in priced
+        ],
+    }
+
+
+def _api(api: ApiPrice) -> Json:
+    return {
+        "name": one_line(f"{api.provider}, {api.name}"),
+        "as_of": str(api.as_of),
+        "currency": api.currency,
+        "input": float(api.input_per_million),
+        "output": float(api.output_per_million),
+    }

@@ -1,0 +1,147 @@
+"""Checks of a device, each a process that prints a row: ``cuda_proof`` runs them.
+
+    python benchmarks/cuda_checks.py device [--provider cuda] [--device 0]
+    python benchmarks/cuda_checks.py placement MODEL …
+    python benchmarks/cuda_checks.py losses MODEL …
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from steps import rounds
+from steps.cases import OURS, SUBJECTS, Case
+from steps.prepared import prepared
+
+from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.execute.build import build_job
+from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, require_device
+from epochcost.measure.gpus import shown_gpus
+from epochcost.measure.job import Job
+from epochcost.measure.placement import ExecutedNode, executed_nodes
+from epochcost.measure.runtime import require_cuda, runtime_name
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
+from epochcost.plan.trial import SessionSettings, Trial
+from epochcost.results.records import EXECUTION_PROVIDERS
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Provider
+
+ROOT = Path(__file__).parents[1]
+_LOSSES = 50
+_START_SECONDS = 400
+
+
+def _device(asked: argparse.Namespace) -> Iterator[str]:
+    if asked.provider == "cpu":
+        yield f"no GPU: a rehearsal on the CPU; {runtime_name()}"
+        return
+    require_cuda()
+    require_device(asked.device)
+    yield f"{gpu_descriptions(shown_gpus())[asked.device]}; {runtime_name()}"
+
+
+def _placement(asked: argparse.Namespace) -> Iterator[str]:
+    """Of each kind of graph of a model, at its smallest batch: which nodes the CPU got."""
+    catalogue = load_catalogue(ROOT)
+    found = 0
+    for name, trial in _trials(catalogue, asked.model).items():
+        settings = trial.session.model_copy(update={"device": asked.device})
+        moved = trial.model_copy(update={"provider": asked.provider, "session": settings})
+        with tempfile.TemporaryDirectory() as folder:
+            cells = _placed(catalogue, moved, Path(folder))
+        yield f"| {asked.model} | {name} | {' | '.join(cells)} |"
+        found += 1
+    if not found:
+        yield f"| {asked.model} | no room for any of its graphs | | | | |"
+
+
+def _trials(catalogue: Catalogue, model: str) -> dict[str, Trial]:
+    """By mode or phase, the smallest that is planned for the CPU here."""
+    plan = plan_run(catalogue, RunRequest(models=(model,), providers=("cpu",), quick=True))
+    plain = [one for one in plan.trials if not one.variant or one.phase]
+    found: dict[str, Trial] = {}
+    for one in sorted(plain, key=lambda one: one.batch_size):
+        if one.requests is None and one.scenario is None and one.precision == "fp32":
+            found.setdefault(one.phase.name if one.phase else one.mode, one)
+    return found
+
+
+def _placed(catalogue: Catalogue, trial: Trial, folder: Path) -> tuple[str, ...]:
+    model = catalogue.model(trial.model)
+    job = build_job(trial, model, catalogue.graph_path(model), folder)
+    nodes = _executed(job, folder)
+    wanted = EXECUTION_PROVIDERS[job.provider]
+    others = [node for node in nodes if node.provider != wanted]
+    listed = ", ".join(sorted({node.operator for node in others})) or "none"
+    most = max((node.size_bytes for node in others), default=0)
+    on_cpu = f"{len(others)}: {listed}" if others else "none"
+    return str(len(nodes) - len(others)), on_cpu, str(most), _alone(job)
+
+
+def _executed(job: Job, folder: Path) -> tuple[ExecutedNode, ...]:
+    parameters = initial_parameters(job)
+    weights = constant_weights(job, parameters)
+    session = open_session(
+        job.graph, job.provider, job.session, profile=folder / "profile", weights=weights
+    )
+    inputs = graph_inputs(job, parameters, session.get_inputs())
+    Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)()
+    return executed_nodes(session)
+
+
+def _alone(job: Job) -> str:
+    """Whether ONNX Runtime opens the graph where nothing at all may be left to the CPU."""
+    weights = constant_weights(job, initial_parameters(job))
+    try:
+        open_session(job.graph, job.provider, job.session, strict=True, weights=weights)
+    except EpochcostError:
+        return "no"
+    return "yes"
+
+
+def _losses(asked: argparse.Namespace) -> Iterator[str]:
+    """Fifty steps of the same graph, weights and batches, on the device and on the CPU."""
+    subject = next(one for one in SUBJECTS if one.model == asked.model)
+    batch = min(subject.batch_sizes)
+    ours, reference = (_first(Case(subject, batch, 0, one)) for one in (asked.provider, "cpu"))
+    apart = max(abs(a - b) / abs(b) for a, b in zip(ours, reference, strict=True))
+    cells = f"{ours[0]:.5g} | {ours[-1]:.5g} | {reference[-1]:.5g} | {apart:.1e}"
+    yield f"| {asked.model} | {batch} | {cells} |"
+
+
+def _first(case: Case) -> list[float]:
+    folder = prepared(ROOT, ROOT / ".cache" / "steps", case, dropout=False)
+    python = Path(sys.executable)
+    said = rounds.first_losses(python, OURS, folder, 0, _LOSSES, _START_SECONDS)
+    losses: list[float] = said["losses"]
+    return losses
+
+
+_CHECKS = {"device": _device, "placement": _placement, "losses": _losses}
+
+
+def main() -> int:
+    """Print the rows of a check; in one line why there are none."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("check", choices=_CHECKS)
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("--provider", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--device", type=int, default=0, help="the GPU by CUDA's number")
+    asked = parser.parse_args()
+    try:
+        for row in _CHECKS[asked.check](asked):
+            print(row, flush=True)
+    except (EpochcostError, rounds.StoppedError) as error:
+        print(str(error).splitlines()[0], file=sys.stderr)
+        return error.exit_code if isinstance(error, CapabilityError) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,168 @@
+/* What a million tokens cost at the reader's traffic, on a decoder's page: the same capacity from
+   the same phases as analysis/tokens.py, which a test holds this to. The address keeps the question
+   as names and values of the form's fields. */
+(function () {
+  "use strict";
+
+  var HOUR = 3600, MILLION = 1e6, EXACT = 1 - 1e-12;
+  var shown = window.epochcostShown;
+  var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
+
+  /* Low, mean and high of a phase, on the straight line between the lengths that were timed. */
+  function between(decoder, name, tokens, sequences) {
+    var timed = decoder.phases.filter(function (one) { return one[0] === name && one[2] === sequences; });
+    var exact = timed.find(function (one) { return one[1] === tokens; });
+    if (exact) { return exact.slice(3); }
+    var low = timed.filter(function (one) { return one[1] < tokens; }).pop();
+    var high = timed.find(function (one) { return one[1] > tokens; });
+    if (!low || !high) { return null; }
+    var share = (tokens - low[1]) / (high[1] - low[1]);
+    return low.slice(3).map(function (seconds, end) { return seconds + share * (high[3 + end] - seconds); });
+  }
+
+  function sum(one, other) { return one.map(function (seconds, end) { return seconds + other[end]; }); }
+
+  function times(factor, one) { return one.map(function (seconds) { return factor * seconds; }); }
+
+  /* With so many sequences in work, as `capacities` has it. */
+  function capacity(decoder, asked, sequences) {
+    var first = between(decoder, "prefill", asked.prompt, 1);
+    var step = between(decoder, "decode", asked.prompt + Math.floor(asked.output / 2), sequences);
+    if (!first || !step) { return null; }
+    return {
+      sequences: sequences,
+      first: first[1],
+      token: step[1] + (sequences - 1) / asked.output * first[1],
+      request: sum(first, times(asked.output / sequences, step))
+    };
+  }
+
+  /* That of the most requests which keeps the bounds; null where none does. */
+  function best(decoder, asked) {
+    var numbers = decoder.phases.filter(function (one) { return one[0] === "decode"; }).map(function (one) { return one[2]; });
+    return Array.from(new Set(numbers)).map(function (number) { return capacity(decoder, asked, number); }).filter(function (one) {
+      return one && one.first <= asked.first && one.token <= asked.token;
+    }).sort(function (one, other) { return one.request[1] - other.request[1]; })[0] || null;
+  }
+
+  function offer(decoder, plan, found, asked) {
+    var tokens = asked.prompt + asked.output, needed = times(asked.rate, found.request);
+    var machines = needed.map(function (count) { return Math.max(1, Math.ceil(count * EXACT)); });
+    var bills = times(plan.hour * MILLION / (asked.rate * tokens * HOUR), machines);
+    return {
+      decoder: decoder, plan: plan, capacity: found, machines: machines[1], low: bills[0], mean: bills[1],
+      high: bills[2], full: plan.hour * found.request[1] / HOUR * MILLION / tokens
+    };
+  }
+
+  /* Every machine and plan that keeps the bounds, and every API, cheapest first. */
+  function offers(data, asked) {
+    var found = [];
+    data.decoders.forEach(function (decoder) {
+      var kept = best(decoder, asked);
+      if (kept) { decoder.plans.forEach(function (plan) { found.push(offer(decoder, plan, kept, asked)); }); }
+    });
+    data.apis.forEach(function (api) {
+      var request = (asked.prompt * api.input + asked.output * api.output) / MILLION;
+      var mean = request * MILLION / (asked.prompt + asked.output);
+      found.push({ api: api, request: request, low: mean, mean: mean, high: mean });
+    });
+    return found.sort(function (one, other) { return one.mean - other.mean || (one.full || 0) - (other.full || 0); });
+  }
+
+  function number(form, name, otherwise) {
+    var field = form.elements[name];
+    return field.value === "" || !field.validity.valid ? otherwise : Number(field.value);
+  }
+
+  function asked(form) {
+    return {
+      rate: number(form, "requests", 0.1), prompt: number(form, "prompt", 200), output: number(form, "answer", 100),
+      first: number(form, "first", Infinity) / 1000, token: number(form, "token", Infinity) / 1000
+    };
+  }
+
+  function row(form, one) {
+    var made = element("tr"), place = one.api || one.plan;
+    function amount(value) { return money(value, place.currency); }
+    var spread = one.low === one.high ? [] : [element("br"), shown.small(amount(one.low) + " to " + amount(one.high))];
+    var name = one.api ? "API: " + one.api.name : element("a", one.decoder.name, { href: form.dataset.ecRoot + "machines/" + one.decoder.machine + ".html" });
+    var facts = one.api ? "price of " + one.api.as_of : one.decoder.precision + ", " + one.plan.name + (one.plan.assumed ? ", assumed" : "");
+    cell(made, [name, element("br"), shown.small(facts)]);
+    cell(made, [element("strong", amount(one.mean))].concat(spread), true, one.mean);
+    if (one.api) {
+      for (var left = 0; left < 4; left += 1) { cell(made, ["—"], true, Infinity); }
+      return made;
+    }
+    cell(made, [String(one.machines)], true, one.machines);
+    cell(made, [(1 / one.capacity.request[1]).toPrecision(3)], true, 1 / one.capacity.request[1]);
+    cell(made, [duration(one.capacity.first)], true, one.capacity.first);
+    cell(made, [duration(one.capacity.token)], true, one.capacity.token);
+    return made;
+  }
+
+  /* Where one machine begins to be cheaper than the cheapest API; nothing where it never is. */
+  function turn(found) {
+    var api = found.find(function (one) { return one.api; }), own = found.find(function (one) { return one.plan; });
+    if (!api || !own || api.api.currency !== own.plan.currency || !api.request) { return ""; }
+    var rate = own.plan.hour / HOUR / api.request;
+    return rate > 1 / own.capacity.request[1] ? " No number of these machines is cheaper than the cheapest API." :
+      " One such machine is cheaper than the cheapest API from " + rate.toPrecision(2) + " requests/s on.";
+  }
+
+  function verdict(found) {
+    var words = element("p", "", { className: "ec-verdict" }), own = found[0];
+    if (!own) { words.append("Nothing that was timed at such lengths keeps these bounds."); return words; }
+    words.append(element("strong", money(own.mean, (own.api || own.plan).currency)), " a million tokens, ",
+      own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision + ".", turn(found));
+    return words;
+  }
+
+  function show(form, place, data) {
+    var found = offers(data, asked(form)), titles = ["Where", "A million tokens", "Machines", "Requests/s at most, each", "First token", "Between tokens"];
+    var rows = found.map(function (one) { return row(form, one); });
+    place.replaceChildren.apply(place, [verdict(found)].concat(rows.length ? [shown.table(titles, rows)] : []));
+    window.epochcostTables.begin();
+  }
+
+  function fields(form) { return Array.from(form.elements).filter(function (field) { return field.name; }); }
+
+  function remember(form) {
+    var state = new URLSearchParams();
+    fields(form).forEach(function (field) {
+      if (field.validity.valid && field.value !== field.defaultValue) { state.set(field.name, field.value); }
+    });
+    history.replaceState(history.state, "", location.pathname + (String(state) && "?" + state) + location.hash);
+  }
+
+  /* An address may say anything: a field takes what it would take from a hand. */
+  function recall(form) {
+    var state = new URLSearchParams(location.search);
+    fields(form).forEach(function (field) {
+      if (!state.has(field.name)) { return; }
+      field.value = state.get(field.name);
+      if (field.value === "" || !field.validity.valid) { field.value = field.defaultValue; }
+    });
+  }
+
+  async function begin(form) {
+    var place = form.nextElementSibling;
+    var data = await shown.loaded(new URL(form.dataset.ecTokens, location.href).href, form.dataset.ecVariable);
+    recall(form);
+    show(form, place, data);
+    form.addEventListener("input", function () { show(form, place, data); remember(form); });
+    form.addEventListener("change", function (event) { event.target.reportValidity(); });
+    form.addEventListener("submit", function (event) { event.preventDefault(); });
+    form.dataset.state = "ready";
+  }
+
+  function start() {
+    document.querySelectorAll("[data-ec-tokens]:not([data-state])").forEach(function (form) {
+      form.dataset.state = "loading";
+      begin(form).catch(function (error) { console.error("epochcost: no tokens:", error); });
+    });
+  }
+
+  window.epochcostTokens = { offers: offers };
+  if (window.document$) { window.document$.subscribe(start); } else { start(); }
+})();

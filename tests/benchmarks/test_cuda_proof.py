@@ -1,0 +1,94 @@
+"""The proof on a GPU, rehearsed on the CPU: stages begin, fail in a line, and go on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cuda_proof import FAILED, LEFT, NO_DEVICE, Kept, Outcome, run
+from cuda_stages import STAGES, Asked, Case
+
+from epochcost.specs.loader import load_catalogue
+from usable_providers import usable_providers
+
+ROOT = Path(__file__).parents[2]
+
+
+def proof(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The script as its user runs it."""
+    script = ROOT / "benchmarks/cuda_proof.py"
+    return subprocess.run(
+        [sys.executable, script, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def rehearsed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """On the CPU, with the smallest model."""
+    return proof(folder, *arguments, "--provider", "cpu", "--models", "mnist-mlp")
+
+
+def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
+    """Two checks end with a row each; a second call finds both, and the report shows them."""
+    first = rehearsed(tmp_path, "placement", "losses")
+    assert first.returncode == 0, first.stderr
+    outcomes = sorted(tmp_path.glob("*/mnist-mlp.json"))
+    before = [one.stat().st_mtime_ns for one in outcomes]
+    assert len(before) == 2
+    assert rehearsed(tmp_path, "placement", "losses").returncode == 0
+    assert [one.stat().st_mtime_ns for one in outcomes] == before
+    told = rehearsed(tmp_path, "placement", "losses", "--report").stdout
+    assert "| mnist-mlp | training | " in told
+    assert "| mnist-mlp | inference | " in told
+    assert "| mnist-mlp | 32 | 2." in told
+    assert "0.0e+00 |" in told
+
+
+def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None:
+    """Its exit status and last words are kept; only --again runs it once more."""
+    assert rehearsed(tmp_path, "placement").returncode == 0
+    (path,) = tmp_path.glob("placement/*.json")
+    kept = json.loads(path.read_text()) | {"exit_code": 7, "said": "first\nno kernel for Conv"}
+    path.write_text(json.dumps(kept))
+    failed = rehearsed(tmp_path, "placement")
+    assert failed.returncode == FAILED
+    assert "mnist-mlp: failed with 7: no kernel for Conv" in failed.stdout
+    assert "no kernel for Conv" in rehearsed(tmp_path, "placement", "--report").stdout
+    assert rehearsed(tmp_path, "placement", "--again").returncode == 0
+
+
+def test_what_is_cut_short_is_left_for_the_next_call(tmp_path: Path) -> None:
+    """Nothing of it is kept, and the exit status says so."""
+    assert run(Case("sleep", (sys.executable, "-c", "input()")), 30) is not None
+    assert run(Case("sleep", (sys.executable, "-c", "import time; time.sleep(99)")), 0.5) is None
+    cut = rehearsed(tmp_path, "placement", "--limit-seconds", "2.5")
+    assert cut.returncode in {LEFT, NO_DEVICE}
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_another_command_is_another_case(tmp_path: Path) -> None:
+    """What was kept of a rehearsal proves nothing of a GPU."""
+    kept, case = Kept(tmp_path), Case("one", ("python", "check", "--provider", "cpu"))
+    kept.keep("placement", case, Outcome(case.command, 0, 1.0, "a row"))
+    assert kept.find("placement", case) is not None
+    other = Case("one", ("python", "check", "--provider", "cuda"))
+    assert kept.find("placement", other) is None
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="there is a GPU")
+def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
+    """And the exit status is that of a missing capability."""
+    found = proof(tmp_path)
+    assert (found.returncode, found.stdout) == (NO_DEVICE, "")
+    assert len(found.stderr.splitlines()) == 1
+
+
+def test_every_case_of_every_stage_can_be_named(tmp_path: Path) -> None:
+    """Studies and models of the stages are in the catalogue, and no two cases share a file."""
+    asked = Asked(load_catalogue(ROOT), tmp_path, "cuda", "h200-sxm-share", 0)
+    for name, stage in STAGES.items():
+        keys = [case.key for case in stage.cases(asked)]
+        assert keys, name
+        assert len({*keys}) == len(keys), name

@@ -1,0 +1,181 @@
+"""The cost of tokens at a reader's traffic: the browser's against the engine's, in a real Chromium."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.tokens import (
+    Requests,
+    ServingOffer,
+    api_per_million,
+    serving_offers,
+    timed_decoders,
+)
+from epochcost.report.pages import workloads
+from epochcost.report.pages.page import Report
+from epochcost.report.pages.tokens import token_files
+from epochcost.report.templates import environment, render
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+_DRAWS = 50
+_FIELDS = ("requests", "prompt", "answer", "first", "token")
+# Times are published with nine digits.
+_TOLERANCE = 1e-7
+
+
+@pytest.fixture(scope="module", name="report")
+def report_fixture() -> Report:
+    """The project's own specs and results."""
+    return Report(read_inputs(load_catalogue(ROOT), [ROOT / "docs/data/results"], ROOT / "docs"))
+
+
+@pytest.fixture(scope="module", name="page")
+def page_fixture() -> Iterator[Page]:
+    """An empty page that knows what tokens cost."""
+    program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
+    if program is None:
+        pytest.fail("expected Chromium, found none. Install it: sudo apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page()
+        for name in ("shown", "tokens"):
+            page.add_script_tag(path=ROOT / f"site_templates/assets/{name}.js")
+        yield page
+        browser.close()
+
+
+def drawn(draw: random.Random) -> Requests:
+    """Some traffic, with bounds or without, within what was timed and beyond it."""
+    first, token = (draw.choice((None, Decimal(draw.randint(1, 400)) / 100)) for _ in "ft")
+    return Requests(
+        Decimal(draw.randint(1, 4000)) / 1000,
+        draw.randint(50, 270),
+        draw.randint(1, 400),
+        first,
+        token,
+    )
+
+
+def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -> None:
+    """The same machines and plans at the same cost, of every decoder of the catalogue."""
+    draw, decoders = random.Random(20261124), timed_decoders(report.inputs)
+    for address, script in token_files(report):
+        model = Path(address).stem
+        data = json.loads(script.partition("=")[2].rstrip(";\n"))
+        own = [one for one in decoders if one.model == model]
+        for _ in range(_DRAWS):
+            asked = drawn(draw)
+            found = page.evaluate(
+                "([data, asked]) => window.epochcostTokens.offers(data, asked)",
+                [data, plain(asked)],
+            )
+            machines = [one for one in found if "plan" in one]
+            engine = serving_offers(report.catalogue, own, asked)
+            assert len(machines) == len(engine)
+            for said, meant in zip(by_cost(machines), sorted(engine, key=order), strict=True):
+                agree(said, meant)
+            apis = [one for one in report.catalogue.apis.values() if one.model == model]
+            assert sorted(one["mean"] for one in found if "api" in one) == pytest.approx(
+                sorted(float(api_per_million(api, asked)) for api in apis)
+            )
+
+
+def plain(asked: Requests) -> dict[str, float]:
+    """A question as the form asks it; a bound that is not there is one that all keep."""
+    return {
+        "rate": float(asked.per_second),
+        "prompt": asked.prompt,
+        "output": asked.output,
+        "first": float(asked.first_seconds or 10**9),
+        "token": float(asked.token_seconds or 10**9),
+    }
+
+
+def by_cost(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cheapest when never idle first, which hardly ties."""
+    return sorted(found, key=lambda one: float(one["full"]))
+
+
+def order(offer: ServingOffer) -> Decimal:
+    """The same of the engine's."""
+    return offer.full.mean
+
+
+def agree(said: dict[str, Any], meant: ServingOffer) -> None:
+    """Hold one offer to the other."""
+    assert said["decoder"]["precision"] == meant.decoder.precision
+    assert said["machines"] == meant.machines
+    for key, value in (
+        ("low", meant.per_million.low),
+        ("mean", meant.per_million.mean),
+        ("high", meant.per_million.high),
+        ("full", meant.full.mean),
+    ):
+        assert said[key] == pytest.approx(float(value), rel=_TOLERANCE), key
+    capacity = said["capacity"]
+    assert capacity["sequences"] == meant.capacity.sequences
+    assert capacity["first"] == pytest.approx(float(meant.capacity.first.mean), rel=_TOLERANCE)
+    assert capacity["token"] == pytest.approx(float(meant.capacity.token.mean), rel=_TOLERANCE)
+
+
+@pytest.fixture(scope="module", name="form")
+def form_fixture(report: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A decoder's form as its page has it, opened from the disk, without what is around it."""
+    folder = tmp_path_factory.mktemp("form")
+    (made,) = (one for one in workloads.pages(report) if one.uri == "models/smollm2-135m.md")
+    text = render(environment(ROOT / "site_templates"), made)
+    found = re.search(r"<form [^>]*data-ec-tokens.*?</form>\s*<div [^>]*></div>", text, re.DOTALL)
+    assert found is not None
+    scripts = "".join(
+        f'<script src="{ROOT / "site_templates/assets" / name}.js"></script>'
+        for name in ("shown", "tables", "tokens")
+    )
+    (folder / "models").mkdir()
+    page = folder / "models/page.html"
+    page.write_text(f"<!doctype html><meta charset=utf-8>{found[0]}{scripts}", "utf-8")
+    for address, script in token_files(report):
+        (folder / address).parent.mkdir(parents=True, exist_ok=True)
+        (folder / address).write_text(script, "utf-8")
+    return page.as_uri()
+
+
+def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> None:
+    """What a hand fills in is answered at once; the address gives the same answer."""
+    tab = page.context.new_page()
+    tab.goto(form)
+    tab.wait_for_selector("[data-state=ready]")
+    first = tab.locator(".ec-verdict").inner_text()
+    tab.locator("[name=requests]").fill("25")
+    busy = tab.locator(".ec-verdict").inner_text()
+    assert busy != first
+    assert "requests=25" in tab.url
+    again = page.context.new_page()
+    again.goto(tab.url)
+    again.wait_for_selector("[data-state=ready]")
+    assert again.locator(".ec-verdict").inner_text() == busy
+    again.locator("[name=first]").fill("1")
+    assert "Nothing that was timed" in again.locator(".ec-verdict").inner_text()
+    again.locator("[name=requests]").fill("-1")
+    assert again.locator("[name=requests]:invalid").count() == 1
+
+
+def test_an_address_fills_in_only_what_a_hand_could(page: Page, form: str) -> None:
+    """Other values leave the form as it came."""
+    tab = page.context.new_page()
+    tab.goto(f"{form}?requests=-1&prompt=x&answer=1e99&first=&token=%ff&elements=1&length=2")
+    tab.wait_for_selector("[data-state=ready]")
+    asked = {name: tab.locator(f"[name={name}]").input_value() for name in _FIELDS}
+    assert asked == {"requests": "0.1", "prompt": "200", "answer": "100", "first": "", "token": ""}
