@@ -1,8 +1,8 @@
 """Checks of a device, each a process that prints a row: ``cuda_proof`` runs them.
 
-    python benchmarks/cuda_checks.py device [--provider cuda] [--device 0]
-    python benchmarks/cuda_checks.py placement MODEL …
-    python benchmarks/cuda_checks.py losses MODEL …
+python benchmarks/cuda_checks.py device [--provider cuda] [--device 0]
+python benchmarks/cuda_checks.py placement MODEL …
+python benchmarks/cuda_checks.py losses MODEL …
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from epochcost.measure.placement import ExecutedNode, executed_nodes
 from epochcost.measure.runtime import require_cuda, runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
-from epochcost.plan.trial import SessionSettings, Trial
+from epochcost.plan.trial import Trial
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.study import Provider
 
 ROOT = Path(__file__).parents[1]
 _LOSSES = 50
@@ -53,6 +52,9 @@ def _placement(asked: argparse.Namespace) -> Iterator[str]:
     for name, trial in _trials(catalogue, asked.model).items():
         settings = trial.session.model_copy(update={"device": asked.device})
         moved = trial.model_copy(update={"provider": asked.provider, "session": settings})
+        if trial.phase is not None and asked.provider == "cuda":
+            # Its attention with a cache has no kernel of fp32.
+            moved = moved.model_copy(update={"precision": "fp16"})
         with tempfile.TemporaryDirectory() as folder:
             cells = _placed(catalogue, moved, Path(folder))
         yield f"| {asked.model} | {name} | {' | '.join(cells)} |"
@@ -67,7 +69,7 @@ def _trials(catalogue: Catalogue, model: str) -> dict[str, Trial]:
     plain = [one for one in plan.trials if not one.variant or one.phase]
     found: dict[str, Trial] = {}
     for one in sorted(plain, key=lambda one: one.batch_size):
-        if one.requests is None and one.scenario is None and one.precision == "fp32":
+        if one.requests is None and one.load is None and one.precision == "fp32":
             found.setdefault(one.phase.name if one.phase else one.mode, one)
     return found
 

@@ -39,6 +39,8 @@ NO_DEVICE, FAILED, LEFT = 3, 1, 4
 _LAST_WORDS = 4000
 # What a run of trials takes to put away what it has.
 _STOP_SECONDS = 20
+# Loading CUDA's libraries from a cold disk takes a minute.
+_DEVICE_SECONDS = 240
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def main() -> int:
     if given.report:
         print("\n".join(report(asked, names)))
         return 0
-    device = run(device_case(asked), given.limit_seconds)
+    device = run(device_case(asked), _DEVICE_SECONDS)
     if device is None or device.exit_code:
         print(device.said if device else "the device did not answer in time", file=sys.stderr)
         return NO_DEVICE

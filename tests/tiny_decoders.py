@@ -148,8 +148,7 @@ class Runner:
             for v in self.model.graph.input
         }
         return {
-            name: np.zeros((batch, shapes[name][1], room, shapes[name][3]), kind)
-            for name in names
+            name: np.zeros((batch, shapes[name][1], room, shapes[name][3]), kind) for name in names
         }
 
 

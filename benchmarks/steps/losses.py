@@ -70,9 +70,7 @@ def judged(one: Compared, ours: Sequence[float], tolerance: float = TOLERANCE) -
     return dataclasses.replace(one, reason=reason)
 
 
-def alike(
-    theirs: Sequence[float], ours: Sequence[float], tolerance: float = TOLERANCE
-) -> bool:
+def alike(theirs: Sequence[float], ours: Sequence[float], tolerance: float = TOLERANCE) -> bool:
     """Whether each loss is the other's within the tolerance."""
     return len(theirs) == len(ours) > 0 and all(
         abs(a - b) <= tolerance * abs(b) for a, b in zip(theirs, ours, strict=True)

@@ -41,9 +41,7 @@ class Ours:
         }
         self._values = {}
         inputs = StepInputs(self._batches, constants)
-        self._stepper = Stepper(
-            session, job.provider, "training", inputs, job.carried, job.session
-        )
+        self._stepper = Stepper(session, job.provider, "training", inputs, job.carried, job.session)
 
     def _constant(self, info: ort.NodeArg) -> Array:
         if info.name in self._values:

@@ -10,6 +10,7 @@ import pytest
 
 from epochcost.cli.app import main
 from epochcost.errors import CapabilityError
+from epochcost.measure.ceilings import CeilingWork
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
 from kept_ceilings import anchor, ceiling
 from tiny_project import write_tiny_project
@@ -23,9 +24,9 @@ def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
     asked: list[int] = []
 
-    def measured(_: int, threads: tuple[int, ...]) -> tuple[Ceiling, ...]:
-        asked.append(len(threads))
-        return tuple(ceiling(count, 1e11 * count, 1e10) for count in threads)
+    def measured(work: CeilingWork) -> tuple[Ceiling, ...]:
+        asked.append(len(work.threads))
+        return tuple(ceiling(count, 1e11 * count, 1e10) for count in work.threads)
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
     monkeypatch.setattr("epochcost.cli.ceilings.measure_anchors", lambda *_: (anchor(),))

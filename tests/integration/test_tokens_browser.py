@@ -1,4 +1,4 @@
-"""The cost of tokens at a reader's traffic: the browser's against the engine's, in a real Chromium."""
+"""The cost of tokens at a reader's traffic: the browser's is the engine's, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -152,9 +152,16 @@ def form_fixture(report: Report, tmp_path_factory: pytest.TempPathFactory) -> st
     return page.as_uri()
 
 
+def opened(page: Page) -> Page:
+    """Another page of the same browser."""
+    browser = page.context.browser
+    assert browser is not None
+    return browser.new_page()
+
+
 def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> None:
     """What a hand fills in is answered at once; the address gives the same answer."""
-    tab = page.context.new_page()
+    tab = opened(page)
     tab.goto(form)
     tab.wait_for_selector("[data-state=ready]")
     first = tab.locator(".ec-verdict").inner_text()
@@ -162,7 +169,7 @@ def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> N
     busy = tab.locator(".ec-verdict").inner_text()
     assert busy != first
     assert "requests=25" in tab.url
-    again = page.context.new_page()
+    again = opened(page)
     again.goto(tab.url)
     again.wait_for_selector("[data-state=ready]")
     assert again.locator(".ec-verdict").inner_text() == busy
@@ -174,7 +181,7 @@ def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> N
 
 def test_an_address_fills_in_only_what_a_hand_could(page: Page, form: str) -> None:
     """Other values leave the form as it came."""
-    tab = page.context.new_page()
+    tab = opened(page)
     tab.goto(f"{form}?requests=-1&prompt=x&answer=1e99&first=&token=%ff&elements=1&length=2")
     tab.wait_for_selector("[data-state=ready]")
     asked = {name: tab.locator(f"[name={name}]").input_value() for name in _FIELDS}

@@ -35,7 +35,6 @@ from kept_ceilings import anchor, ceiling, make_ceilings, with_own_fingerprint
 from report_project import REPOSITORY, make_result
 from revisions import SPECS, write_spec
 
-
 LITTLE = CeilingWork(matrix_side=64, copied_bytes=2**16)
 
 
@@ -57,7 +56,7 @@ def test_operands_on_the_device_are_the_values_given(precision: Precision) -> No
 
 
 def test_a_precision_without_a_kernel_is_left_out(capfd: pytest.CaptureFixture[str]) -> None:
-    """The CPU multiplies no bfloat16; what is missing is said, and fp32 is measured all the same."""
+    """The CPU multiplies no bfloat16; what is missing is said, and fp32 is measured as ever."""
     work = LITTLE.model_copy(update={"precisions": ("fp32", "bf16")})
     found = [one.precision for one in measured_ceilings(work)]
     assert found[0] == "fp32"
@@ -181,7 +180,12 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
         ),
         ({"provider": "cuda", "ceilings": ()}, "gpus: expected the GPU that was measured"),
         (
-            {"provider": "cuda", "environment": WITH_GPU, "ceilings": (ceiling(1, 1e16, 1e12),)},
+            {
+                "provider": "cuda",
+                "environment": WITH_GPU,
+                "ceilings": (ceiling(1, 1e16, 1e12),),
+                "contradictions": ("1 GPUs, not 0",),
+            },
             "product_seconds: expected at most",
         ),
         ({"anchors": (anchor(step_seconds=0.001),)}, "of attention: expected at most 8.32e11"),

@@ -77,7 +77,7 @@ def test_a_new_measurement_replaces_the_one_before(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ceilings_version": 3}, "ceilings_version should be from 1 to 2, not 3"),
+        ({"ceilings_version": 4}, "ceilings_version should be from 1 to 3, not 4"),
         ({"ceilings": []}, "ceilings of a CPU should be there"),
         ({"anchors": [EMPTY]}, "profile should have numbers from 1 of flops"),
         ({"hardware": "other"}, "expected hardware 'local' in this folder, got 'other'"),

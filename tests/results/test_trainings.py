@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from epochcost.measure.environment import detect_environment
 from epochcost.results.records import Result
-from epochcost.results.store import load_all
 from epochcost.results.sidecar_faults import training_faults
+from epochcost.results.store import load_all
 from epochcost.results.trainings import (
     Point,
     Repeat,

@@ -183,6 +183,10 @@ class Requests:
         return self.prompt + self.output
 
 
+# A request of the pages' figures, where it was timed: as long as a question and its answer.
+USUAL = Requests(Decimal("0.1"), 200, 100)
+
+
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """What one machine does at most with ``sequences`` in work.

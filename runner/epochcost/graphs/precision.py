@@ -173,6 +173,7 @@ class _Rewriting:
         self._stored = {name: floats[name] for name in floats if name not in masters}
         self._outputs = {output.name for output in model.graph.output} - {*half_outputs}
         self._angles = _angles(model.graph)
+        self._named = {node.name for node in model.graph.node}
         self._floats = set(floats) | {
             value.name
             for value in declared_values(model.graph)
@@ -270,7 +271,8 @@ class _Rewriting:
         return name + (self._suffix if kind == self._half else "_float")
 
     def _cast(self, source: str, target: str, kind: int) -> None:
-        self.nodes.append(helper.make_node("Cast", [source], [target], name=target, to=kind))
+        name = f"{target}_cast" if target in self._named else target
+        self.nodes.append(helper.make_node("Cast", [source], [target], name=name, to=kind))
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:

@@ -95,8 +95,8 @@ def ceilings_here(
 
     It is stored below ``folder`` as soon as it is whole, and measured where this host has none
     under this runtime and in today's form, or ``again``; ``device`` is the GPU by CUDA's number;
-    ``anchors`` measures those, under the lock on the folder. Raises CapabilityError where it cannot be measured or stored,
-    or another run measures into the same folder.
+    ``anchors`` measures those, under the lock on the folder. Raises CapabilityError where it cannot
+    be measured or stored, or another run measures into the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)

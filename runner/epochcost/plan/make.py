@@ -340,9 +340,7 @@ def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> st
     decodes = work.phase is not None or work.requests is not None
     if reason := unsupported_reason(work.variant, work.mode, work.provider, decodes=decodes):
         return reason
-    if work.requests is not None and work.variant.precision not in _ASKED_IN:
-        return f"requests to an engine are answered in {' or '.join(_ASKED_IN)}"
-    if reason := _too_long(work):
+    if reason := _undecodable(work):
         return reason
     if reason := host.missing_runtimes.get(_runtime(host, work)):
         return reason
@@ -351,9 +349,11 @@ def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> st
     return None if work.load is None else _unloadable(host, work.load)
 
 
-def _too_long(work: _Combination) -> str | None:
+def _undecodable(work: _Combination) -> str | None:
     decoder = work.model.decoder
     asked = work.phase or work.requests
+    if work.requests is not None and work.variant.precision not in _ASKED_IN:
+        return f"requests to an engine are answered in {' or '.join(_ASKED_IN)}"
     if decoder is None or asked is None or asked.length <= decoder.context:
         return None
     return f"{asked.length} tokens are more than its context of {decoder.context}"

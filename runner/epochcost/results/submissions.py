@@ -11,7 +11,7 @@ import datetime as dt
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -122,7 +122,11 @@ def check_results(
             sound.append((found, _host(result)))
     known = _known(others, 1) if paths else _known(project.hosts, 2)
     submissions = [_introduced(one, host, known) for one, host in sound]
-    faults += [] if paths else [_shown(one) for one in sidecar_faults(project.catalogue, root, project.now)]
+    faults += (
+        []
+        if paths
+        else [_shown(one) for one in sidecar_faults(project.catalogue, root, project.now)]
+    )
     return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)))
 
 

@@ -20,6 +20,8 @@ from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energ
 from epochcost.analysis.priced_jobs import GOAL_WORDS, machine_words
 from epochcost.analysis.roofline import AchievedRate, achieved_rates, roof_of
 from epochcost.analysis.rows import group_by
+from epochcost.analysis.served_tokens import served_decoders
+from epochcost.analysis.tokens import USUAL, serving_offers, timed_decoders
 from epochcost.cost import recompute
 from epochcost.cost.energy import EnergyReading
 from epochcost.specs.hardware import Hardware
@@ -28,6 +30,8 @@ from epochcost.units import (
     kilograms,
     kilowatt_hours,
     memory,
+    money,
+    money_range,
     scientific,
     share,
 )
@@ -38,6 +42,9 @@ Kind = Literal[
     "share of peaks",
     "step over PyTorch's",
     "size of a model",
+    "cost of tokens",
+    "rate behind an engine",
+    "price of an API",
 ]
 _DIGITS = 9
 
@@ -226,10 +233,42 @@ def _size(side: Side, model: Model) -> str:
     return ", ".join(words)
 
 
+def _tokens(_: Pair, side: Side) -> Iterator[Figure]:
+    """A million tokens of usual requests on machines that are never idle; times of phases too."""
+    for offer in serving_offers(side.catalogue, timed_decoders(side.inputs), USUAL):
+        where = f"{machine_words(offer.decoder.machine)}, {offer.price.id}"
+        what = f"{offer.decoder.model} in {offer.decoder.precision} on {where}"
+        full = offer.full
+        words = f"{money(full.mean, full.currency)} ({money_range(full.low, full.high)}) a million"
+        yield Figure("cost of tokens", what, words, words)
+
+
+def _rates(_: Pair, side: Side) -> Iterator[Figure]:
+    """The highest rate at which a decoder behind an engine keeps its bounds."""
+    for one in served_decoders(side.inputs):
+        highest = f"{one.highest.per_second:.3g} requests/s" if one.highest else "no rate"
+        what = f"{one.model} in {one.precision} on {machine_words(one.machine)}"
+        yield Figure("rate behind an engine", what, highest, highest)
+
+
+def _apis(pair: Pair, side: Side) -> Iterator[Figure]:
+    """What APIs ask for a million tokens."""
+    same = pair.one.catalogue.apis == pair.other.catalogue.apis
+    for api in () if same else side.catalogue.apis.values():
+        read, written = (
+            money(one, api.currency) for one in (api.input_per_million, api.output_per_million)
+        )
+        words = f"{read} read, {written} written"
+        yield Figure("price of an API", api.id, words, words)
+
+
 _KINDS: tuple[Callable[[Pair, Side], Iterator[Figure]], ...] = (
     _published,
     _energies,
     _shares,
     _ratios,
     _sizes,
+    _tokens,
+    _rates,
+    _apis,
 )

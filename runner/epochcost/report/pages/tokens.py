@@ -16,7 +16,7 @@ from epochcost.analysis.decoding import decoded_steps
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.tokens import (
-    Requests,
+    USUAL,
     ServingOffer,
     TimedDecoder,
     api_per_million,
@@ -34,8 +34,6 @@ from epochcost.specs.api import ApiPrice
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.model import Model
 
-# The request of the pages' figures, where it was timed: as long as a question and its answer.
-USUAL = Requests(Decimal("0.1"), 200, 100)
 _FOLDER = "data/calculator/tokens"
 Json = dict[str, Any]
 

@@ -19,6 +19,7 @@ from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.priced_jobs import GOAL_WORDS
 from epochcost.analysis.rows import Row, group_by
+from epochcost.analysis.tokens import USUAL
 from epochcost.report.charts.batch_size import (
     cost_by_batch,
     sweep_by_batch,
@@ -30,7 +31,7 @@ from epochcost.report.charts.latency import latency_by_rate
 from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
-from epochcost.report.pages.tokens import USUAL, cheapest_tokens, token_context, token_figures
+from epochcost.report.pages.tokens import cheapest_tokens, token_context, token_figures
 from epochcost.report.ranking import contest
 from epochcost.report.wording import full_training_words, goal_words
 from epochcost.specs.model import Model
