@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import manifest
 import numpy as np
@@ -18,8 +19,10 @@ import onnx
 import onnx.reference
 import torch
 import weightless
-from onnxscript import ir
 from torch import nn
+
+if TYPE_CHECKING:
+    from onnxscript import ir
 
 # What an exporter's function networks() returns: by the name of a file, what makes the module and
 # example values of its inputs. Benchmarks build the module of a file by it.
@@ -114,6 +117,8 @@ def _hollow(model: ir.Model, trainable: Collection[str]) -> onnx.ModelProto:
         for name in list(model.graph.initializers)
         if name in trainable
     ]
+    from onnxscript import ir  # noqa: PLC0415 - benchmarks build modules where it is not installed
+
     proto = ir.to_proto(model)
     proto.graph.initializer.extend(
         onnx.TensorProto(name=value.name, data_type=value.dtype, dims=value.shape.numpy())

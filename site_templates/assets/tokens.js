@@ -55,6 +55,9 @@
     };
   }
 
+  /* Paid for its whole term, busy or not: it stands behind what is paid by use. */
+  function reserved(one) { return Number(Boolean(one.plan && one.plan.reserved)); }
+
   /* Every machine and plan that keeps the bounds, and every API, cheapest first. */
   function offers(data, asked) {
     var found = [];
@@ -67,7 +70,9 @@
       var mean = request * MILLION / (asked.prompt + asked.output);
       found.push({ api: api, request: request, low: mean, mean: mean, high: mean });
     });
-    return found.sort(function (one, other) { return one.mean - other.mean || (one.full || 0) - (other.full || 0); });
+    return found.sort(function (one, other) {
+      return reserved(one) - reserved(other) || one.mean - other.mean || (one.full || 0) - (other.full || 0);
+    });
   }
 
   function number(form, name, otherwise) {
@@ -114,7 +119,8 @@
     var words = element("p", "", { className: "ec-verdict" }), own = found[0];
     if (!own) { words.append("Nothing that was timed at such lengths keeps these bounds."); return words; }
     words.append(element("strong", money(own.mean, (own.api || own.plan).currency)), " a million tokens, ",
-      own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision + ".", turn(found));
+      own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision +
+      (own.plan.assumed ? ", at an assumed price." : "."), turn(found));
     return words;
   }
 

@@ -286,7 +286,7 @@ class ServingOffer:
 def serving_offers(
     catalogue: Catalogue, decoders: Iterable[TimedDecoder], asked: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Every machine and current plan that keeps the bounds, cheapest first, assumed prices last."""
+    """Every machine and current plan that keeps the bounds, cheapest first, reserved ones last."""
     offers = [
         offer
         for decoder in decoders

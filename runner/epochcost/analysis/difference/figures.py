@@ -239,7 +239,9 @@ def _tokens(_: Pair, side: Side) -> Iterator[Figure]:
         where = f"{machine_words(offer.decoder.machine)}, {offer.price.id}"
         what = f"{offer.decoder.model} in {offer.decoder.precision} on {where}"
         full = offer.full
-        words = f"{money(full.mean, full.currency)} ({money_range(full.low, full.high)}) a million"
+        words = f"{money(full.mean, full.currency)} a million"
+        if full.low != full.high:
+            words += f", {money_range(full.low, full.high, full.currency)}"
         yield Figure("cost of tokens", what, words, words)
 
 

@@ -139,6 +139,7 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
                 "name": one_line(f"{price.provider} {price.plan_words}"),
                 "as_of": str(price.as_of),
                 "assumed": price.assumed,
+                "reserved": bool(price.reservation),
                 "currency": price.currency,
                 "hour": float(hour),
             }
