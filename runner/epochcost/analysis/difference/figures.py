@@ -248,7 +248,7 @@ def _tokens(_: Pair, side: Side) -> Iterator[Figure]:
 def _rates(_: Pair, side: Side) -> Iterator[Figure]:
     """The highest rate at which a decoder behind an engine keeps its bounds."""
     for one in served_decoders(side.inputs):
-        highest = f"{one.highest.per_second:.3g} requests/s" if one.highest else "no rate"
+        highest = f"{float(one.highest.per_second):.3g} requests/s" if one.highest else "no rate"
         what = f"{one.model} in {one.precision} on {machine_words(one.machine)}"
         yield Figure("rate behind an engine", what, highest, highest)
 
