@@ -10,10 +10,16 @@ import pytest
 from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.graphs.loading import load_model
+from epochcost.measure.agreement import agreement
+from epochcost.measure.session import open_session
+from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
 from epochcost.plan.trial import Trial
+from epochcost.plan.variant import Variant, unsupported_reason
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Precision
 from tiny_decoders import DECODER_SPEC, tiny_decoder
 from tiny_project import write_tiny_project
 
@@ -75,6 +81,39 @@ def test_a_phase_is_timed(catalogue: Catalogue, tmp_path: Path, name: str, preci
         (logits,) = measured.agreement.outputs
         assert logits.output == "logits"
         assert 0 < (logits.relative_to_norm or 0) < 0.01
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int4"])
+def test_a_phase_for_a_gpu_has_its_cache_in_half(
+    catalogue: Catalogue, tmp_path: Path, precision: Precision
+) -> None:
+    """Its graph, on the CPU for want of a GPU, decodes over a cache in place and stays close."""
+    drawn = next(one for one in planned(catalogue) if one.title == "tiny decode at 24 cpu batch 2")
+    trial = drawn.model_copy(update={"provider": "cuda", "precision": precision})
+    model = catalogue.model("tiny")
+    job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
+    held = {one.name: one.type.tensor_type.elem_type for one in load_model(job.graph).graph.input}
+    cache = {kind for name, kind in held.items() if name.startswith("past")}
+    assert cache == {onnx.TensorProto.FLOAT16}
+    parameters = initial_parameters(job)
+    fixed = constant_weights(job, parameters)
+    session = open_session(job.graph, "cpu", job.session, weights=fixed)
+    inputs = graph_inputs(job, parameters, session.get_inputs())
+    step = Stepper(session, "cpu", job.mode, inputs, job.carried, job.session)
+    step()
+    found = agreement(job, {"logits": step.output("logits")})
+    assert found is not None
+    assert 0 < (found.outputs[0].relative_to_norm or 0) < 0.01
+
+
+def test_what_a_device_has_no_kernel_for_is_left_out() -> None:
+    """CUDA's attention with a cache in fp32; other models have all their kernels."""
+    reason = unsupported_reason(Variant(), "inference", "cuda", decodes=True)
+    assert reason is not None
+    assert "half precision" in reason
+    half = Variant(precision="fp16")
+    assert unsupported_reason(half, "inference", "cuda", decodes=True) is None
+    assert unsupported_reason(Variant(), "inference", "cuda") is None
 
 
 def test_a_spec_that_is_not_the_graph_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:

@@ -120,6 +120,14 @@ def test_the_environment_has_the_same_runtime_for_cpus() -> None:
     assert runtime == f"onnxruntime=={ort.__version__}"
 
 
+def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    """Nothing would prove what an engine computed in."""
+    found = project(tmp_path, STUDY.replace('"int4"', '"fp16"'))
+    plan = plan_run(found, RunRequest(providers=("cpu",)))
+    (reason,) = {one.reason for one in plan.left_out if "fp16" in one.what}
+    assert reason == "requests to an engine are answered in fp32 or int4"
+
+
 def test_a_gpu_is_left_out_with_the_reason(tmp_path: Path) -> None:
     """Nobody has tried, so nothing is claimed."""
     found = project(tmp_path, STUDY.replace("rounds", 'providers = ["cuda"]\nrounds'))

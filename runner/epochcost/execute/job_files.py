@@ -148,7 +148,8 @@ def fp32_reference(
 ) -> Reference | None:
     """The same work in fp32, to compare the trial with; None where the trial is in fp32.
 
-    Of int4 with the numbers that its codes stand for.
+    Of int4 with the numbers that its codes stand for. Of a decoder it runs on the CPU: CUDA's
+    attention with a cache has no kernel of fp32.
     """
     if trial.precision == "fp32":
         return None
@@ -159,11 +160,12 @@ def fp32_reference(
             in_exact_products(graph) if stored else in_four_bits(graph, integer_activations=False)
         )
         path = save_graph(exact, plain.with_name("reference.onnx"))
-        return Reference(graph=path, batches=batches, examples=trial.batch_size)
+        return Reference(graph=path, batches=batches, examples=trial.batch_size, provider="cpu")
     int8 = trial.precision == "int8"
     return Reference(
         graph=plain,
         batches=batches,
         examples=trial.batch_size,
+        provider="cpu" if trial.phase is not None else None,
         quantization=(trial.quantization or suggested_quantization(graph)) if int8 else None,
     )

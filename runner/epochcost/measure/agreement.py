@@ -56,11 +56,12 @@ def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
     in_fp32 = job.model_copy(update=same)
-    session = open_session(reference.graph, job.provider, plain)
+    provider = reference.provider or job.provider
+    session = open_session(reference.graph, provider, plain)
     inputs = graph_inputs(in_fp32, initial_parameters(in_fp32), session.get_inputs())
     known = {info.name for info in session.get_inputs()}
     both = [each for each in job.carried if each.input in known]
-    step = Stepper(session, job.provider, job.mode, inputs, both, plain)
+    step = Stepper(session, provider, job.mode, inputs, both, plain)
     step()
     carried = {each.output for each in both}
     names = [info.name for info in session.get_outputs() if info.name not in carried]
