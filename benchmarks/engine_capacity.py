@@ -39,6 +39,7 @@ from generation_engines import Case
 
 from epochcost.execute.build import build_job
 from epochcost.measure.job import Job
+from epochcost.measure.runtime import runtime_name
 from epochcost.plan.trial import ENGINE_SEQUENCES, Trial
 from epochcost.results.store import load_all
 from epochcost.specs.loader import load_catalogue
@@ -84,9 +85,9 @@ def main() -> None:
 def _trials(models: Sequence[str]) -> Iterator[Trial]:
     """Those of the committed results."""
     known = {
-        (one.result.trial.model, one.result.trial.precision): one.result.trial
+        (one.trial.model, one.trial.precision): one.trial
         for one in load_all(ROOT / "docs/data/results").results
-        if one.result.trial.requests is not None
+        if one.trial.requests is not None
     }
     return (trial for (model, _), trial in sorted(known.items()) if not models or model in models)
 
@@ -95,7 +96,9 @@ def _compared(trial: Trial, folder: Path, rounds: int) -> tuple[float, ...]:
     """The columns but the first: medians over rounds."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model(trial.model)
-    job = build_job(trial, model, catalogue.graph_path(model), folder)
+    # The engine is in this environment, with the runtime that is installed here.
+    here = trial.model_copy(update={"runtime": runtime_name()})
+    job = build_job(here, model, catalogue.graph_path(model), folder)
     lengths = _make_first_equal(job)
     (folder / "job.json").write_text(job.model_dump_json(), "utf-8")
     equal = Lengths(*(tuple(one[:ENGINE_SEQUENCES]) for one in lengths))
