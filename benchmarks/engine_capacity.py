@@ -15,8 +15,9 @@ four requests of equal lengths, and the engine with four drawn ones.
 The engine reads prompts as long as the longest of the four, and answers as often as the longest
 answer asks. From the lengths alone follows how much that is (`padding`): a sum over batches of what
 is done over a sum over requests of what is asked, weighed with our phases. What equal requests take
-over our phases is what the engine itself adds (`engine`). Both together should be what drawn ones
-take over the phases (`full load`); `left` is what neither explains.
+over our phases is what the engine itself adds (`engine`), and its parts until all have a first token
+(`reading`: it scores every position of a prompt) and from there on (`writing`). Padding and engine
+together should be what drawn ones take over the phases (`full load`); `left` is what neither explains.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,7 +49,7 @@ ROOT = Path.cwd()
 _EQUAL = range(ENGINE_SEQUENCES)
 _BATCHES = 6
 _THREADS = len(os.sched_getaffinity(0))
-_HEAD = ("model", "full load over phases", "padding", "engine", "left")
+_HEAD = ("model", "full load over phases", "padding", "engine", "left", "reading", "writing")
 
 
 class Lengths(NamedTuple):
@@ -114,9 +115,9 @@ def _compared(trial: Trial, folder: Path, rounds: int) -> tuple[float, ...]:
             drawn = [Lengths(*(tuple(one[at] for at in b) for one in lengths)) for b in batches]
             phases = ours.answer()
             times = Times(phases["prefill"] / prompt, phases["decode"])
-            alike = engine.answer(json.dumps([[*_EQUAL]]))["seconds"]
-            full = engine.answer(json.dumps([[*one] for one in batches]))["seconds"]
-            rows.append(_ratios(times, equal, alike, drawn, full))
+            alike = engine.answer(json.dumps([[*_EQUAL]]))
+            full = engine.answer(json.dumps([[*one] for one in batches]))
+            rows.append(_ratios(times, equal, alike, drawn, sum(full.values())))
     # The first round is a warm-up.
     return tuple(statistics.median(column) for column in zip(*rows[1:], strict=True))
 
@@ -137,12 +138,18 @@ def _batch(number: int) -> range:
 
 
 def _ratios(
-    times: Times, equal: Lengths, alike: float, drawn: Sequence[Lengths], full: float
-) -> tuple[float, float, float, float]:
+    times: Times,
+    equal: Lengths,
+    alike: Mapping[str, float],
+    drawn: Sequence[Lengths],
+    full: float,
+) -> tuple[float, ...]:
     asked = sum(_of_phases(times, one) for one in drawn)
     done = sum(_of_whole_batches(times, one) for one in drawn)
-    padding, engine = done / asked, alike / _of_whole_batches(times, equal)
-    return full / asked, padding, engine, full / asked / padding / engine
+    padding, engine = done / asked, sum(alike.values()) / _of_whole_batches(times, equal)
+    reading = alike["reading"] / (times.read * equal.prompts[0])
+    writing = alike["writing"] / (times.write * (equal.answers[0] - 1))
+    return full / asked, padding, engine, full / asked / padding / engine, reading, writing
 
 
 def _of_phases(times: Times, asked: Lengths) -> float:
@@ -160,7 +167,7 @@ def _of_whole_batches(times: Times, asked: Lengths) -> float:
 
 
 def _serve(folder: Path) -> None:
-    """The engine's process: answers batches of numbers, a line each, in seconds of them all."""
+    """The engine's process: answers batches of numbers, a line each; seconds of them all."""
     from epochcost.measure.engine import DecoderEngine
 
     job = Job.model_validate_json((folder / "job.json").read_text("utf-8"))
@@ -171,10 +178,23 @@ def _serve(folder: Path) -> None:
     engine = DecoderEngine(job, job.serving.decoder, place)
     _say(ready=True)
     for line in sys.stdin:
-        begun = time.perf_counter()
-        for numbers in json.loads(line):
-            engine.answer(numbers)
-        _say(seconds=time.perf_counter() - begun)
+        parts = [_answered(engine, numbers) for numbers in json.loads(line)]
+        reading, writing = (sum(column) for column in zip(*parts, strict=True))
+        _say(reading=reading, writing=writing)
+
+
+def _answered(engine: Any, numbers: Sequence[int]) -> tuple[float, float]:
+    """Seconds until each request has a first token, and from there until all are answered."""
+    begun = time.perf_counter()
+    for number in numbers:
+        engine.begin(number)
+    begin, read = 0, begun
+    while engine.busy:
+        first, _ = engine.step()
+        begin += len(first)
+        if first and begin == len(numbers):
+            read = time.perf_counter()
+    return read - begun, time.perf_counter() - read
 
 
 def _say(**said: Any) -> None:

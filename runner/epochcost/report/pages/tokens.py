@@ -51,6 +51,7 @@ def token_context(report: Report, model: Model | None) -> Mapping[str, Any]:
     if model is None or model.decoder is None:
         return {"decoder": None}
     timed = decoders_of(report, model)
+    behind = [one for one in report.served_decoders if one.model == model.id]
     asked = [ApiOffer(one, api_per_million(one, USUAL)) for one in _apis(report, model)]
     return {
         "decoder": model.decoder,
@@ -60,7 +61,8 @@ def token_context(report: Report, model: Model | None) -> Mapping[str, Any]:
         "apis": sorted(asked, key=lambda one: one.per_million),
         "script": f"{_FOLDER}/{model.id}.js",
         "sequences": ENGINE_SEQUENCES,
-        "asked_decoders": [one for one in report.served_decoders if one.model == model.id],
+        "asked_decoders": behind,
+        "shortest": min((rate.seconds for one in behind for rate in one.rates), default=0.0),
     }
 
 
