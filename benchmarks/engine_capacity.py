@@ -15,9 +15,10 @@ four requests of equal lengths, and the engine with four drawn ones.
 The engine reads prompts as long as the longest of the four, and answers as often as the longest
 answer asks. From the lengths alone follows how much that is (`padding`): a sum over batches of what
 is done over a sum over requests of what is asked, weighed with our phases. What equal requests take
-over our phases is what the engine itself adds (`engine`), and its parts until all have a first token
-(`reading`: it scores every position of a prompt) and from there on (`writing`). Padding and engine
-together should be what drawn ones take over the phases (`full load`); `left` is what neither explains.
+over our phases is what the engine itself adds (`engine`), with its parts until all have a first
+token (`reading`: it scores every position of a prompt) and from there on (`writing`). Padding and
+engine together should be what drawn ones take over the phases (`full load`); `left` is what neither
+explains.
 """
 
 from __future__ import annotations
