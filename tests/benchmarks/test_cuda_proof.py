@@ -84,6 +84,7 @@ def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
     found = proof(tmp_path)
     assert (found.returncode, found.stdout) == (NO_DEVICE, "")
     assert len(found.stderr.splitlines()) == 1
+    assert "expected a usable GPU" in found.stderr
 
 
 def test_every_case_of_every_stage_can_be_named(tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ def graph_in_precision(
 
     ``graph`` is bound and in fp32, ``plain`` its file; the other is written beside it. ``batches``
     is an .npz ``[pool, batch, ...]`` by input, to calibrate on. ``cache`` maps the inputs of a
-    decoder's cache to their outputs. Raises ModelError for a graph that
-    cannot be rewritten, TrialFailed where the quantiser gives up.
+    decoder's cache to their outputs. Raises ModelError for a graph that cannot be rewritten,
+    TrialFailed where the quantiser gives up.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.precision in HALF_TYPES:
