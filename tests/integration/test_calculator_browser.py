@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 import price_plans as plans
 from bill_programs import run
+from browsed_site import chromium
 from epochcost.cost import Quote, Usage, quote, share
 from epochcost.cost.program import RATE, bill_program, share_program
 from epochcost.errors import InputError
@@ -22,7 +22,6 @@ from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 
 ROOT = Path(__file__).parents[2]
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _DRAWS = 300
 # Doubles have 16 digits; sums of differences lose some.
 _TOLERANCE = Decimal("1e-7")
@@ -31,15 +30,10 @@ _TOLERANCE = Decimal("1e-7")
 @pytest.fixture(scope="module", name="page")
 def page_fixture() -> Iterator[Page]:
     """An empty page that knows how to bill."""
-    program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
-    if program is None:
-        pytest.fail("expected Chromium, found none. Install it: sudo apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         page.add_script_tag(path=ROOT / "site_templates/assets/bill.js")
         yield page
-        browser.close()
 
 
 def billed(page: Page, cases: list[tuple[Any, dict[str, Decimal]]]) -> list[dict[str, Any]]:

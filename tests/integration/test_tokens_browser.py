@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
+from browsed_site import chromium
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.tokens import (
     Requests,
@@ -29,7 +29,6 @@ from epochcost.report.templates import environment, render
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _DRAWS = 50
 _FIELDS = ("requests", "prompt", "answer", "first", "token")
 # Times are published with nine digits.
@@ -45,16 +44,11 @@ def report_fixture() -> Report:
 @pytest.fixture(scope="module", name="page")
 def page_fixture() -> Iterator[Page]:
     """An empty page that knows what tokens cost."""
-    program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
-    if program is None:
-        pytest.fail("expected Chromium, found none. Install it: sudo apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         for name in ("shown", "tokens"):
             page.add_script_tag(path=ROOT / f"site_templates/assets/{name}.js")
         yield page
-        browser.close()
 
 
 def drawn(draw: random.Random) -> Requests:

@@ -316,20 +316,18 @@ def _offer(
     if hour is None:
         return None
     with exact_arithmetic():
-        machines = _at_least_one(asked.per_second * capacity.request.mean)
+        times = capacity.request.low, capacity.request.mean, capacity.request.high
+        machines = [_at_least_one(asked.per_second * seconds) for seconds in times]
         one_machine = hour * MILLION / (asked.per_second * asked.tokens * _HOUR_SECONDS)
-        per_million = one_machine * machines
-        full = [
-            hour * seconds / _HOUR_SECONDS * MILLION / asked.tokens
-            for seconds in (capacity.request.low, capacity.request.mean, capacity.request.high)
-        ]
-        ends = _by_machines(capacity, asked, one_machine)
-    bill, whole = _estimate(price, per_million, *ends), _estimate(price, full[1], full[0], full[2])
+        bills = [one_machine * count for count in machines]
+        full = [hour * seconds / _HOUR_SECONDS * MILLION / asked.tokens for seconds in times]
+    made = price.currency, price.id, price.assumed
+    bill, whole = Estimate(*bills, *made), Estimate(*full, *made)
     return ServingOffer(
         decoder=decoder,
         price=price,
         capacity=capacity,
-        machines=machines,
+        machines=machines[1],
         per_million=bill,
         full=whole,
         apart=_apart(capacity, asked, bill, owed=True),
@@ -359,21 +357,8 @@ def _share(bill: Estimate, own: Time, other: Time, times: Decimal, *, owed: bool
     return replace(bill, low=min(low, mean), mean=mean, high=max(high, mean))
 
 
-def _by_machines(
-    capacity: Capacity, asked: Requests, one_machine: Decimal
-) -> tuple[Decimal, Decimal]:
-    """The cost at both ends of the time's interval, where more or fewer machines may do."""
-    ends = (capacity.request.low, capacity.request.high)
-    low, high = (_at_least_one(asked.per_second * seconds) for seconds in ends)
-    return one_machine * low, one_machine * high
-
-
 def _at_least_one(machines: Decimal) -> int:
     return max(1, int(machines.to_integral_value(rounding="ROUND_CEILING")))
-
-
-def _estimate(price: Price, mean: Decimal, low: Decimal, high: Decimal) -> Estimate:
-    return Estimate(low, mean, high, price.currency, price.id, price.assumed)
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:

@@ -1,1 +1,0 @@
-. /work/main/.venv/bin/activate; export PYTHONPATH=/work/wt/dec/runner
