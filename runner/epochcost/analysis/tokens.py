@@ -321,8 +321,7 @@ def _offer(
         one_machine = hour * MILLION / (asked.per_second * asked.tokens * _HOUR_SECONDS)
         bills = [one_machine * count for count in machines]
         full = [hour * seconds / _HOUR_SECONDS * MILLION / asked.tokens for seconds in times]
-    made = price.currency, price.id, price.assumed
-    bill, whole = Estimate(*bills, *made), Estimate(*full, *made)
+    bill, whole = _estimate(price, bills), _estimate(price, full)
     return ServingOffer(
         decoder=decoder,
         price=price,
@@ -359,6 +358,11 @@ def _share(bill: Estimate, own: Time, other: Time, times: Decimal, *, owed: bool
 
 def _at_least_one(machines: Decimal) -> int:
     return max(1, int(machines.to_integral_value(rounding="ROUND_CEILING")))
+
+
+def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
+    low, mean, high = ends
+    return Estimate(low, mean, high, price.currency, price.id, price.assumed)
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
