@@ -10,7 +10,7 @@ them); each consists of cases, and each case is a process of its own, whose end 
 is kept is not run again, but with --again where it failed. After the limit no further case begins
 and the one under way is stopped; runs of trials keep what they finished and go on from there.
 Results of trials come to FOLDER/results, ratios to PyTorch to FOLDER/steps.json. --report prints
-what is known as Markdown.
+what is known as Markdown. Of several GPUs the first that CUDA_VISIBLE_DEVICES leaves is proved.
 
 `--provider cpu` rehearses it on a machine without a GPU; its figures mean nothing. Without a usable
 GPU the script says in one line what is missing and ends with exit code 3; with cases that failed it
@@ -165,7 +165,6 @@ def main() -> int:
         given.folder.resolve(),
         given.provider,
         given.hardware,
-        given.device,
         tuple(given.models),
     )
     if given.report:
@@ -188,7 +187,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="default: all")
     parser.add_argument("--provider", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--device", type=int, default=0, help="the GPU by CUDA's number")
     parser.add_argument("--hardware", default="local", help="the machine that this one is")
     parser.add_argument("--models", nargs="+", default=[], help="default: all")
     parser.add_argument("--limit-seconds", type=float, default=480, help="of all together")

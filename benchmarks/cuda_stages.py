@@ -27,7 +27,6 @@ class Asked:
     folder: Path
     provider: str
     hardware: str
-    device: int
     models: tuple[str, ...] = ()
 
     def wants(self, model: str) -> bool:
@@ -61,8 +60,8 @@ def device_case(asked: Asked) -> Case:
 
 
 def _check(asked: Asked, *arguments: str) -> tuple[str, ...]:
-    where = ("--provider", asked.provider, "--device", str(asked.device))
-    return (sys.executable, str(BENCHMARKS / "cuda_checks.py"), *arguments, *where)
+    script = (sys.executable, str(BENCHMARKS / "cuda_checks.py"))
+    return (*script, *arguments, "--provider", asked.provider)
 
 
 def _placement(asked: Asked) -> Iterator[Case]:
@@ -93,8 +92,7 @@ def _subjects(asked: Asked) -> Iterable[str]:
 
 
 def _ceilings(asked: Asked) -> Iterator[Case]:
-    options = ("--provider", asked.provider, "--device", str(asked.device))
-    yield Case("ceilings", _epochcost(asked, "ceilings", *options))
+    yield Case("ceilings", _epochcost(asked, "ceilings", "--provider", asked.provider))
 
 
 def _epochcost(asked: Asked, command: str, *options: str) -> tuple[str, ...]:
