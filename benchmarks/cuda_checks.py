@@ -1,6 +1,6 @@
 """Checks of a device, each a process that prints a row: ``cuda_proof`` runs them.
 
-python benchmarks/cuda_checks.py device [--provider cuda] [--device 0]
+python benchmarks/cuda_checks.py device [--provider cuda]
 python benchmarks/cuda_checks.py placement MODEL …
 python benchmarks/cuda_checks.py losses MODEL …
 """
@@ -41,8 +41,8 @@ def _device(asked: argparse.Namespace) -> Iterator[str]:
         yield f"no GPU: a rehearsal on the CPU; {runtime_name()}"
         return
     require_cuda()
-    require_device(asked.device)
-    yield f"{gpu_descriptions(shown_gpus())[asked.device]}; {runtime_name()}"
+    require_device(0)
+    yield f"{gpu_descriptions(shown_gpus())[0]}; {runtime_name()}"
 
 
 def _placement(asked: argparse.Namespace) -> Iterator[str]:
@@ -50,8 +50,7 @@ def _placement(asked: argparse.Namespace) -> Iterator[str]:
     catalogue = load_catalogue(ROOT)
     found = 0
     for name, trial in _trials(catalogue, asked.model).items():
-        settings = trial.session.model_copy(update={"device": asked.device})
-        moved = trial.model_copy(update={"provider": asked.provider, "session": settings})
+        moved = trial.model_copy(update={"provider": asked.provider})
         if trial.phase is not None and asked.provider == "cuda":
             # Its attention with a cache has no kernel of fp32.
             moved = moved.model_copy(update={"precision": "fp16"})
@@ -134,7 +133,6 @@ def main() -> int:
     parser.add_argument("check", choices=_CHECKS)
     parser.add_argument("model", nargs="?")
     parser.add_argument("--provider", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--device", type=int, default=0, help="the GPU by CUDA's number")
     asked = parser.parse_args()
     try:
         for row in _CHECKS[asked.check](asked):

@@ -89,7 +89,7 @@ def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
 
 def test_every_case_of_every_stage_can_be_named(tmp_path: Path) -> None:
     """Studies and models of the stages are in the catalogue, and no two cases share a file."""
-    asked = Asked(load_catalogue(ROOT), tmp_path, "cuda", "h200-sxm-share", 0)
+    asked = Asked(load_catalogue(ROOT), tmp_path, "cuda", "h200-sxm-share")
     for name, stage in STAGES.items():
         keys = [case.key for case in stage.cases(asked)]
         assert keys, name
