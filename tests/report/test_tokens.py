@@ -16,8 +16,12 @@ from epochcost.analysis.tokens import Requests, timed_decoders
 from epochcost.report.charts.decoding import PaceChart, pace_chart
 from epochcost.report.site import Site, build
 from epochcost.results.ceilings import write_ceilings
+from epochcost.results.conditions import Energy, MeteredEnergy
+from epochcost.results.records import Result
+from epochcost.specs.loader import load_catalogue
 from kept_ceilings import make_ceilings
 from report_project import REPOSITORY, make_result, store_results
+from served_results import behind_an_engine
 from tiny_decoders import tiny_decoder
 
 
@@ -25,13 +29,18 @@ from tiny_decoders import tiny_decoder
 def site_fixture(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The site of a decoder that was timed on one machine with ceilings."""
     root = tmp_path_factory.mktemp("tokens")
-    catalogue = project(root)
+    project(root)
     # As long as the requests of the pages ask.
     store_results(root, [phase_result("decode", 300, many, many / 10) for many in (1, 4)])
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
-    folder = root / "docs/data/results"
-    write_ceilings(folder, make_ceilings(make_result().environment))
-    return build(read_inputs(catalogue, [folder], root / "docs"), REPOSITORY / "site_templates")
+    write_ceilings(root / "docs/data/results", make_ceilings(make_result().environment))
+    return built(root)
+
+
+def built(root: Path) -> Site:
+    """The site of a project."""
+    inputs = read_inputs(load_catalogue(root), [root / "docs/data/results"], root / "docs")
+    return build(inputs, REPOSITORY / "site_templates")
 
 
 def test_a_machine_has_its_map_and_its_parts(site: Site) -> None:
@@ -57,6 +66,26 @@ def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
     assert "a million tokens" in row
     assert ", never idle" in row
     assert row.endswith(">1</td></tr>")
+
+
+def test_energy_is_told_by_the_token(tmp_path: Path) -> None:
+    """Of a phase what its step draws, behind an engine what all that was asked drew together."""
+    project(tmp_path)
+    onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
+    timed = phase_result("decode", 300, 4, 0.4)
+    asked = behind_an_engine(timed, {2.0: 1.0, 4.0: 2.0})
+    metered = MeteredEnergy(meter="a meter", of="cpu", joules=1000, seconds=50)
+    store_results(tmp_path, [_drawing(metered, one) for one in (timed, asked)])
+    page = built(tmp_path).pages["models/tiny.md"]
+    # Two runs of 100 requests, 50 tokens each; 20 W over ten tokens a second.
+    assert "0.1 J a token by a meter" in page
+    assert page.count("<small>2 J each</small>") == 1
+
+
+def _drawing(metered: MeteredEnergy, result: Result) -> Result:
+    energy = Energy(readings=(metered,))
+    measurement = result.measurement.model_copy(update={"energy": energy})
+    return result.model_copy(update={"measurement": measurement})
 
 
 def test_a_bound_is_drawn_where_one_is_asked(tmp_path: Path) -> None:

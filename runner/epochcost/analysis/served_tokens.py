@@ -23,6 +23,7 @@ from epochcost.analysis.tokens import hour_of
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.trial import Trial
+from epochcost.results.conditions import Energy
 from epochcost.results.served import LoadGenRun, ServingRecord, TokenRun
 from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import current_prices
@@ -79,6 +80,7 @@ class ServedDecoder:
     """One decoder behind an engine on one machine in one precision.
 
     ``rates`` ascend, the last being the highest that keeps the bounds; none where no rate does.
+    ``joules_per_token`` is what ``meters`` read over all that was asked, by token read or written.
     """
 
     model: str
@@ -91,6 +93,8 @@ class ServedDecoder:
     price: Price | None
     evidence: Evidence
     doubts: tuple[str, ...] = ()
+    joules_per_token: float | None = None
+    meters: str = ""
 
     @property
     def highest(self) -> ServedRate | None:
@@ -173,6 +177,7 @@ def _served(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> ServedD
         gpu=trial.session.device,
     )
     prices = current_prices(inputs.catalogue.prices_of(result.hardware))
+    energy = result.measurement.energy or Energy()
     return ServedDecoder(
         model=trial.model,
         machine=machine,
@@ -184,7 +189,15 @@ def _served(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> ServedD
         price=min(prices, key=lambda one: _hour(machine, one), default=None),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
+        joules_per_token=_joules_per_token(record, energy),
+        meters=energy.meter,
     )
+
+
+def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
+    tokens = sum(run.tokens.read + run.tokens.written for run in record.runs if run.tokens)
+    joules = sum(one.joules for one in energy.readings)
+    return joules / tokens if joules and tokens else None
 
 
 def _hour(machine: Machine, price: Price) -> Decimal:

@@ -37,13 +37,19 @@ _MONTH_HOURS = Decimal(730)
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """One phase of a decoder as it was timed, of ``sequences`` at once."""
+    """One phase of a decoder as it was timed, of ``sequences`` at once, drawing ``watts``."""
 
     phase: Phase
     sequences: int
     step: Time
     evidence: Evidence
     doubts: tuple[str, ...] = ()
+    watts: float | None = None
+
+    @property
+    def joules_per_token(self) -> float | None:
+        """By token read or written; None where no meter read."""
+        return None if self.watts is None else self.watts / float(self.tokens_per_second)
 
     @property
     def tokens_per_second(self) -> Decimal:
@@ -161,6 +167,7 @@ def _phase_time(stored: StoredResult) -> PhaseTime:
         step=mean_time(summary_of(result.measurement)),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
+        watts=result.measurement.energy.watts if result.measurement.energy else None,
     )
 
 

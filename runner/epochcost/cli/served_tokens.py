@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -26,7 +26,8 @@ def show_served(served: Sequence[ServedDecoder], per_second: Decimal, *, wide: b
         say(f"Behind {served[0].software}, measured at these rates; {_words(served[0].asked)}:")
         print_table(_HEADER, rows, drop=_DROP, wide=wide)
     for one in served:
-        say(f"{one.machine.name}, {one.precision}: {_expected(one, per_second)}")
+        told = "; ".join((_expected(one, per_second), *_beside(one)))
+        say(f"{one.machine.name}, {one.precision}: {told}")
 
 
 def _row(one: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
@@ -74,6 +75,13 @@ def _expected(one: ServedDecoder, per_second: Decimal) -> str:
     )
 
 
+def _beside(one: ServedDecoder) -> Iterator[str]:
+    if one.start_seconds is not None:
+        yield f"the engine takes requests {seconds(one.start_seconds)} after its start"
+    if one.joules_per_token is not None:
+        yield f"{one.joules_per_token:.3g} J a token by {one.meters}"
+
+
 def _bounds(asked: Requests) -> str:
     first, further = (seconds(bound / 1e3) for bound in (asked.first_token_ms, asked.token_ms))
     return f"{asked.percentile} % of first tokens within {first} and further ones within {further}"
@@ -87,6 +95,8 @@ def served_as_json(one: ServedDecoder) -> dict[str, Any]:
         "engine": one.software,
         "requests": one.asked.model_dump(mode="json"),
         "start_seconds": one.start_seconds,
+        "joules_per_token": one.joules_per_token,
+        "meters": one.meters or None,
         "rates": [_rate_as_json(one, rate) for rate in one.rates],
         "evidence": one.evidence.uri,
     }
