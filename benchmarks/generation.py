@@ -187,7 +187,9 @@ def _times(mine: Sequence[float], theirs: Sequence[float]) -> str:
 def _share(case: Case, seconds: Sequence[float], copied: float) -> str:
     """The bytes that our decode moves at least, over the ``copied`` of a copy as long."""
     size = decoder_size(case.spec, load_model(case.graph))
-    moved = size.decode_bytes(case.batch, case.middle + 1, int4=case.precision == "int4")
+    moved = size.decode_bytes(
+        case.batch, case.middle + 1, bits=4 if case.precision == "int4" else None
+    )
     rate = moved / statistics.median(seconds)
     return f"{rate / copied:.0%} of {copied / 1e9:.0f} GB/s"
 

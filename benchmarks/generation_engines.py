@@ -24,9 +24,9 @@ import onnx
 from made_trials import made_trial
 from numpy.typing import NDArray
 
-from epochcost.graphs.four_bits import draw_codes, in_four_bits
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise
+from epochcost.graphs.weight_bits import draw_codes, in_few_bits
 from epochcost.plan.trial import Phase, Trial
 from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.loader import load_catalogue
@@ -210,7 +210,7 @@ def _write_for_genai(case: Case, folder: Path) -> None:
     folder.mkdir()
     model = load_model(case.graph)
     if case.precision == "int4":
-        model = in_four_bits(model, integer_activations=True)
+        model = in_few_bits(model, 4, integer_activations=True)
     values = {**materialise(model, _SEED), **draw_codes(model, _SEED)}
     for value in [value for value in model.graph.input if value.name in values]:
         model.graph.input.remove(value)

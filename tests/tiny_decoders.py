@@ -14,9 +14,9 @@ import onnx
 import onnxruntime as ort
 
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.four_bits import draw_codes, in_four_bits
 from epochcost.graphs.parameters import materialise
 from epochcost.graphs.precision import in_half_precision
+from epochcost.graphs.weight_bits import Bits, draw_codes, in_few_bits
 
 MODELS = Path(__file__).parents[1] / "models"
 LAYERS, WIDTH, HEADS, SHARED, INNER, VOCABULARY, CONTEXT = 2, 64, 4, 2, 96, 97, 256
@@ -90,18 +90,18 @@ class Runner:
         self,
         model: onnx.ModelProto,
         *,
-        four_bits: bool = False,
+        bits: Bits | None = None,
         half: bool = False,
         seed: int = 0,
     ) -> None:
-        self.model, self._four_bits, self._half, self._seed = model, four_bits, half, seed
+        self.model, self._bits, self._half, self._seed = model, bits, half, seed
 
     def bound(self, batch: int, new: int, length: int, room: int) -> onnx.ModelProto:
         """The graph of these sizes in its precision, the cache as long going in as coming out."""
         sizes = {"batch_size": batch, "sequence_length": new, "total_sequence_length": length}
         graph = bind_dimensions(self.model, sizes | {"past_sequence_length": room})
-        if self._four_bits:
-            graph = in_four_bits(graph, integer_activations=False)
+        if self._bits is not None:
+            graph = in_few_bits(graph, self._bits, integer_activations=False)
         if self._half:
             past = [one.name for one in graph.graph.input if one.name.startswith("past")]
             cache = {name: name.replace("past_key_values", "present") for name in past}

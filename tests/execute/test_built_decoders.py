@@ -29,7 +29,7 @@ id = "brief"
 name = "Brief"
 models = ["stored", "codes", "drawn", "placed"]
 modes = ["inference"]
-precisions = ["fp32", "int4"]
+precisions = ["fp32", "int8", "int4"]
 rounds = 1
 
 [sampling]
@@ -78,7 +78,7 @@ def test_a_file_is_measured_in_what_it_stores(catalogue: Catalogue) -> None:
     assert found == {
         "stored": {"fp32"},
         "codes": {"int4"},
-        "drawn": {"fp32", "int4"},
+        "drawn": {"fp32", "int8", "int4"},
         "placed": {"fp32"},
     }
     reasons = {left.what.split()[0]: left.reason for left in plan.left_out}

@@ -125,7 +125,7 @@ def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path)
     found = project(tmp_path, STUDY.replace('"int4"', '"fp16"'))
     plan = plan_run(found, RunRequest(providers=("cpu",)))
     (reason,) = {one.reason for one in plan.left_out if "fp16" in one.what}
-    assert reason == "requests to an engine are answered in fp32 or int4"
+    assert reason == "requests to an engine are answered in fp32, int8, int4"
 
 
 def test_a_gpu_is_left_out_with_the_reason(tmp_path: Path) -> None:

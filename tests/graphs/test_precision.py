@@ -13,10 +13,10 @@ from onnx.reference import ReferenceEvaluator
 
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.four_bits import draw_codes
 from epochcost.graphs.parameters import materialise
 from epochcost.graphs.precision import in_half_precision
 from epochcost.graphs.tensors import declared_values
+from epochcost.graphs.weight_bits import draw_codes
 from tiny_decoders import VOCABULARY, Runner, tiny_decoder
 
 FP16, BF16, FP32 = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
@@ -233,7 +233,7 @@ def test_positions_of_a_long_context_keep_their_angles() -> None:
 
 def test_codes_of_four_bits_have_half_scales() -> None:
     """As a GPU's kernel reads them: drawn in the type of the input, so that none is cast."""
-    half = Runner(tiny_decoder(), half=True, four_bits=True)
+    half = Runner(tiny_decoder(), half=True, bits=4)
     graph = half.bound(1, 4, 4, 4)
     scales = [one for one in graph.graph.input if one.name.endswith(".scales")]
     assert {one.type.tensor_type.elem_type for one in scales} == {FP16}

@@ -13,12 +13,13 @@ from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.roofline import roofs_of_host
 from epochcost.analysis.tokens import PhaseTime, TimedDecoder
-from epochcost.graphs.four_bits import BYTES_PER_WEIGHT
-from epochcost.specs.study import Precision
+from epochcost.graphs.weight_bits import bytes_per_weight
+from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
 
 _HALF_BYTES = 2
 _WEIGHT_BYTES: dict[Precision, float] = {
-    "fp32": BYTES_PER_NUMBER, "fp16": _HALF_BYTES, "bf16": _HALF_BYTES, "int4": BYTES_PER_WEIGHT,
+    "fp32": BYTES_PER_NUMBER, "fp16": _HALF_BYTES, "bf16": _HALF_BYTES,
+    **{precision: bytes_per_weight(bits) for precision, bits in DECODER_WEIGHT_BITS.items()},
 }  # fmt: skip
 
 
@@ -51,9 +52,9 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     if counted is None or model.decoder is None or weight is None or not roofs:
         return
     rate = max(roof.bytes_per_second for roof in roofs)
-    # Weights of four bits have half precision around them on a GPU.
+    # Weights of few bits have half precision around them on a GPU.
     single = timed.precision == "fp32" or (
-        timed.precision == "int4" and timed.machine.device == "cpu"
+        timed.precision in DECODER_WEIGHT_BITS and timed.machine.device == "cpu"
     )
     number = BYTES_PER_NUMBER if single else _HALF_BYTES
     token = number * model.decoder.cached_numbers_per_token

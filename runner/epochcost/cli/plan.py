@@ -265,7 +265,7 @@ def _decoders(catalogue: Catalogue, sized: Sequence[_Sized]) -> Iterator[Decoder
 
 def _decoder_lines(size: DecoderSize) -> Iterator[str]:
     """Of each token, and the memory of sequences at once."""
-    moved = size.decode_bytes(1, size.length), size.decode_bytes(1, size.length, int4=True)
+    moved = size.decode_bytes(1, size.length), size.decode_bytes(1, size.length, bits=4)
     yield (
         f"{size.model}, at {size.length} tokens in fp32: "
         f"{scientific(size.prefill_flops_per_token)} FLOPs to read a token and "

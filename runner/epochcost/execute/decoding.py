@@ -12,8 +12,8 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.graphs.counting import expert_weights, flops
-from epochcost.graphs.four_bits import BYTES_PER_WEIGHT
 from epochcost.graphs.parameters import few_bits_count, parameter_count, parameters
+from epochcost.graphs.weight_bits import Bits, bytes_per_weight
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.plan.trial import Phase
@@ -43,13 +43,14 @@ class DecoderSize:
     idle_bytes: int = 0
     chosen_share: float = 1.0
 
-    def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
+    def decode_bytes(self, sequences: int, length: int, *, bits: Bits | None = None) -> int:
         """What one step of decoding moves at least: weights once, the cache of every sequence.
 
         Of experts those that any sequence chooses, as if each chose at random.
         """
         others = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
-        weights = (self.read_bytes + others) * (BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1)
+        share = 1.0 if bits is None else bytes_per_weight(bits) / _FLOAT_BYTES
+        weights = (self.read_bytes + others) * share
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 
     def memory_bytes(self, sequences: int, length: int) -> int:

@@ -1,7 +1,8 @@
 """The files of a job: graphs in the trial's precision, and .npz archives of arrays of any name.
 
-How a graph becomes half precision is known in ``graphs.precision``, how int4 in
-``graphs.four_bits``, how int8 in ``measure.quantise``.
+How a graph becomes half precision is known in ``graphs.precision``, how the weights
+of a decoder get few bits in ``graphs.weight_bits``, how other models become int8 in
+``measure.quantise``.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from numpy.typing import NDArray
 
 from epochcost import autodiff
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.graphs.four_bits import in_exact_products, in_four_bits, stored_bits
 from epochcost.graphs.initial import listed_parameters
 from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.precision import allowed_outputs, in_half_precision
+from epochcost.graphs.weight_bits import in_exact_products, in_few_bits, stored_bits
 from epochcost.measure.job import Reference
 from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
 from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.trial import Trial
-from epochcost.specs.study import Precision
+from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
 
 
 def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
@@ -79,14 +80,14 @@ def graph_in_precision(
         return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
     if trial.phase is not None and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
-    if trial.precision == "int4" and stored_bits(graph):
-        return plain
-    if trial.precision == "int4":
+    if trial.decodes and trial.precision in DECODER_WEIGHT_BITS:
+        if stored_bits(graph):
+            return plain
         # The CPU multiplies integers fastest; a GPU's kernels take half precision.
-        if trial.provider == "cpu":
-            return save_graph(in_four_bits(graph, integer_activations=True), target)
-        codes = in_four_bits(graph, integer_activations=False)
-        return save_graph(in_half_precision(codes, HALF_TYPES["fp16"], cache), target)
+        on_cpu, bits = trial.provider == "cpu", DECODER_WEIGHT_BITS[trial.precision]
+        codes = in_few_bits(graph, bits, integer_activations=on_cpu)
+        half = HALF_TYPES["fp16"]
+        return save_graph(codes if on_cpu else in_half_precision(codes, half, cache), target)
     if trial.precision == "int8":
         return quantise_apart(
             QuantizationRequest(
@@ -107,10 +108,11 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
             f"its file stores weights of 4 bits, and not in {precision}: name int4 in the study's "
             "precisions, and for others build it with -p fp32"
         )
-    if precision == "int4" and not stored_bits(graph) and listed_parameters(graph) is None:
+    drawn = precision in DECODER_WEIGHT_BITS and not stored_bits(graph)
+    if drawn and listed_parameters(graph) is None:
         return (
-            "its file stores weights in fp32, and int4 draws them: make the file weightless by "
-            "`epochcost weightless`, or build it with -p int4"
+            f"its file stores weights in fp32, and {precision} draws them: make the file weightless "
+            "by `epochcost weightless`, or build it with -p int4"
         )
     return None
 
@@ -148,16 +150,18 @@ def fp32_reference(
 ) -> Reference | None:
     """The same work in fp32, to compare the trial with; None where the trial is in fp32.
 
-    Of int4 with the numbers that its codes stand for. Of a decoder it runs on the CPU: CUDA's
-    attention with a cache has no kernel of fp32.
+    Of weights of few bits with the numbers that the codes stand for. Of a decoder it runs on the
+    CPU: CUDA's attention with a cache has no kernel of fp32.
     """
     if trial.precision == "fp32":
         return None
-    if trial.precision == "int4":
+    if trial.decodes and (bits := DECODER_WEIGHT_BITS.get(trial.precision)):
         # The same codes, multiplied as the numbers that they stand for.
         stored = bool(stored_bits(graph))
         exact = (
-            in_exact_products(graph) if stored else in_four_bits(graph, integer_activations=False)
+            in_exact_products(graph)
+            if stored
+            else in_few_bits(graph, bits, integer_activations=False)
         )
         path = save_graph(exact, plain.with_name("reference.onnx"))
         return Reference(graph=path, batches=batches, examples=trial.batch_size, provider="cpu")

@@ -124,7 +124,7 @@ _TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
 )
 # A GPU holds weights once as they were fed and once as kernels read them; fp32 stays with the host.
 _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
-    {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
+    {"fp16": 0.5, "bf16": 0.5, "int8": 0.4, "int4": 0.25}
 )
 
 

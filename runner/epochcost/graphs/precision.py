@@ -21,10 +21,10 @@ from onnx import TensorProto, helper, numpy_helper
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.contrib import DOMAIN
-from epochcost.graphs.four_bits import scale_inputs
 from epochcost.graphs.nodes import copied
 from epochcost.graphs.parameters import parameters, state
 from epochcost.graphs.tensors import declared_values
+from epochcost.graphs.weight_bits import scale_inputs
 
 _TYPE_WORDS: dict[int, str] = {
     TensorProto.FLOAT16: "tensor(float16)",

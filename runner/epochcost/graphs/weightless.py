@@ -16,10 +16,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
-from epochcost.graphs.four_bits import stored_bits
 from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
 from epochcost.graphs.loading import external_files, load_external_data
 from epochcost.graphs.parameters import parameters, state
+from epochcost.graphs.weight_bits import stored_bits
 
 
 def weightless(path: Path) -> onnx.ModelProto:

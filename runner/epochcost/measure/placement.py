@@ -187,17 +187,17 @@ def prove_arithmetic(
     Half precision: every heavy node read a number of that type, and so did every node of the names
     in ``declared``; in a graph without heavy nodes, every node that reads floats did, casts apart.
     int8: integer kernels ran, and no heavy node
-    multiplied weights in another type; a product of two activations, as in attention, may. int4:
-    every product of two was with weights of 4 bits.
+    multiplied weights in another type; a product of two activations, as in attention, may. int4,
+    and int8 of a decoder: every product of two was with weights of few bits.
     Nothing is proved of TF32, whose numbers are fp32 wherever they can be seen.
     """
     every = tuple(nodes)
     if precision in _HALVES:
         _prove_half(every, precision, provider, declared)
+    elif precision == "int4" or (precision == "int8" and any(map(_of_few_bits, every))):
+        _prove_few_bits(every, precision, provider)
     elif precision == "int8":
         _prove_int8(every, provider)
-    elif precision == "int4":
-        _prove_int4(every, provider)
 
 
 @contextlib.contextmanager
@@ -247,14 +247,21 @@ def _prove_int8(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
         )
 
 
-def _prove_int4(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
+def _prove_few_bits(
+    nodes: tuple[ExecutedNode, ...], precision: Precision, provider: Provider
+) -> None:
     """Of a decoder, whose products of activations are within its attention."""
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
-    if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
+    if wrong or not any(map(_of_few_bits, nodes)):
+        bits = precision.removeprefix("int")
         raise CapabilityError(
-            f"int4: expected every product with weights in 4 bits on the {_NAMES[provider]}, got "
-            f"{_operators(wrong)} in fp32: measure this model in fp32 here"
+            f"{precision}: expected every product with weights in {bits} bits on the "
+            f"{_NAMES[provider]}, got {_operators(wrong)} in fp32: measure this model in fp32 here"
         )
+
+
+def _of_few_bits(node: ExecutedNode) -> bool:
+    return node.operator == "MatMulNBits"
 
 
 def _of_activations(node: ExecutedNode) -> bool:

@@ -20,9 +20,9 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from epochcost.graphs.four_bits import draw_codes
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise
+from epochcost.graphs.weight_bits import draw_codes
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
 from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, input_devices
 from epochcost.plan.trial import SessionSettings

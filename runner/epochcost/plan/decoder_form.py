@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import onnx
 from pydantic import ValidationError
 
-from epochcost.graphs.four_bits import stored_bits
 from epochcost.graphs.initial import listed_parameters, listed_state
 from epochcost.graphs.nodes import node_attributes
+from epochcost.graphs.weight_bits import stored_bits
 from epochcost.plan.trial import Phase
 from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 

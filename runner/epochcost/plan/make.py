@@ -47,7 +47,7 @@ from epochcost.units import memory
 QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
 QUICK_MINIMUM_SAMPLES = 10
 QUICK_BUDGET_SECONDS = Decimal(3)
-_ASKED_IN = ("fp32", "int4")
+_ASKED_IN = ("fp32", "int8", "int4")
 _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 
 
@@ -216,6 +216,10 @@ class _Combination:
     swept: bool = False
 
     @property
+    def decodes(self) -> bool:
+        return self.phase is not None or self.requests is not None
+
+    @property
     def title(self) -> str:
         batch = "" if self.batch_size is None else f" batch {self.batch_size}"
         done = self.mode if self.load is None else self.load.title
@@ -312,7 +316,7 @@ def _trial_or_reason(
         mode=work.mode,
         provider=work.provider,
         precision=variant.precision,
-        quantization=study.quantization if variant.precision == "int8" else None,
+        quantization=None if variant.precision != "int8" or work.decodes else study.quantization,
         batch_size=work.batch_size,
         vcpus=variant.vcpus,
         session=session_settings(study, variant, work.provider),
@@ -337,8 +341,7 @@ def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> st
     """Why this machine does not do the work; None where it does."""
     if _exceeds_an_epoch(work, batch_size):
         return "the batch is larger than an epoch has examples"
-    decodes = work.phase is not None or work.requests is not None
-    if reason := unsupported_reason(work.variant, work.mode, work.provider, decodes=decodes):
+    if reason := unsupported_reason(work.variant, work.mode, work.provider, decodes=work.decodes):
         return reason
     if reason := _undecodable(work):
         return reason
@@ -353,7 +356,7 @@ def _undecodable(work: _Combination) -> str | None:
     decoder = work.model.decoder
     asked = work.phase or work.requests
     if work.requests is not None and work.variant.precision not in _ASKED_IN:
-        return f"requests to an engine are answered in {' or '.join(_ASKED_IN)}"
+        return f"requests to an engine are answered in {', '.join(_ASKED_IN)}"
     if decoder is None or asked is None or asked.length <= decoder.context:
         return None
     return f"{asked.length} tokens are more than its context of {decoder.context}"

@@ -328,6 +328,11 @@ class Trial(BaseModel):
         return ", ".join(words for words, holds in said.items() if holds)
 
     @property
+    def decodes(self) -> bool:
+        """Whether it is of a language model by the token."""
+        return self.phase is not None or self.requests is not None
+
+    @property
     def title(self) -> str:
         """What a progress display calls the trial."""
         done = self.mode if self.load is None else self.load.title

@@ -76,8 +76,7 @@ def unsupported_reason(
         f"training steps are in {trained}; {precision} is of inference": (
             mode == "training" and precision not in _TRAINED_IN
         ),
-        "decoders are quantised to int4": precision == "int8" and decodes,
-        "CUDA's attention with a cache is of half precision: fp16, bf16 or int4": (
+        "CUDA's attention with a cache is of half precision: fp16, bf16, int8 or int4": (
             decodes and provider == "cuda" and precision in ("fp32", "tf32")
         ),
         "int4 is of decoders, whose weights alone have 4 bits; int8 is of all models": (

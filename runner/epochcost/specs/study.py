@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
@@ -84,8 +86,9 @@ MOST_BATCH = 65_536
 MOST_ROUNDS = 100
 # tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa; fp16 and bf16
 # compute in half precision, trainings with weights in fp32; int8 is quantised inference, int4 that
-# of decoders, whose weights alone have 4 bits.
+# of decoders. Of those the weights alone have so few bits.
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8", "int4"]
+DECODER_WEIGHT_BITS: Mapping[Precision, Literal[4, 8]] = MappingProxyType({"int8": 8, "int4": 4})
 # How int8 is made: scales of activations found while it runs, or beforehand on a few batches.
 Quantization = Literal["dynamic", "static"]
 # ONNX Runtime's levels; "extended" and "all" fuse operators, "all" changes layouts too.

@@ -1,17 +1,17 @@
-"""The same decoder with weights of 4 bits: a code for each number, a scale for each block of 32.
+"""The same decoder with weights of few bits: a code for each number, a scale for each block of 32.
 
-Products with a parameter become MatMulNBits, which computes ``(code - 8) * scale`` as it reads; all
-else stays fp32. The codes are those of the nearest of 15 levels between the largest number of a
-block and its opposite, of the very numbers that the graph in fp32 would draw. A parameter that is
-also looked up, as tied embeddings are, stays beside its codes.
+Products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it reads;
+all else stays fp32. The codes are those of the nearest of 15 levels in 4 bits, of 255 in 8, between
+the largest number of a block and its opposite, of the very numbers that the graph in fp32 would
+draw. A parameter that is also looked up, as tied embeddings are, stays beside its codes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import onnx
@@ -24,11 +24,11 @@ from epochcost.graphs.initial import METADATA_KEY, Initial, draw
 from epochcost.graphs.nodes import copied, is_standard, node_attributes
 from epochcost.graphs.parameters import Parameter, parameters
 
+Bits = Literal[4, 8]
 BLOCK = 32
-# Of a weight: its code, and its part of the scale in fp32.
-BYTES_PER_WEIGHT = 0.5 + 4 / BLOCK
-_ZERO, _LEVELS = 8, 7
-_KEY = "epochcost.four_bits"
+_BITS_A_BYTE = 8
+_BYTES_A_SCALE = 4
+_KEY = "epochcost.weight_bits"
 # What the kernel makes of the activations: "int8", which CPUs multiply fastest, or as they are.
 _INTEGER_ACTIVATIONS = 4
 
@@ -50,40 +50,55 @@ class _Product:
         return self.weight.shape[int(not self.turned)]
 
 
-def in_four_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
+def bytes_per_weight(bits: Bits) -> float:
+    """Its code, and its part of the scale in fp32."""
+    return bits / _BITS_A_BYTE + _BYTES_A_SCALE / BLOCK
+
+
+def in_few_bits(
+    model: onnx.ModelProto, bits: Bits, *, integer_activations: bool
+) -> onnx.ModelProto:
     """The weightless model with codes and scales as inputs; raises ModelError where none fits.
 
     ``integer_activations``: the kernel rounds activations to 8 bits, block by block.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
-        raise ModelError("int4: expected products alone, got experts: measure this model in fp32")
+        raise ModelError(
+            f"int{bits}: expected products alone, got experts: measure this model in fp32"
+        )
     quantised = copied(model)
-    graph = quantised.graph
     products = list(_products(quantised))
     if not products:
         raise ModelError(
-            f"int4: expected products with a listed parameter whose inner axis is a multiple of "
-            f"{BLOCK}, found none: measure this model in fp32"
+            f"int{bits}: expected products with a listed parameter whose inner axis is a multiple "
+            f"of {BLOCK}, found none: measure this model in fp32"
         )
     for product in products:
-        _replace(product, _INTEGER_ACTIVATIONS if integer_activations else 0)
-    read = {name for node in graph.node for name in node.input}
-    for node in [node for node in graph.node if not read.union(_ends(graph)) & {*node.output}]:
-        graph.node.remove(node)
-    read = {name for node in graph.node for name in node.input}
+        _replace(product, bits, _INTEGER_ACTIVATIONS if integer_activations else 0)
     weights = {product.weight.name: product for product in products}
-    for value in [value for value in graph.input if value.name in weights.keys() - read]:
-        graph.input.remove(value)
+    read = _drop_unread(quantised.graph, weights)
     for name, product in weights.items():
-        codes = [product.features, product.inner // BLOCK, BLOCK // 2]
-        graph.input.append(helper.make_tensor_value_info(f"{name}.codes", TensorProto.UINT8, codes))
-        graph.input.append(
-            helper.make_tensor_value_info(f"{name}.scales", TensorProto.FLOAT, codes[:2])
+        codes = [product.features, product.inner // BLOCK, BLOCK * bits // _BITS_A_BYTE]
+        fed = {"codes": (TensorProto.UINT8, codes), "scales": (TensorProto.FLOAT, codes[:2])}
+        quantised.graph.input.extend(
+            helper.make_tensor_value_info(f"{name}.{part}", *kind) for part, kind in fed.items()
         )
-    _list(quantised, weights, read)
+    _list(quantised, bits, weights, read)
     if all(entry.domain != DOMAIN for entry in quantised.opset_import):
         quantised.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     return quantised
+
+
+def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
+    """Take out the nodes that made a product's weight, and those weights; what is read after it."""
+    read = {name for node in graph.node for name in node.input}
+    used = read | {value.name for value in graph.output}
+    for node in [node for node in graph.node if not used & {*node.output}]:
+        graph.node.remove(node)
+    read = {name for node in graph.node for name in node.input}
+    for value in [value for value in graph.input if value.name in {*weights} - read]:
+        graph.input.remove(value)
+    return read
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
@@ -93,17 +108,13 @@ def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model that stores weights of 4 bits with no activation rounded before it meets them."""
+    """The model that stores weights of few bits with no activation rounded before it meets them."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
             if node.op_type == "MatMulNBits" and entry.name == "accuracy_level":
                 entry.i = 0
     return exact
-
-
-def _ends(graph: onnx.GraphProto) -> set[str]:
-    return {value.name for value in graph.output}
 
 
 def _products(model: onnx.ModelProto) -> Iterator[_Product]:
@@ -123,22 +134,24 @@ def _products(model: onnx.ModelProto) -> Iterator[_Product]:
                 yield product
 
 
-def _replace(product: _Product, accuracy_level: int) -> None:
+def _replace(product: _Product, bits: Bits, accuracy_level: int) -> None:
     node, name = product.node, product.weight.name
     node.op_type, node.domain = "MatMulNBits", DOMAIN
     node.input[1] = f"{name}.codes"
     node.input.append(f"{name}.scales")
-    said = {"K": product.inner, "N": product.features, "bits": 4, "block_size": BLOCK}
+    said = {"K": product.inner, "N": product.features, "bits": bits, "block_size": BLOCK}
     for key, value in (said | {"accuracy_level": accuracy_level}).items():
         node.attribute.append(helper.make_attribute(key, value))
 
 
-def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
+def _list(
+    model: onnx.ModelProto, bits: Bits, weights: Mapping[str, _Product], read: set[str]
+) -> None:
     """Say in the metadata how codes are drawn, and no longer how weights are that nobody reads."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
-        name: drawn[name] | {"shape": product.weight.shape, "turned": product.turned}
+        name: drawn[name] | {"bits": bits, "shape": product.weight.shape, "turned": product.turned}
         for name, product in weights.items()
     }
     kept = {name: entry for name, entry in drawn.items() if name in read}
@@ -148,7 +161,7 @@ def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str
 
 
 def scale_inputs(model: onnx.ModelProto) -> frozenset[str]:
-    """The inputs that are scales, of a model that ``in_four_bits`` made; none of another."""
+    """The inputs that are scales, of a model that ``in_few_bits`` made; none of another."""
     return frozenset(f"{name}.scales" for name in _listed_codes(model))
 
 
@@ -159,7 +172,7 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Codes and scales by name, of a model that ``in_four_bits`` made; none of another.
+    """Codes and scales by name, of a model that ``in_few_bits`` made; none of another.
 
     Scales are of the type that the model reads.
     """
@@ -168,27 +181,38 @@ def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]
     for name, entry in _listed_codes(model).items():
         first = Initial(entry["distribution"], entry["scale"], entry["seed"])
         weights = draw(first, tuple(entry["shape"]), np.dtype(np.float32), seed)
-        codes, scales = quantise(weights if entry["turned"] else weights.T)
+        codes, scales = quantise(weights if entry["turned"] else weights.T, entry["bits"])
         kind = helper.tensor_dtype_to_np_dtype(kinds[f"{name}.scales"])
         found |= {f"{name}.codes": codes, f"{name}.scales": scales.astype(kind)}
     return found
 
 
-def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Weights [features, inner] as codes [features, blocks, 16], two a byte, the first low.
+def quantise(
+    weights: NDArray[np.float32], bits: Bits
+) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Weights [features, inner] as codes [features, blocks, bytes] and scales [features, blocks].
 
-    And the scales [features, blocks].
+    A block of 32 codes has 32 bytes, of 4 bits 16: two in a byte, the first one low.
     """
+    zero = _zero(bits)
     blocks = np.ascontiguousarray(weights).reshape(len(weights), -1, BLOCK)
-    scales = np.abs(blocks).max(axis=2) / np.float32(_LEVELS)
+    scales = np.abs(blocks).max(axis=2) / np.float32(zero - 1)
     steps = blocks / np.where(scales > 0, scales, 1)[:, :, None]
-    codes = (np.rint(steps) + _ZERO).astype(np.uint8)
-    packed = codes[:, :, 0::2] | codes[:, :, 1::2] << np.uint8(4)
-    return packed.astype(np.uint8), np.asarray(scales, np.float32)
+    codes = (np.rint(steps) + zero).astype(np.uint8)
+    if bits == 4:
+        codes = codes[:, :, 0::2] | codes[:, :, 1::2] << np.uint8(4)
+    return codes.astype(np.uint8), np.asarray(scales, np.float32)
 
 
 def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
     """The weights [features, inner] that codes and scales stand for."""
-    pairs = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
-    steps = pairs.astype(np.float32) - _ZERO
+    bits: Bits = 8 if codes.shape[2] == BLOCK else 4
+    if bits == 4:
+        codes = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
+    steps = codes.astype(np.float32) - _zero(bits)
     return np.asarray((steps * scales[:, :, None]).reshape(len(codes), -1), np.float32)
+
+
+def _zero(bits: Bits) -> int:
+    """The code of zero; levels are as many on either side, so that the lowest code is unused."""
+    return 1 << (bits - 1)
