@@ -111,8 +111,8 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
     drawn = precision in DECODER_WEIGHT_BITS and not stored_bits(graph)
     if drawn and listed_parameters(graph) is None:
         return (
-            f"its file stores weights in fp32, and {precision} draws them: make the file weightless "
-            "by `epochcost weightless`, or build it with -p int4"
+            f"its file stores weights in fp32, and {precision} draws them: make the file "
+            "weightless by `epochcost weightless`, or build it with -p int4"
         )
     return None
 
