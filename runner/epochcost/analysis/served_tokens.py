@@ -24,7 +24,7 @@ from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
-from epochcost.results.served import LoadGenRun, ServingRecord, TokenRun
+from epochcost.results.served import ServingRecord, TokenRun
 from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
@@ -44,7 +44,10 @@ _RATE_PRECISION = Decimal("1.05")
 
 @dataclass(frozen=True, slots=True)
 class ServedRate:
-    """What was measured at one rate of requests."""
+    """What was measured at one rate of requests: that at which they were answered.
+
+    A hundred that come at random times come a tenth faster or slower than they were asked to.
+    """
 
     per_second: Decimal
     requests: int
@@ -209,18 +212,13 @@ def _rates(trial: Trial, record: ServingRecord) -> Iterator[ServedRate]:
     """The run that counts and the shares of its rate, the lowest first."""
     shares = [one for one in record.runs if one.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
-    for run in sorted(counted, key=_asked):
+    for run in sorted(counted, key=lambda one: one.samples_per_second):
         assert run.tokens is not None, "requests to a decoder are answered by tokens"
         assert trial.requests is not None, "only requests to decoders come here"
         yield ServedRate(
-            per_second=Decimal(repr(_asked(run))),
+            per_second=Decimal(repr(run.samples_per_second)),
             requests=run.samples,
             tokens=run.tokens,
             good_share=run.tokens.good_share(trial.requests),
             seconds=run.samples / run.samples_per_second,
         )
-
-
-def _asked(run: LoadGenRun) -> float:
-    assert run.asked_samples_per_second is not None, "a server's runs have a rate"
-    return run.asked_samples_per_second

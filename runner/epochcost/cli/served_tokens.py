@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 from epochcost.analysis.served_tokens import Percent, ServedDecoder, ServedRate
@@ -13,28 +14,26 @@ from epochcost.specs.requests import Lengths, Requests
 from epochcost.units import money, seconds
 
 _HEADER = (
-    "machine", "precision", "requests", "first token", "90 % below", "further, 90 % below",
-    "in time", "written", "a million tokens",
+    "requests", "first token", "90 % below", "further, 90 % below", "in time", "written",
+    "a million tokens", "measured for",
 )  # fmt: skip
-_DROP = ("written", "first token", "in time")
+_DROP = ("measured for", "written", "first token", "in time")
 
 
 def show_served(served: Sequence[ServedDecoder], per_second: Decimal, *, wide: bool) -> None:
-    """A table of the rates that were measured, and what to expect at the rate that is asked."""
-    rows = [_row(one, rate) for one in served for rate in one.rates]
-    if rows:
-        say(f"Behind {served[0].software}, measured at these rates; {_words(served[0].asked)}:")
-        print_table(_HEADER, rows, drop=_DROP, wide=wide)
-    for one in served:
-        told = "; ".join((_expected(one, per_second), *_beside(one)))
-        say(f"{one.machine.name}, {one.precision}: {told}")
+    """Of each what to expect at the rate that is asked, and a table of the rates measured."""
+    for (software, asked), group in groupby(served, lambda one: (one.software, one.asked)):
+        say(f"Behind {software}, measured with {_words(asked)}:")
+        for one in group:
+            told = "; ".join((_expected(one, per_second), *_beside(one)))
+            say(f"{one.machine.name}, {one.precision}: {told}")
+            if rows := [_row(one, rate) for rate in one.rates]:
+                print_table(_HEADER, rows, drop=_DROP, wide=wide)
 
 
 def _row(one: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
     cost = one.per_million(rate)
     return (
-        one.machine.name,
-        one.precision,
         f"{float(rate.per_second):.3g}/s",
         _time(rate.first_seconds(50)),
         _time(rate.first_seconds(90)),
@@ -42,6 +41,7 @@ def _row(one: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
         "-" if rate.good_share is None else f"{rate.good_share:.0%}",
         f"{rate.written_per_second:.3g}/s",
         money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price",
+        seconds(rate.seconds),
     )
 
 
