@@ -20,6 +20,7 @@ from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from served_results import ASKED
 from tiny_decoders import DECODER_SPEC, HEADS, SHARED, tiny_decoder
 from tiny_project import write_tiny_project
 
@@ -106,11 +107,14 @@ def test_a_phase_is_timed(
 
 
 def test_another_precision_is_not_built(catalogue: Catalogue, tmp_path: Path) -> None:
-    """Weights of 4 bits never stand under fp32, whoever asks."""
+    """Weights of 4 bits never stand under fp32 or int8, whoever asks, behind an engine neither."""
     trial, model = trial_of(catalogue, "codes", "int4", "prefill"), catalogue.model("codes")
-    plain = trial.model_copy(update={"precision": "fp32"})
-    with pytest.raises(ModelError, match="weights of 4 bits, and not in fp32"):
-        build_job(plain, model, catalogue.graph_path(model), tmp_path)
+    for precision in ("fp32", "int8"):
+        plain = trial.model_copy(update={"precision": precision})
+        behind = plain.model_copy(update={"phase": None, "requests": ASKED})
+        for one in (plain, behind):
+            with pytest.raises(ModelError, match=f"weights of 4 bits, and not in {precision}"):
+                build_job(one, model, catalogue.graph_path(model), tmp_path)
 
 
 def test_parameters_are_those_of_the_weights(catalogue: Catalogue) -> None:

@@ -78,7 +78,7 @@ def graph_in_precision(
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.precision in HALF_TYPES:
         return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
-    if trial.phase is not None and (reason := why_unmeasured(graph, trial.precision)):
+    if trial.decodes and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
     if trial.decodes and trial.precision in DECODER_WEIGHT_BITS:
         if stored_bits(graph):

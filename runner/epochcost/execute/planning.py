@@ -292,20 +292,20 @@ def _without_unreadable(plan: Plan, reasons: Mapping[str, str]) -> Plan:
 
 
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without phases in a precision that is not of what the decoder's file stores."""
-    phases = [trial for trial in plan.trials if trial.phase is not None]
+    """The plan without decoders in a precision that is not of what their files store."""
+    decoding = [trial for trial in plan.trials if trial.decodes]
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False
         )
-        for name in {trial.model for trial in phases}
+        for name in {trial.model for trial in decoding}
     }
     reasons = {
         one.id: f"of {one.model}, {reason}"
-        for one in phases
+        for one in decoding
         if (reason := why_unmeasured(graphs[one.model], one.precision))
     }
-    left_out = (LeftOut(one.title, reasons[one.id]) for one in phases if one.id in reasons)
+    left_out = (LeftOut(one.title, reasons[one.id]) for one in decoding if one.id in reasons)
     kept = tuple(one for one in plan.trials if one.id not in reasons)
     return replace(plan, trials=kept, left_out=(*plan.left_out, *left_out))
 
