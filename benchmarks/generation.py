@@ -44,6 +44,7 @@ from steps.ceilings import measure_ceilings
 
 from epochcost.execute.decoding import decoder_size
 from epochcost.graphs.loading import load_model
+from epochcost.specs.study import DECODER_WEIGHT_BITS
 
 # Seconds by phase, one figure a round.
 Seconds = Mapping[str, Sequence[float]]
@@ -187,9 +188,8 @@ def _times(mine: Sequence[float], theirs: Sequence[float]) -> str:
 def _share(case: Case, seconds: Sequence[float], copied: float) -> str:
     """The bytes that our decode moves at least, over the ``copied`` of a copy as long."""
     size = decoder_size(case.spec, load_model(case.graph))
-    moved = size.decode_bytes(
-        case.batch, case.middle + 1, bits=4 if case.precision == "int4" else None
-    )
+    bits = DECODER_WEIGHT_BITS.get(case.precision)
+    moved = size.decode_bytes(case.batch, case.middle + 1, bits=bits)
     rate = moved / statistics.median(seconds)
     return f"{rate / copied:.0%} of {copied / 1e9:.0f} GB/s"
 

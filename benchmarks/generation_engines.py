@@ -31,7 +31,7 @@ from epochcost.plan.trial import Phase, Trial
 from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import Precision
+from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
 
 Array = NDArray[Any]
 _SEED = 20261123
@@ -209,8 +209,8 @@ def _write_for_genai(case: Case, folder: Path) -> None:
         return
     folder.mkdir()
     model = load_model(case.graph)
-    if case.precision == "int4":
-        model = in_few_bits(model, 4, integer_activations=True)
+    if bits := DECODER_WEIGHT_BITS.get(case.precision):
+        model = in_few_bits(model, bits, integer_activations=True)
     values = {**materialise(model, _SEED), **draw_codes(model, _SEED)}
     for value in [value for value in model.graph.input if value.name in values]:
         model.graph.input.remove(value)

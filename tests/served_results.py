@@ -87,7 +87,10 @@ ASKED = Requests(
 
 
 def token_run(rate: float, slower: float, purpose: str) -> LoadGenRun:
-    """A hundred requests at a rate, whose tokens take ``slower`` times ``LATENCIES``."""
+    """A hundred requests answered at a rate, whose tokens take ``slower`` times ``LATENCIES``.
+
+    They were asked to come slower.
+    """
     first = tuple(round(one * slower) for one in LATENCIES)
     tokens = TokenRun(
         first=latency_of(first),
@@ -97,7 +100,7 @@ def token_run(rate: float, slower: float, purpose: str) -> LoadGenRun:
         first_nanoseconds=first,
         further_nanoseconds=LATENCIES,
     )
-    rates = {"asked_samples_per_second": rate, "samples_per_second": rate}
+    rates = {"asked_samples_per_second": 0.9 * rate, "samples_per_second": rate}
     return run(purpose).model_copy(update={"tokens": tokens, **rates})
 
 

@@ -126,6 +126,8 @@ def test_what_an_engine_was_measured_to_do_is_told(
     )
     assert "at 3/s 90 % of first tokens come within" in words
     assert "the engine takes requests 1.5 s after its start" in words
+    assert out.count("measured for") == 1
+    assert "25 s" in words
     _, out, _ = ask(capsys, *USUAL, "--requests", "3/s", "--format", "json")
     (served,) = json.loads(out)["behind_an_engine"]
     assert [rate["requests"] for rate in served["rates"]] == [100, 100]

@@ -93,6 +93,15 @@ def test_graphs(model: str) -> None:
     _held(f"graphs/{model}.json", json.dumps(_graphs(_MODELS[model]), indent=1) + "\n")
 
 
+@pytest.fixture(scope="module", name="committed_alone")
+def committed_alone_fixture() -> None:
+    """What this machine measured for its own report would be in every figure."""
+    own = ROOT / "docs/data/results/local"
+    if own.exists():
+        pytest.fail(f"expected committed results alone, found {own}: move it away meanwhile")
+
+
+@pytest.mark.usefixtures("committed_alone")
 def test_figures(tmp_path: Path) -> None:
     """Every published figure comes out of the committed results as it did."""
     _run(["build", "--site-dir", str(tmp_path)])
@@ -103,6 +112,7 @@ def test_figures(tmp_path: Path) -> None:
     _held("figures.json", json.dumps(digests, indent=1) + "\n")
 
 
+@pytest.mark.usefixtures("committed_alone")
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_printed(name: str, tmp_path: Path) -> None:
     """A command of README and docs prints what it printed."""
@@ -110,6 +120,7 @@ def test_printed(name: str, tmp_path: Path) -> None:
     _held(f"printed/{name}.txt", said.replace(str(tmp_path), "FOLDER"))
 
 
+@pytest.mark.usefixtures("committed_alone")
 def test_ids_of_results() -> None:
     """The committed results have the ids of the trials that they name."""
     results = sorted((ROOT / "docs/data/results").glob("*/*.json"))

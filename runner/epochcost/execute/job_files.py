@@ -76,10 +76,10 @@ def graph_in_precision(
     TrialFailed where the quantiser gives up.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
-    if trial.precision in HALF_TYPES:
-        return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
     if trial.decodes and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
+    if trial.precision in HALF_TYPES:
+        return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
     if trial.decodes and trial.precision in DECODER_WEIGHT_BITS:
         if stored_bits(graph):
             return plain

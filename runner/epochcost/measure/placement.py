@@ -186,10 +186,10 @@ def prove_arithmetic(
 
     Half precision: every heavy node read a number of that type, and so did every node of the names
     in ``declared``; in a graph without heavy nodes, every node that reads floats did, casts apart.
-    int8: integer kernels ran, and no heavy node
-    multiplied weights in another type; a product of two activations, as in attention, may. int4,
-    and int8 of a decoder: every product of two was with weights of few bits.
-    Nothing is proved of TF32, whose numbers are fp32 wherever they can be seen.
+    int8: integer kernels ran, and no heavy node multiplied weights in another type; a product of
+    two activations, as in attention, may. int4, and int8 of a decoder: every product of two was
+    with weights of few bits. Nothing is proved of TF32, whose numbers are fp32 wherever they can be
+    seen.
     """
     every = tuple(nodes)
     if precision in _HALVES:
