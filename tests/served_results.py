@@ -104,7 +104,9 @@ def token_run(rate: float, slower: float, purpose: str) -> LoadGenRun:
     return run(purpose).model_copy(update={"tokens": tokens, **rates})
 
 
-def behind_an_engine(result: Result, slower: Mapping[float, float]) -> Result:
+def behind_an_engine(
+    result: Result, slower: Mapping[float, float], asked: Requests = ASKED
+) -> Result:
     """The same result of a decoder that was asked at these rates, the highest kept; none: none."""
     rates = sorted(slower)
     runs = [token_run(rates[-1], slower[rates[-1]], "scored")] if rates else [run("search")]
@@ -116,7 +118,7 @@ def behind_an_engine(result: Result, slower: Mapping[float, float]) -> Result:
         detail_log="",
         start_seconds=1.5,
     )
-    fields = {"load": requests_load(ASKED), "requests": ASKED, "phase": None, "batch_size": 4}
+    fields = {"load": requests_load(asked), "requests": asked, "phase": None, "batch_size": 4}
     trial = result.trial.model_copy(update=fields)
     measurement = result.measurement.model_copy(
         update={"samples_seconds": (), "stop_reason": "loadgen", "served": record}

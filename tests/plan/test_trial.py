@@ -196,3 +196,17 @@ def test_a_plain_trial_has_the_scenario_batch() -> None:
     whole = Trial(**fields, load=Load(scenario="offline", compliant=True))
     assert (loaded.expected_seconds, whole.expected_seconds) == (20, 600)
     assert Trial.model_validate_json(loaded.model_dump_json()).id == loaded.id
+
+
+def test_requests_last_as_long_as_their_bound_asks() -> None:
+    """Six tries, three runs that count and a share: 220 bounds of first tokens, or the budget."""
+    asked = Requests(
+        prompt=Lengths(tokens=(8,)),
+        answer=Lengths(tokens=(4,)),
+        first_token_ms=2000,
+        token_ms=3,
+        load_percents=(50, 100),
+    )
+    assert trial(requests=asked).expected_seconds == 440
+    quick = asked.model_copy(update={"first_token_ms": 1})
+    assert trial(requests=quick).expected_seconds == trial().budget_seconds

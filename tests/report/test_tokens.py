@@ -12,16 +12,19 @@ import pytest
 
 from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.tokens import Requests, timed_decoders
+from epochcost.analysis.tokens import Requests as Traffic
+from epochcost.analysis.tokens import timed_decoders
 from epochcost.report.charts.decoding import PaceChart, pace_chart
 from epochcost.report.site import Site, build
 from epochcost.results.ceilings import write_ceilings
 from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.records import Result
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.requests import Requests
+from epochcost.specs.study import Precision
 from kept_ceilings import make_ceilings
 from report_project import REPOSITORY, make_result, store_results
-from served_results import behind_an_engine
+from served_results import ASKED, behind_an_engine
 from tiny_decoders import tiny_decoder
 
 
@@ -82,6 +85,34 @@ def test_energy_is_told_by_the_token(tmp_path: Path) -> None:
     assert page.count("<small>2 J each</small>") == 1
 
 
+def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
+    """A slower decoder was asked with others, and one kept none."""
+    project(tmp_path)
+    onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
+    timed = phase_result("decode", 300, 4, 0.4)
+    slow = ASKED.model_copy(update={"first_token_ms": 10_000, "percentile": 50})
+    none = ASKED.model_copy(update={"first_token_ms": 1000})
+    cases: list[tuple[dict[float, float], Requests, Precision]] = [
+        ({2.0: 1.0, 4.0: 2.0}, ASKED, "fp32"),
+        ({1.0: 3.0, 2.0: 4.0}, slow, "int4"),
+        ({}, none, "int8"),
+    ]
+    asked = [
+        _in_precision(behind_an_engine(timed, rates, bounds), precision)
+        for rates, bounds, precision in cases
+    ]
+    store_results(tmp_path, [timed, *asked])
+    page = built(tmp_path).pages["models/tiny.md"]
+    assert page.count("fp32, 90 % within 80 ms and 200 ms") == 2
+    assert page.count("int4, 50 % within 10 s and 200 ms") == 2
+    assert "no rate keeps 90 % within 1 s and 200 ms" in page
+
+
+def _in_precision(result: Result, precision: Precision) -> Result:
+    trial = result.trial.model_copy(update={"precision": precision})
+    return result.model_copy(update={"trial": trial, "trial_id": trial.id})
+
+
 def _drawing(metered: MeteredEnergy, result: Result) -> Result:
     energy = Energy(readings=(metered,))
     measurement = result.measurement.model_copy(update={"energy": energy})
@@ -93,7 +124,7 @@ def test_a_bound_is_drawn_where_one_is_asked(tmp_path: Path) -> None:
     catalogue = project(tmp_path)
     folder = tmp_path / "docs/data/results"
     timed = timed_decoders(read_inputs(catalogue, [folder], tmp_path / "docs"))
-    asked = Requests(Decimal("0.1"), 100, 50, token_seconds=Decimal("0.2"))
+    asked = Traffic(Decimal("0.1"), 100, 50, token_seconds=Decimal("0.2"))
     figure = pace_chart(timed, asked, identifier="x")
     assert figure is not None
     assert isinstance(figure.chart, PaceChart)

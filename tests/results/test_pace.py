@@ -76,6 +76,25 @@ def test_slower_stretches_are_left_out(watched: Make) -> None:
     assert found.left_out_share == pytest.approx(0.17 / 0.37, rel=0.02)
 
 
+def test_stretches_in_which_steps_are_no_slower_stay(watched: Make) -> None:
+    """Where the fixed work alone is slow, nothing disturbed the steps: they are as they were."""
+    faster = watched(QUIET, (0.07, 0.0, 1.6), QUIET, QUIET)
+    assert undisturbed(faster, own_paces([faster])) is None
+    disturbed = watched(QUIET, (0.07, 0.0, 1.6), (0.15, 0.5, 1.0), QUIET)
+    found = undisturbed(disturbed, own_paces([disturbed]))
+    assert found is not None
+    assert found.left_out_share == 0
+    assert found.waited_share > 0
+
+
+def test_one_process_of_several_says_too_little(watched: Make) -> None:
+    """What is left of three rounds must be of two, for processes differ."""
+    disturbed = watched(QUIET, (0.17, 0.0, 1.6), (0.17, 0.0, 1.6))
+    found = undisturbed(disturbed, own_paces([disturbed]))
+    assert found is not None
+    assert found.step is None
+
+
 def test_a_machine_that_was_never_itself_leaves_nothing(watched: Make) -> None:
     """Slower from begin to end than elsewhere: the step undisturbed is not known."""
     slow = watched((0.2, 0.0, 2.0))

@@ -199,13 +199,15 @@ def show_gpus() -> None:
 
 
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
-    """A line on how long a plan takes at most and, where the machine has a price, what that costs.
+    """A line on how long a plan takes and, where the machine has a price, what that costs.
 
     A process's start is taken for ``_START_SECONDS``; large models take longer.
     """
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
-    words = f"{len(plan.trials)} trials on {hardware}, at most {seconds(timing)} of timing"
+    # Requests are asked until their rate is proved, however long that takes.
+    bound = "about" if any(trial.requests for trial in plan.trials) else "at most"
+    words = f"{len(plan.trials)} trials on {hardware}, {bound} {seconds(timing)} of timing"
     price, machine = usual_price(catalogue, hardware), catalogue.machine(hardware)
     if price is not None and plan.trials:
         whole = Time.exact(Decimal(repr(timing + _START_SECONDS * starts)))

@@ -10,9 +10,8 @@ from __future__ import annotations
 import base64
 import gzip
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from epochcost.measure.engine import DecoderEngine, answer_while
 from epochcost.measure.job import Job
@@ -27,7 +26,7 @@ from epochcost.measure.loadgen import (
 )
 from epochcost.measure.sampling import PacedReport, Report
 from epochcost.measure.scenario import highest_rate
-from epochcost.plan.trial import ENGINE_SEQUENCES
+from epochcost.plan.trial import BOUNDS_LONG, ENGINE_SEQUENCES
 from epochcost.results.served import LoadGenRun, Purpose, ServingRecord
 from epochcost.specs.requests import Requests
 
@@ -37,10 +36,6 @@ _WARM_UP_BATCHES = 3
 _SEARCH_SHARE, _TRIES = 0.25, 8
 _FIRST_TRY_OF_CAPACITY = 0.7
 _LEAST_UTILISATION = 0.05
-# How many times the bound a run lasts. A rate that is too high by a tenth is seen once the waiting
-# has grown to the bound, which takes about ten times as long; near its capacity an engine's waiting
-# goes on growing: one kept 4.5 requests a second for 20 s, and of 100 s no more than 3.9.
-_BOUNDS_LONG: Mapping[Purpose, int] = MappingProxyType({"search": 10, "scored": 50, "share": 10})
 # Where the run that counts begins, after the short ones, and how it goes down.
 _FIRST_SCORED, _LESS = 0.9, 0.95
 _MOST_SCORED_RUNS = 8
@@ -136,7 +131,7 @@ class _Requests:
     def _ask(self, rate: float, count: int, purpose: Purpose) -> LoadGenLog:
         asked = LoadGenRequest(
             scenario="server",
-            minimum_seconds=_BOUNDS_LONG[purpose] * self._requests.first_token_ms / 1e3,
+            minimum_seconds=BOUNDS_LONG[purpose] * self._requests.first_token_ms / 1e3,
             minimum_queries=count,
             queries_per_second=rate,
             examples=len(self._engine.answer_tokens),

@@ -3,8 +3,9 @@
 Two things disturb. Others who take a CPU make the trial's threads wait, which the system counts:
 a control variate, whose share of a step ``statistics.control`` takes off. What no counter of the
 guest tells of, a lower clock, a neighbour behind the hypervisor, a full memory bus, makes fixed
-work take longer than the machine's own pace: such stretches are left out, for by how much they slow
-a step is not known. A machine's own pace is the mean of the fast readings beside all its results.
+work take longer than the machine's own pace: such stretches are left out where steps are slower in
+them, too, for by how much is not known. A host that puts two vCPUs on one cache makes copies slow
+and many a step fast. A machine's own pace is the mean of the fast readings beside all its results.
 How the readings are taken is left to ``measure.pace``.
 """
 
@@ -42,6 +43,8 @@ _FEWEST_READINGS = 20
 # Below this share of the time nothing was disturbed; above the other what is left may be chance.
 _LEAST_DISTURBED, _MOST_LEFT_OUT = 0.02, 0.8
 _FEWEST_SAMPLES = 10
+# Processes differ: of several one alone says too little.
+_FEWEST_ROUNDS = 2
 # By how much a step's logarithm grows with the share of the time that its threads wait: of seven
 # models beside programs that took one of two CPUs, always or at times (docs/method/measurement.md).
 _USUAL_SLOPE = Slope(1.0, 0.2)
@@ -110,12 +113,13 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
     left_out = float(times[~kept].sum()) / total
     if waited_share + left_out < _LEAST_DISTURBED:
         return None
-    if left_out > _MOST_LEFT_OUT or kept.sum() < _FEWEST_SAMPLES:
-        return Undisturbed(None, waited_share, left_out)
     # The positions that samples have among those that are kept.
     position = np.concatenate(([0], np.cumsum(kept)))
     bounds = np.cumsum([0, *result.measurement.samples_by_round])
     rounds = [int(count) for count in np.diff(position[bounds]) if count]
+    few = kept.sum() < _FEWEST_SAMPLES or len(rounds) < min(_FEWEST_ROUNDS, len(bounds) - 1)
+    if left_out > _MOST_LEFT_OUT or few:
+        return Undisturbed(None, waited_share, left_out)
     moved = [slice(int(position[one.start]), int(position[one.stop])) for one in stretches]
     inside = [one for one in moved if one.stop > one.start]
     step = undisturbed_mean(times[kept], waited[kept], inside, rounds, _USUAL_SLOPE)
@@ -155,6 +159,9 @@ def _watched(result: Result, paces: Mapping[PaceKey, OwnPace]) -> _Watched | Non
         return None
     times = np.asarray(measurement.samples_seconds)
     stretches, waited, kept = _Stretches.of(measurement, pace, own).arrays(times)
+    calm, _ = without_control(times, waited, stretches, _USUAL_SLOPE)
+    if kept.any() and not kept.all() and calm[~kept].mean() <= calm[kept].mean():
+        kept = np.ones_like(kept)
     return _Watched(times, waited, kept, stretches)
 
 

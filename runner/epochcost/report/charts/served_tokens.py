@@ -73,8 +73,8 @@ def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure
         id=identifier,
         title="Waiting for the first token",
         description=(
-            "From a request's arrival to its first token, by LoadGen's percentiles; the dashed "
-            "rule is the bound whose highest rate was searched for."
+            "From a request's arrival to its first token, by LoadGen's percentiles; a dashed "
+            "rule is a bound whose highest rate was searched for."
         ),
         chart=WaitingChart(ChartData(rates), tuple(bounds)),
     )
