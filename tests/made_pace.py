@@ -36,3 +36,12 @@ def kept_waiting(result: Result) -> Result:
     pace = made_pace(range(len(samples)), waited_seconds=waited)
     measurement = result.measurement.model_copy(update={"pace": pace})
     return result.model_copy(update={"measurement": measurement})
+
+
+def in_states(result: Result, slow_copies: Sequence[bool]) -> Result:
+    """The result as if copies had been slow in those of its rounds, with a reading a sample."""
+    counts = zip(slow_copies, result.measurement.samples_by_round, strict=True)
+    copies = [0.0051 if slow else 0.003 for slow, count in counts for _ in range(count)]
+    pace = made_pace(range(len(copies)), copy_seconds=tuple(copies))
+    measurement = result.measurement.model_copy(update={"pace": pace})
+    return result.model_copy(update={"measurement": measurement})

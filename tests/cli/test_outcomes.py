@@ -15,7 +15,7 @@ from epochcost.cli.outcomes import (
 from epochcost.results.conditions import Conditions
 from epochcost.results.records import Agreement, OutputDifference, Result
 from epochcost.results.rounds import add_round
-from made_pace import kept_waiting
+from made_pace import in_states, kept_waiting
 from report_project import make_result
 from served_results import served, under_load
 
@@ -148,6 +148,18 @@ def test_a_disturbed_step_is_told_as_it_was_and_undisturbed(
     assert "10 ms" in row
     assert "7.17 ms" in row
     assert row.split()[-2:] == ["33%", "0%"]
+
+
+def test_states_of_the_host_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Which share of the time copies were slow, and a step of which one state alone was met."""
+    samples = (*(0.0100, 0.0101) * 10, *(0.0075, 0.0076) * 10, *(0.0101, 0.0100) * 10)
+    mixed = in_states(make_result(samples=samples, rounds=3), (False, True, False))
+    alone = in_states(make_result(batch_size=8, samples=samples, rounds=3), (False,) * 3)
+    show_undisturbed([mixed, alone])
+    _, one, other = capsys.readouterr().out.splitlines()
+    assert one.split()[-1] == "27%"
+    assert "not known" not in one
+    assert "not known" in other
 
 
 def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

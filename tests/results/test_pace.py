@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.results.pace import own_paces, undisturbed
 from epochcost.results.records import Measurement, Result
-from epochcost.results.rounds import add_round
+from epochcost.results.rounds import add_round, summary_of
 from made_pace import made_pace
 
 MakeResult = Callable[..., Result]
@@ -20,10 +20,11 @@ Make = Callable[..., Result]
 def watched_fixture(make_result: MakeResult) -> Make:
     """A result of some rounds of steps, with a reading after every fifth of them.
 
-    Of each round: the step's seconds, the share of the time that was waited, the works' slowness.
+    Of each round: the step's seconds, the share of the time that was waited, how many times as long
+    products took, and copies.
     """
 
-    def one(step: float, waited: float, slower: float, seed: int) -> Measurement:
+    def one(step: float, waited: float, slower: float, copies: float, seed: int) -> Measurement:
         random = np.random.default_rng(seed)
         samples = random.normal(step, step / 100, 60)
         counts = range(0, 60, 5)
@@ -31,13 +32,13 @@ def watched_fixture(make_result: MakeResult) -> Make:
         pace = made_pace(
             counts,
             product_seconds=tuple(random.normal(0.002 * slower, 0.00002, 12)),
-            copy_seconds=tuple(random.normal(0.003 * slower, 0.00003, 12)),
+            copy_seconds=tuple(random.normal(0.003 * copies, 0.00003, 12)),
             waited_seconds=tuple(between),
         )
         changes = {"samples_seconds": tuple(samples.tolist()), "pace": pace, "rounds": ()}
         return make_result().measurement.model_copy(update=changes)
 
-    def make(*rounds: tuple[float, float, float]) -> Result:
+    def make(*rounds: tuple[float, float, float, float]) -> Result:
         joined: Measurement | None = None
         for seed, each in enumerate(rounds):
             joined = add_round(joined, one(*each, seed), 0.02)
@@ -46,7 +47,10 @@ def watched_fixture(make_result: MakeResult) -> Make:
     return make
 
 
-QUIET = (0.1, 0.0, 1.0)
+QUIET = (0.1, 0.0, 1.0, 1.0)
+SLOWER = (0.17, 0.0, 1.6, 1.0)
+# Both vCPUs behind one cache: copies take longer, and steps of small operators less time.
+TOGETHER = (0.07, 0.0, 1.0, 1.7)
 
 
 def test_a_quiet_machine_is_not_corrected(watched: Make) -> None:
@@ -57,7 +61,7 @@ def test_a_quiet_machine_is_not_corrected(watched: Make) -> None:
 
 def test_what_was_waited_for_is_taken_off(watched: Make) -> None:
     """Of a round that others lengthened the part is taken off that the threads waited."""
-    disturbed = watched(QUIET, (0.165, 0.5, 1.0), QUIET)
+    disturbed = watched(QUIET, (0.165, 0.5, 1.0, 1.0), QUIET)
     found = undisturbed(disturbed, own_paces([disturbed, watched(QUIET)]))
     assert found is not None
     assert found.step is not None
@@ -68,7 +72,7 @@ def test_what_was_waited_for_is_taken_off(watched: Make) -> None:
 
 def test_slower_stretches_are_left_out(watched: Make) -> None:
     """What no counter tells, the fixed work does: a round of a slower host is not part of it."""
-    disturbed = watched(QUIET, (0.17, 0.0, 1.6), QUIET)
+    disturbed = watched(QUIET, SLOWER, QUIET)
     found = undisturbed(disturbed, own_paces([disturbed]))
     assert found is not None
     assert found.step is not None
@@ -78,26 +82,61 @@ def test_slower_stretches_are_left_out(watched: Make) -> None:
 
 def test_stretches_in_which_steps_are_no_slower_stay(watched: Make) -> None:
     """Where the fixed work alone is slow, nothing disturbed the steps: they are as they were."""
-    faster = watched(QUIET, (0.07, 0.0, 1.6), QUIET, QUIET)
+    faster = watched(QUIET, (0.07, 0.0, 1.6, 1.0), QUIET, QUIET)
     assert undisturbed(faster, own_paces([faster])) is None
-    disturbed = watched(QUIET, (0.07, 0.0, 1.6), (0.15, 0.5, 1.0), QUIET)
-    found = undisturbed(disturbed, own_paces([disturbed]))
-    assert found is not None
-    assert found.left_out_share == 0
-    assert found.waited_share > 0
 
 
 def test_one_process_of_several_says_too_little(watched: Make) -> None:
     """What is left of three rounds must be of two, for processes differ."""
-    disturbed = watched(QUIET, (0.17, 0.0, 1.6), (0.17, 0.0, 1.6))
+    disturbed = watched(QUIET, SLOWER, SLOWER)
     found = undisturbed(disturbed, own_paces([disturbed]))
+    assert found is not None
+    assert found.step is None
+
+
+def test_each_state_of_the_host_counts_by_its_usual_share(watched: Make) -> None:
+    """Three in four rounds of the machine's results were in the one that two of three were here."""
+    mixed = watched(QUIET, TOGETHER, TOGETHER)
+    paces = own_paces([mixed, watched(QUIET), *[watched(TOGETHER)] * 4])
+    found = undisturbed(mixed, paces)
+    assert found is not None
+    assert found.step is not None
+    assert found.step.mean == pytest.approx(0.25 * 0.1 + 0.75 * 0.07, rel=0.01)
+    assert found.step.low < found.step.mean < found.step.high
+    assert found.slow_copies_share == pytest.approx(0.14 / 0.24, rel=0.02)
+
+
+def test_rounds_that_only_their_state_tells_apart_agree(watched: Make) -> None:
+    """The interval is of what is left, a tenth of that of the time as it was."""
+    mixed = watched(QUIET, TOGETHER, TOGETHER, QUIET)
+    found = undisturbed(mixed, own_paces([mixed]))
+    assert found is not None
+    assert found.step is not None
+    half = (found.step.high - found.step.low) / 2 / found.step.mean
+    assert half < summary_of(mixed.measurement).relative_half_width / 10
+
+
+def test_of_one_state_alone_nothing_is_told(watched: Make) -> None:
+    """The host is in the other as often; a state that it hardly ever is in changes nothing."""
+    alone, other = watched(QUIET, QUIET, QUIET), watched(TOGETHER, TOGETHER, TOGETHER)
+    found = undisturbed(alone, own_paces([alone, other]))
+    assert found is not None
+    assert found.step is None
+    usual = own_paces([*[alone] * 10, watched(TOGETHER)])
+    assert undisturbed(alone, usual) is None
+
+
+def test_two_rounds_are_too_few_for_two_states(watched: Make) -> None:
+    """One of each: nothing tells how processes differ beside them."""
+    mixed = watched(QUIET, TOGETHER)
+    found = undisturbed(mixed, own_paces([mixed]))
     assert found is not None
     assert found.step is None
 
 
 def test_a_machine_that_was_never_itself_leaves_nothing(watched: Make) -> None:
     """Slower from begin to end than elsewhere: the step undisturbed is not known."""
-    slow = watched((0.2, 0.0, 2.0))
+    slow = watched((0.2, 0.0, 2.0, 2.0))
     found = undisturbed(slow, own_paces([slow, watched(QUIET)]))
     assert found is not None
     assert found.step is None

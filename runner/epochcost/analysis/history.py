@@ -19,9 +19,9 @@ from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.analysis.observations import (
     Evidence,
     Workload,
+    compared_step,
     in_floats,
     mean_time,
-    undisturbed_time,
 )
 from epochcost.analysis.repository import PastResult
 from epochcost.analysis.representatives import is_of_steps
@@ -30,7 +30,8 @@ from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.pace import OwnPace, PaceKey, own_paces
-from epochcost.results.rounds import round_count, summary_of
+from epochcost.results.records import Result
+from epochcost.results.rounds import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
@@ -42,15 +43,18 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class TimedRun:
-    """One measurement, stored or replaced; its step time is summarised when it is asked for."""
+    """One measurement, stored or replaced.
+
+    ``step`` is its time as comparisons take it, with the number of processes that it counts as; it
+    is summarised when it is asked for.
+    """
 
     hardware: str
     trial: Trial
     environment: Environment
     at: dt.datetime
     evidence: Evidence
-    rounds: int
-    step: Callable[[], Time]
+    step: Callable[[], tuple[Time, int]]
 
 
 @dataclass(frozen=True)
@@ -132,9 +136,13 @@ def _stored(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> TimedRun:
         result.environment,
         result.measurement.started_at,
         Evidence("result file", stored.uri),
-        round_count(result.measurement),
-        lambda: undisturbed_time(result, paces) or mean_time(summary_of(result.measurement)),
+        lambda: _compared(result, paces),
     )
+
+
+def _compared(result: Result, paces: Mapping[PaceKey, OwnPace]) -> tuple[Time, int]:
+    found = compared_step(result, paces)
+    return found.undisturbed or mean_time(summary_of(result.measurement)), found.rounds
 
 
 def _replaced(one: PastResult) -> TimedRun:
@@ -146,8 +154,7 @@ def _replaced(one: PastResult) -> TimedRun:
         one.environment,
         one.started_at,
         evidence,
-        one.rounds,
-        lambda: step,
+        lambda: (step, one.rounds),
     )
 
 
@@ -181,13 +188,14 @@ def _series(inputs: Inputs, taken: Sequence[TimedRun]) -> Series:
 
 def _points(ordered: Sequence[TimedRun]) -> Iterator[SeriesPoint]:
     steps = [one.step() for one in ordered]
-    yield _measured(ordered[0], steps[0], Bounded(1, 1, 1))
+    first, _ = steps[0]
+    yield _measured(ordered[0], first, Bounded(1, 1, 1))
     for (before, after), (one, other) in zip(pairwise(ordered), pairwise(steps), strict=True):
-        rounds = min(before.rounds, after.rounds)
-        change = time_change(in_floats(one), in_floats(other), rounds=rounds)
+        rounds = min(one[1], other[1])
+        change = time_change(in_floats(one[0]), in_floats(other[0]), rounds=rounds)
         method = changed_keys(before.trial, after.trial)
-        relative = ratio(in_floats(other), in_floats(steps[0]))
-        yield _measured(after, other, relative, change, method)
+        relative = ratio(in_floats(other[0]), in_floats(first))
+        yield _measured(after, other[0], relative, change, method)
 
 
 def _measured(

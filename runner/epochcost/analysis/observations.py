@@ -25,7 +25,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
 from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
 from epochcost.results.records import Result, WholeEpochs
-from epochcost.results.rounds import summary_of
+from epochcost.results.rounds import round_count, summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
@@ -88,9 +88,9 @@ class Observation:
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
     many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
     ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
-    ``undisturbed`` is the step on the machine at its own pace, which is what comparisons are of;
-    None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
-    noisy machine pays for its noise.
+    ``undisturbed`` is the step on the machine as it usually is, without others' waiting, which is
+    what comparisons take, as of ``rounds_compared`` processes; None where nothing disturbed it or
+    that is not known. Money follows ``step``: who rents a noisy machine pays for its noise.
     ``unserved`` says why the runtime of today cannot run there, where a predicted time is of other
     software; such a time answers nothing.
     """
@@ -120,6 +120,7 @@ class Observation:
     outliers: Outliers | None = None
     whole_epochs: WholeEpochs | None = None
     undisturbed: Time | None = None
+    rounds_compared: int = 0
     peak_memory_bytes: int | None = None
     unserved: str = ""
 
@@ -232,7 +233,7 @@ def _from_result(
 ) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    summary = seen.summary
+    summary, compared = seen.summary, compared_step(result, paces)
     step = mean_time(summary)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
@@ -270,15 +271,31 @@ def _from_result(
         vcpus=trial.vcpus,
         outliers=seen.outliers,
         whole_epochs=result.measurement.epochs,
-        undisturbed=undisturbed_time(result, paces),
+        undisturbed=compared.undisturbed,
+        rounds_compared=compared.rounds,
     )
 
 
-def undisturbed_time(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Time | None:
-    """The step of a result undisturbed; None where that is as it was, or not known."""
-    found = undisturbed(result, paces)
-    step = found and found.step
-    return Time.from_floats(step.low, step.mean, step.high) if step else None
+@dataclass(frozen=True, slots=True)
+class ComparedStep:
+    """The step of a result undisturbed, None where that is as it was, or not known.
+
+    ``rounds`` is of how many processes it counts: of one where not known, for who met one of a
+    machine's two states alone can claim as little as one process.
+    """
+
+    undisturbed: Time | None
+    rounds: int
+
+
+def compared_step(result: Result, paces: Mapping[PaceKey, OwnPace]) -> ComparedStep:
+    """What comparisons take of a result."""
+    found, rounds = undisturbed(result, paces), round_count(result.measurement)
+    if found is None:
+        return ComparedStep(None, rounds)
+    if found.step is None:
+        return ComparedStep(None, 1)
+    return ComparedStep(Time.from_floats(found.step.low, found.step.mean, found.step.high), rounds)
 
 
 def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:

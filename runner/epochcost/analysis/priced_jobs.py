@@ -83,7 +83,7 @@ class PricedWork:
     """A job under one price plan; ``current``: no newer price of that plan is known.
 
     ``stored`` is the result that was read, None for any other figure. ``undisturbed`` is its step
-    as comparisons take it, where that is another than it was.
+    as comparisons take it, where that is another than it was, as of ``rounds`` processes.
     """
 
     job: JobKey
@@ -91,6 +91,7 @@ class PricedWork:
     current: bool
     stored: StoredResult | None
     undisturbed: Time | None = None
+    rounds: int = 0
 
     @property
     def compared(self) -> Time | None:
@@ -145,15 +146,19 @@ def _variant_work(catalogue: Catalogue, row: Row, stored: StoredResult | None) -
     else:
         work = replace(basis.work, vcpus=observed.vcpus or machine.vcpus)
         basis = replace(basis, cost=found.cost, price=found.price, work=work)
-    return PricedWork(_job(observed, goal, stored, ""), basis, row.current, stored)
+    job = _job(observed, goal, stored, "")
+    return PricedWork(job, basis, row.current, stored, rounds=observed.rounds_compared)
 
 
 def work_of(
     row: Row, goal: Goal, stored: StoredResult | None = None, source: str = ""
 ) -> PricedWork:
     """A row for one of the goals that it is about."""
-    job = _job(row.observed, goal, stored, source)
-    return PricedWork(job, _basis(row, goal), row.current, stored, row.observed.undisturbed)
+    observed = row.observed
+    job, basis = _job(observed, goal, stored, source), _basis(row, goal)
+    return PricedWork(
+        job, basis, row.current, stored, observed.undisturbed, observed.rounds_compared
+    )
 
 
 def estimated_work(model: str, row: EstimatedRow) -> PricedWork:

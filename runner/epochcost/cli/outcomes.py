@@ -144,13 +144,14 @@ def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
 
 
 def show_undisturbed(results: Sequence[Result]) -> None:
-    """A row for each step that was disturbed: as it was, and on this machine undisturbed."""
+    """A row for each step that was disturbed: as it was, and on this machine as it usually is."""
     paces = own_paces(results)
     found = [(one, calm) for one in results if (calm := undisturbed(one, paces)) is not None]
     if found:
         print_table(
-            ("disturbed", "as it was", "undisturbed", "±", "time waiting", "time slow"),
+            ("step", "as it was", "undisturbed", "±", "waiting", "slow", "copies slow"),
             [_undisturbed_row(one, calm) for one, calm in found],
+            drop=("slow", "waiting"),
         )
 
 
@@ -163,6 +164,7 @@ def _undisturbed_row(result: Result, found: Undisturbed) -> tuple[str, ...]:
         "-" if step is None else f"{(step.high - step.low) / 2 / step.mean:.1%}",
         f"{found.waited_share:.0%}",
         f"{found.left_out_share:.0%}",
+        f"{found.slow_copies_share:.0%}",
     )
 
 

@@ -21,6 +21,8 @@ _GOALS: dict[Goal, str] = {
 }
 # Of an interval that two or three scattered samples give.
 _UNBOUNDED = "(uncertain)"
+# A step undisturbed that is closer to what it took is as it was.
+_LEAST_TOLD = 0.02
 SHAPES = {
     "measured": "●",
     "measured, price assumed": "■",
@@ -139,12 +141,15 @@ def billing_words(rule: Billing) -> str:
 
 
 def undisturbed_words(observed: Observation) -> str:
-    """What a step would take on its machine undisturbed; empty where nothing disturbed it."""
+    """What a step takes on its machine undisturbed; empty where that is as it was."""
     calm, step = observed.undisturbed, observed.step
     if calm is None or step is None:
         return ""
-    less = float(1 - calm.mean / step.mean)
-    return f"disturbed: a step takes {seconds(float(calm.mean))} without that, {less:.0%} less"
+    longer = float(calm.mean / step.mean - 1)
+    if abs(longer) < _LEAST_TOLD:
+        return ""
+    words = f"{abs(longer):.0%} {'more' if longer > 0 else 'less'}"
+    return f"undisturbed, a step takes {seconds(float(calm.mean))}, {words}"
 
 
 def ratio_words(observed: Observation) -> str:

@@ -1,21 +1,22 @@
 """What a step takes on its machine undisturbed, by what was read beside the samples.
 
-Two things disturb. Others who take a CPU make the trial's threads wait, which the system counts:
-a control variate, whose share of a step ``statistics.control`` takes off. What no counter of the
-guest tells of, a lower clock, a neighbour behind the hypervisor, a full memory bus, makes fixed
-work take longer than the machine's own pace: such stretches are left out where steps are slower in
-them, too, for by how much is not known. A host that puts two vCPUs on one cache makes copies slow
-and many a step fast. A machine's own pace is the mean of the fast readings beside all its results.
-How the readings are taken is left to ``measure.pace``.
+Others who take a CPU make the trial's threads wait, which the system counts: a control variate,
+whose share of a step ``statistics.control`` takes off. A lower clock or a neighbour on the same
+core makes fixed products take longer than the machine's own pace: such stretches are left out where
+steps are slower in them, too, for by how much is not known. And a host moves vCPUs: for minutes
+both have one way to memory, which makes copies slow and steps of many small operators fast, and
+then each its own. Both are the machine's, and what differs between processes is mostly which of
+them they met. Copies tell, and each state counts by the share of the time that it has in all
+results of the machine. How the readings are taken is left to ``measure.pace``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,13 @@ from numpy.typing import NDArray
 from epochcost.results.conditions import Pace
 from epochcost.results.records import Measurement, Result
 from epochcost.statistics import Bounded
-from epochcost.statistics.control import Slope, undisturbed_mean, without_control
+from epochcost.statistics.control import (
+    Slope,
+    Standard,
+    standardised,
+    undisturbed_mean,
+    without_control,
+)
 
 Series = NDArray[np.float64]
 # Host, runtime, CPUs that it was pinned to, and the works.
@@ -32,9 +39,11 @@ PaceKey = tuple[str, str, int | None, tuple[int, ...]]
 # Of all readings of a machine this share is of its own pace, whatever else is on it, and with them
 # what is slower by no more than readings of a quiet machine differ.
 _FASTEST_SHARE, _SAME_PACE = 0.05, 1.15
-# By what the median of a stretch's readings is at most above the machine's own pace: products stay
-# in the caches, while copies take what the memory's pages make them take.
+# By what the median of a stretch's readings is at most above the machine's own pace. Of copies,
+# rounds on two vCPUs had either 0.9 to 1.25 times it or 1.6 to 1.9 (EPYC of family 26).
 _MOST_PRODUCT, _MOST_COPY = 1.25, 1.4
+# A state for this share of the time is the machine's only one.
+_MOSTLY = 0.95
 # A stretch has so many readings; a reading during which threads waited longer than this share of
 # it tells of that.
 _STRETCH_READINGS = 5
@@ -52,10 +61,14 @@ _USUAL_SLOPE = Slope(1.0, 0.2)
 
 @dataclass(frozen=True)
 class OwnPace:
-    """What the two works take on a machine that nothing disturbs, in seconds."""
+    """What the two works take on a machine that nothing disturbs, in seconds.
+
+    Copies are slow for ``slow_copies_share`` of the time, each round of its results counting alike.
+    """
 
     product_seconds: float
     copy_seconds: float
+    slow_copies_share: float
 
 
 def pace_key(result: Result) -> PaceKey | None:
@@ -68,19 +81,29 @@ def pace_key(result: Result) -> PaceKey | None:
 
 def own_paces(results: Iterable[Result]) -> Mapping[PaceKey, OwnPace]:
     """The own pace of each machine, from the readings of all its results."""
-    found: defaultdict[PaceKey, list[Pace]] = defaultdict(list)
+    found: defaultdict[PaceKey, list[tuple[Measurement, Pace]]] = defaultdict(list)
     for result in results:
         key, pace = pace_key(result), result.measurement.pace
         if key is not None and pace is not None:
-            found[key].append(pace)
+            found[key].append((result.measurement, pace))
     return {
-        key: OwnPace(
-            _own([each for one in paces for each in one.product_seconds]),
-            _own([each for one in paces for each in one.copy_seconds]),
-        )
-        for key, paces in found.items()
-        if sum(len(one.after_samples) for one in paces) >= _FEWEST_READINGS
+        key: _own_pace(read)
+        for key, read in found.items()
+        if sum(len(pace.after_samples) for _, pace in read) >= _FEWEST_READINGS
     }
+
+
+def _own_pace(read: Sequence[tuple[Measurement, Pace]]) -> OwnPace:
+    product = _own([each for _, pace in read for each in pace.product_seconds])
+    copy = _own([each for _, pace in read for each in pace.copy_seconds])
+    rounds = [
+        float(slow[readings].mean())
+        for measurement, pace in read
+        for slow in [_slow(pace, pace.copy_seconds, _MOST_COPY * copy)]
+        for _, _, readings in _rounds(measurement, pace)
+        if readings
+    ]
+    return OwnPace(product, copy, float(np.mean(rounds)))
 
 
 def _own(readings: list[float]) -> float:
@@ -92,14 +115,16 @@ def _own(readings: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The mean step undisturbed, and which shares of the time others took, and were left out.
+    """The mean step undisturbed, and which shares of the time were what.
 
-    ``step`` is None where too little was left.
+    Others had the CPU, it was left out, copies were slow. ``step`` is None where too little was
+    left, or only one of the machine's states was met.
     """
 
     step: Bounded | None
     waited_share: float
     left_out_share: float
+    slow_copies_share: float
 
 
 def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed | None:
@@ -107,23 +132,23 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
     found = _watched(result, paces)
     if found is None:
         return None
-    times, waited, kept, stretches = found
-    total = float(times.sum())
-    waited_share = float(waited @ times) / total
-    left_out = float(times[~kept].sum()) / total
-    if waited_share + left_out < _LEAST_DISTURBED:
-        return None
-    # The positions that samples have among those that are kept.
-    position = np.concatenate(([0], np.cumsum(kept)))
-    bounds = np.cumsum([0, *result.measurement.samples_by_round])
-    rounds = [int(count) for count in np.diff(position[bounds]) if count]
-    few = kept.sum() < _FEWEST_SAMPLES or len(rounds) < min(_FEWEST_ROUNDS, len(bounds) - 1)
+    shares = [found.share_of(each) for each in (found.waited, ~found.kept, found.slow_copies)]
+    waited, left_out, _ = shares
+    unknown, rounds = Undisturbed(None, *shares), len(found.rounds)
+    calm = found.calm()
+    few = len(calm.times) < _FEWEST_SAMPLES or len(calm.rounds) < min(_FEWEST_ROUNDS, rounds)
     if left_out > _MOST_LEFT_OUT or few:
-        return Undisturbed(None, waited_share, left_out)
-    moved = [slice(int(position[one.start]), int(position[one.stop])) for one in stretches]
-    inside = [one for one in moved if one.stop > one.start]
-    step = undisturbed_mean(times[kept], waited[kept], inside, rounds, _USUAL_SLOPE)
-    return Undisturbed(step, waited_share, left_out)
+        return unknown
+    standard = calm.standard()
+    if standard is None and calm.share_of_its_state < _MOSTLY:
+        return unknown
+    if standard is None and waited + left_out < _LEAST_DISTURBED:
+        return None
+    standard = standard or Standard(np.ones_like(calm.times), 1.0)
+    step = undisturbed_mean(
+        calm.times * standard.scale, calm.waited, calm.stretches, calm.rounds, _USUAL_SLOPE
+    )
+    return replace(unknown, step=step.widened(standard.lengthening))
 
 
 def undisturbed_rounds(
@@ -133,23 +158,65 @@ def undisturbed_rounds(
     found = _watched(result, paces)
     if found is None:
         return ()
-    times, waited, kept, stretches = found
-    corrected, _ = without_control(times, waited, stretches, _USUAL_SLOPE)
-    bounds = np.cumsum([0, *result.measurement.samples_by_round]).tolist()
-    means = [corrected[begin:end][kept[begin:end]] for begin, end in pairwise(bounds)]
+    standard = found.standard()
+    scale = 1.0 if standard is None else standard.scale
+    corrected = found.without_waiting() * scale
+    bounds = np.cumsum([0, *found.rounds]).tolist()
+    means = [corrected[begin:end][found.kept[begin:end]] for begin, end in pairwise(bounds)]
     return tuple(float(one.mean()) if len(one) else None for one in means)
 
 
-class _Watched(NamedTuple):
+@dataclass(frozen=True)
+class _Watched:
     """A result's samples: seconds, the share of each that was waited, and whether it counts.
 
-    ``stretches`` are the neighbours whose waiting was read together.
+    ``slow_copies`` tells the state of the machine at each, ``stretches`` are the neighbours whose
+    waiting was read together, and ``rounds`` the counts of samples.
     """
 
     times: Series
     waited: Series
     kept: NDArray[np.bool_]
+    slow_copies: NDArray[np.bool_]
     stretches: tuple[slice, ...]
+    rounds: tuple[int, ...]
+    own: OwnPace
+
+    def share_of(self, values: NDArray[Any]) -> float:
+        """The share of the time that a share of each sample, or whether it counts, comes to."""
+        return float(values @ self.times) / float(self.times.sum())
+
+    def without_waiting(self) -> Series:
+        """The samples less what was waited."""
+        return without_control(self.times, self.waited, self.stretches, _USUAL_SLOPE)[0]
+
+    def standard(self) -> Standard | None:
+        """What makes samples of both states alike."""
+        share = self.own.slow_copies_share
+        return standardised(self.without_waiting(), self.slow_copies, share, self.rounds)
+
+    @property
+    def share_of_its_state(self) -> float:
+        """For which share of the time the machine is usually as it was here mostly."""
+        share = self.own.slow_copies_share
+        return share if self.share_of(self.slow_copies) > 1 / 2 else 1 - share
+
+    def calm(self) -> _Watched:
+        """Of the samples those that count."""
+        kept = self.kept
+        # The positions that samples have among those that are kept.
+        position = np.concatenate(([0], np.cumsum(kept)))
+        counts = np.diff(position[np.cumsum([0, *self.rounds])])
+        moved = [slice(int(position[one.start]), int(position[one.stop])) for one in self.stretches]
+        return _Watched(
+            self.times[kept],
+            self.waited[kept],
+            kept[kept],
+            self.slow_copies[kept],
+            tuple(one for one in moved if one.stop > one.start),
+            tuple(int(count) for count in counts if count),
+            self.own,
+        )
 
 
 def _watched(result: Result, paces: Mapping[PaceKey, OwnPace]) -> _Watched | None:
@@ -158,26 +225,29 @@ def _watched(result: Result, paces: Mapping[PaceKey, OwnPace]) -> _Watched | Non
     if own is None or pace is None or not measurement.samples_seconds:
         return None
     times = np.asarray(measurement.samples_seconds)
-    stretches, waited, kept = _Stretches.of(measurement, pace, own).arrays(times)
-    calm, _ = without_control(times, waited, stretches, _USUAL_SLOPE)
+    stretches, waited, kept, slow = _Stretches.of(measurement, pace, own).arrays(times)
+    found = _Watched(times, waited, kept, slow, stretches, measurement.samples_by_round, own)
+    calm = found.without_waiting()
     if kept.any() and not kept.all() and calm[~kept].mean() <= calm[kept].mean():
-        kept = np.ones_like(kept)
-    return _Watched(times, waited, kept, stretches)
+        return replace(found, kept=np.ones_like(kept))
+    return found
 
 
 @dataclass(frozen=True)
 class _Stretches:
-    """By stretch of neighbouring samples: how long was waited, None: not read; and if it counts."""
+    """By stretch of neighbouring samples what was waited, None: not read, and what was slow."""
 
     samples: tuple[slice, ...]
     waited_seconds: tuple[float | None, ...]
-    counts: tuple[bool, ...]
+    slow_products: tuple[bool, ...]
+    slow_copies: tuple[bool, ...]
 
     @classmethod
     def of(cls, measurement: Measurement, pace: Pace, own: OwnPace) -> _Stretches:
         """The samples between one reading and the next, and after the last of a round."""
-        at_own = _at_own(pace, own)
-        found: list[tuple[slice, float | None, bool]] = []
+        products = _slow(pace, pace.product_seconds, _MOST_PRODUCT * own.product_seconds)
+        copies = _slow(pace, pace.copy_seconds, _MOST_COPY * own.copy_seconds)
+        found: list[tuple[slice, float | None, bool, bool]] = []
         for begin, end, readings in _rounds(measurement, pace):
             for one, following in pairwise([*readings, None]):
                 assert one is not None, "only the last has none that follows"
@@ -185,13 +255,17 @@ class _Stretches:
                 last = end if following is None else pace.after_samples[following]
                 waited = None if following is None else pace.waited_seconds[following]
                 if last > first:
-                    found.append((slice(max(begin, first), last), waited, at_own[one]))
-        return cls(*map(tuple, zip(*found, strict=True))) if found else cls((), (), ())
+                    samples = slice(max(begin, first), last)
+                    found.append((samples, waited, bool(products[one]), bool(copies[one])))
+        return cls(*map(tuple, zip(*found, strict=True))) if found else cls((), (), (), ())
 
-    def arrays(self, times: Series) -> tuple[tuple[slice, ...], Series, NDArray[np.bool_]]:
-        """The stretches that were read to their end; by sample the share waited, and if it counts.
+    def arrays(
+        self, times: Series
+    ) -> tuple[tuple[slice, ...], Series, NDArray[np.bool_], NDArray[np.bool_]]:
+        """The stretches that were read to their end; by sample what was waited, and its states.
 
-        After the last reading of a round as much as elsewhere is taken.
+        These are the share that was waited, whether the sample counts, and whether copies were
+        slow. After the last reading of a round as much as elsewhere was waited.
         """
         read = [
             (one, waited / float(times[one].sum()))
@@ -201,12 +275,13 @@ class _Stretches:
         spans = [float(times[one].sum()) for one, _ in read]
         usual = float(np.average([share for _, share in read], weights=spans)) if read else 0.0
         shares, kept = np.full(len(times), usual), np.ones(len(times), bool)
+        copies = np.zeros(len(times), bool)
         for one, share in read:
             shares[one] = share
-        for one, counts in zip(self.samples, self.counts, strict=True):
-            kept[one] = counts
+        for at, one in enumerate(self.samples):
+            kept[one], copies[one] = not self.slow_products[at], self.slow_copies[at]
         # Two threads that wait at once lose the same time.
-        return tuple(one for one, _ in read), np.minimum(shares, 1.0), kept
+        return tuple(one for one, _ in read), np.minimum(shares, 1.0), kept, copies
 
 
 def _rounds(measurement: Measurement, pace: Pace) -> Iterator[tuple[int, int, list[int]]]:
@@ -218,21 +293,17 @@ def _rounds(measurement: Measurement, pace: Pace) -> Iterator[tuple[int, int, li
         yield begin, end, list(range(first, last))
 
 
-def _at_own(pace: Pace, own: OwnPace) -> list[bool]:
-    """By reading, whether those around it found the machine at its own pace, or could not tell."""
-    products = np.asarray(pace.product_seconds) / own.product_seconds
-    copies = np.asarray(pace.copy_seconds) / own.copy_seconds
+def _slow(pace: Pace, seconds: Sequence[float], most_seconds: float) -> NDArray[np.bool_]:
+    """By reading, whether the work took longer around it than ``most_seconds`` at the median.
+
+    Not where nobody can tell: readings during which threads waited do not count.
+    """
+    times = np.asarray(seconds)
     spans = np.asarray(pace.product_seconds) + np.asarray(pace.copy_seconds)
     sound = np.asarray(pace.waited_within_seconds) <= _MOST_WAITED_WITHIN * spans
-    found = []
-    for number in range(len(products)):
+    found = np.zeros(len(times), bool)
+    for number in range(len(times)):
         around = slice(max(0, number - _STRETCH_READINGS // 2), number + _STRETCH_READINGS // 2 + 1)
-        told = sound[around]
-        found.append(
-            not told.any()
-            or bool(
-                np.median(products[around][told]) <= _MOST_PRODUCT
-                and np.median(copies[around][told]) <= _MOST_COPY
-            )
-        )
+        told = times[around][sound[around]]
+        found[number] = len(told) > 0 and np.median(told) > most_seconds
     return found

@@ -1,4 +1,4 @@
-"""The mean of a series without what a second series, measured beside it, explains.
+"""The mean of a series without what was measured beside it: a control, and which state it was in.
 
 A control variate (Lavenberg & Welch 1981, A Perspective on the Use of Control Variables to Increase
 the Efficiency of Monte Carlo Simulations): beside the samples something was read whose value on
@@ -8,10 +8,16 @@ a third of the time from two threads, and one that took as much as it could get,
 model were the same (docs/method/measurement.md). The slope is that of a straight line through
 stretches of the series and, where they say little, the usual one; how unsure it is lengthens the
 interval.
+
+Direct standardisation, or post-stratification (Cochran 1977, Sampling Techniques, section 5A.9):
+where a series was now in one of two states and now in the other, and a third says how often each is
+usual, each state's mean counts by its usual share. What is left between rounds is what the states
+do not explain, and the interval is of that.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.statistics.interval import Bounded, mean_interval
-from epochcost.statistics.quantiles import LEVEL
+from epochcost.statistics.quantiles import LEVEL, student_quantile
 
 Series = NDArray[np.float64]
 
@@ -29,6 +35,9 @@ Series = NDArray[np.float64]
 _STEEPEST = 1.5
 # A line through fewer points says nothing of its error.
 _FEWEST_STRETCHES = 4
+# One of the differences between rounds is that of the states; of the others one at least is left.
+# A state of which half a round was seen has a mean.
+_FEWEST_ROUNDS, _LEAST_ROUNDS_OF_STATE = 3, 0.5
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,45 @@ def undisturbed_mean(
     unsure = z * slope.error * float((corrected * control).mean())
     low = mean - math.hypot(mean - interval.low, unsure)
     return Bounded(max(low, 0.0), mean, mean + math.hypot(interval.high - mean, unsure))
+
+
+@dataclass(frozen=True)
+class Standard:
+    """By what samples are multiplied, one each, to be of both states alike, with the usual mean.
+
+    Half the width of the interval of their mean is ``lengthening`` times as long.
+    """
+
+    scale: Series
+    lengthening: float
+
+
+def standardised(
+    samples: Series, second: NDArray[np.bool_], usual_share: float, rounds: Sequence[int]
+) -> Standard | None:
+    """For samples of which some are in the ``second`` of two states, usual for ``usual_share``.
+
+    ``rounds`` are the counts of consecutive samples of a process each. None where one of the states
+    was not seen for long, or there are too few rounds.
+    """
+    bounds = np.cumsum([0, *rounds])
+    parts = [float(second[begin:end].mean()) for begin, end in itertools.pairwise(bounds)]
+    seen = len(rounds) - sum(parts), sum(parts)
+    if len(rounds) < _FEWEST_ROUNDS or min(seen) < _LEAST_ROUNDS_OF_STATE:
+        return None
+    shares = 1 - usual_share, usual_share
+    means = float(samples[~second].mean()), float(samples[second].mean())
+    usual = sum(share * mean for share, mean in zip(shares, means, strict=True))
+    # As many rounds as were seen of each state bear its share.
+    unequal = len(rounds) * sum(part**2 / count for part, count in zip(shares, seen, strict=True))
+    scale = np.where(second, usual / means[1], usual / means[0])
+    return Standard(scale, math.sqrt(unequal) * _of_one_freedom_less(len(rounds) - 1))
+
+
+def _of_one_freedom_less(degrees: int) -> float:
+    """How many times as wide an interval is when one of its degrees of freedom is spent."""
+    wider, narrower = (student_quantile((1 + LEVEL) / 2, one) for one in (degrees - 1, degrees))
+    return math.sqrt(degrees / (degrees - 1)) * wider / narrower
 
 
 def without_control(

@@ -84,8 +84,10 @@ ENTRIES: tuple[Entry, ...] = (
     *_seconds("step", "mean time of one batch", "where a source gives epochs only"),
     *_seconds(
         "undisturbed_step",
-        "mean time of one batch at the machine's own pace, which comparisons take",
-        "where nothing disturbed the machine, or its pace was not read",
+        "mean time of one batch on the machine as it usually is, without others' waiting, which "
+        "comparisons take",
+        "where nothing disturbed the machine, its pace was not read, or one of its states alone "
+        "was met",
     ),
     *_seconds("epoch_time", "time of one epoch", "for inference and estimates"),
     *_seconds("full_time", "time of the full training", "for inference"),
