@@ -99,7 +99,7 @@ def _own_pace(read: Sequence[tuple[Measurement, Pace]]) -> OwnPace:
     rounds = [
         float(slow[readings].mean())
         for measurement, pace in read
-        for slow in [_slow(pace, pace.copy_seconds, _MOST_COPY * copy)]
+        for slow in [_slow(measurement, pace, pace.copy_seconds, _MOST_COPY * copy)]
         for _, _, readings in _rounds(measurement, pace)
         if readings
     ]
@@ -245,8 +245,9 @@ class _Stretches:
     @classmethod
     def of(cls, measurement: Measurement, pace: Pace, own: OwnPace) -> _Stretches:
         """The samples between one reading and the next, and after the last of a round."""
-        products = _slow(pace, pace.product_seconds, _MOST_PRODUCT * own.product_seconds)
-        copies = _slow(pace, pace.copy_seconds, _MOST_COPY * own.copy_seconds)
+        most_product = _MOST_PRODUCT * own.product_seconds
+        products = _slow(measurement, pace, pace.product_seconds, most_product)
+        copies = _slow(measurement, pace, pace.copy_seconds, _MOST_COPY * own.copy_seconds)
         found: list[tuple[slice, float | None, bool, bool]] = []
         for begin, end, readings in _rounds(measurement, pace):
             for one, following in pairwise([*readings, None]):
@@ -293,17 +294,21 @@ def _rounds(measurement: Measurement, pace: Pace) -> Iterator[tuple[int, int, li
         yield begin, end, list(range(first, last))
 
 
-def _slow(pace: Pace, seconds: Sequence[float], most_seconds: float) -> NDArray[np.bool_]:
+def _slow(
+    measurement: Measurement, pace: Pace, seconds: Sequence[float], most_seconds: float
+) -> NDArray[np.bool_]:
     """By reading, whether the work took longer around it than ``most_seconds`` at the median.
 
-    Not where nobody can tell: readings during which threads waited do not count.
+    Around it are readings of its own round. Where nobody can tell it did not: readings during which
+    threads waited do not count.
     """
     times = np.asarray(seconds)
     spans = np.asarray(pace.product_seconds) + np.asarray(pace.copy_seconds)
     sound = np.asarray(pace.waited_within_seconds) <= _MOST_WAITED_WITHIN * spans
-    found = np.zeros(len(times), bool)
-    for number in range(len(times)):
-        around = slice(max(0, number - _STRETCH_READINGS // 2), number + _STRETCH_READINGS // 2 + 1)
-        told = times[around][sound[around]]
-        found[number] = len(told) > 0 and np.median(told) > most_seconds
+    found, reach = np.zeros(len(times), bool), _STRETCH_READINGS // 2
+    for _, _, readings in _rounds(measurement, pace):
+        for at, number in enumerate(readings):
+            around = readings[max(0, at - reach) : at + reach + 1]
+            told = times[around][sound[around]]
+            found[number] = len(told) > 0 and np.median(told) > most_seconds
     return found
