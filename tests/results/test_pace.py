@@ -121,7 +121,7 @@ def test_of_one_state_alone_nothing_is_told(watched: Make) -> None:
     alone, other = watched(QUIET, QUIET, QUIET), watched(TOGETHER, TOGETHER, TOGETHER)
     found = undisturbed(alone, own_paces([alone, other]))
     assert found is not None
-    assert found.step is None
+    assert (found.step, found.met_one_state) == (None, True)
     usual = own_paces([*[alone] * 10, watched(TOGETHER)])
     assert undisturbed(alone, usual) is None
 
@@ -131,7 +131,7 @@ def test_two_rounds_are_too_few_for_two_states(watched: Make) -> None:
     mixed = watched(QUIET, TOGETHER)
     found = undisturbed(mixed, own_paces([mixed]))
     assert found is not None
-    assert found.step is None
+    assert (found.step, found.met_one_state) == (None, False)
 
 
 def test_a_machine_that_was_never_itself_leaves_nothing(watched: Make) -> None:

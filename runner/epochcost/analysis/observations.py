@@ -37,6 +37,10 @@ Goal = Literal["epoch", "full", "million"]
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10
+_ONE_STATE = (
+    "met one of its host's two states alone: in the other a step may take up to a third less, "
+    "or half as much again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +266,7 @@ def _from_result(
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=_step_ratio(inputs, trial) if training else None,
-        doubts=(*seen.doubts, *too_large),
+        doubts=(*seen.doubts, *too_large, *compared.doubts),
         epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
@@ -281,11 +285,12 @@ class ComparedStep:
     """The step of a result undisturbed, None where that is as it was, or not known.
 
     ``rounds`` is of how many processes it counts: of one where not known, for who met one of a
-    machine's two states alone can claim as little as one process.
+    machine's two states alone can claim as little as one process. ``doubts`` say so.
     """
 
     undisturbed: Time | None
     rounds: int
+    doubts: tuple[str, ...] = ()
 
 
 def compared_step(result: Result, paces: Mapping[PaceKey, OwnPace]) -> ComparedStep:
@@ -294,7 +299,7 @@ def compared_step(result: Result, paces: Mapping[PaceKey, OwnPace]) -> ComparedS
     if found is None:
         return ComparedStep(None, rounds)
     if found.step is None:
-        return ComparedStep(None, 1)
+        return ComparedStep(None, 1, (_ONE_STATE,) if found.met_one_state and rounds > 1 else ())
     return ComparedStep(Time.from_floats(found.step.low, found.step.mean, found.step.high), rounds)
 
 

@@ -118,13 +118,14 @@ class Undisturbed:
     """The mean step undisturbed, and which shares of the time were what.
 
     Others had the CPU, it was left out, copies were slow. ``step`` is None where too little was
-    left, or only one of the machine's states was met.
+    left, or of the two states of its machine ``met_one_state`` alone.
     """
 
     step: Bounded | None
     waited_share: float
     left_out_share: float
     slow_copies_share: float
+    met_one_state: bool = False
 
 
 def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed | None:
@@ -141,7 +142,7 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
         return unknown
     standard = calm.standard()
     if standard is None and calm.share_of_its_state < _MOSTLY:
-        return unknown
+        return replace(unknown, met_one_state=calm.in_one_state)
     if standard is None and waited + left_out < _LEAST_DISTURBED:
         return None
     standard = standard or Standard(np.ones_like(calm.times), 1.0)
@@ -200,6 +201,11 @@ class _Watched:
         """For which share of the time the machine is usually as it was here mostly."""
         share = self.own.slow_copies_share
         return share if self.share_of(self.slow_copies) > 1 / 2 else 1 - share
+
+    @property
+    def in_one_state(self) -> bool:
+        """Whether copies were slow at all samples or at none."""
+        return bool(self.slow_copies.all()) or not self.slow_copies.any()
 
     def calm(self) -> _Watched:
         """Of the samples those that count."""
