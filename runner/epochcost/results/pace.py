@@ -133,11 +133,11 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
     found = _watched(result, paces)
     if found is None:
         return None
-    shares = [found.share_of(each) for each in (found.waited, ~found.kept, found.slow_copies)]
-    waited, left_out, _ = shares
-    unknown, rounds = Undisturbed(None, *shares), len(found.rounds)
+    waited, left_out = found.share_of(found.waited), found.share_of(~found.kept)
+    unknown = Undisturbed(None, waited, left_out, found.share_of(found.slow_copies))
     calm = found.calm()
-    few = len(calm.times) < _FEWEST_SAMPLES or len(calm.rounds) < min(_FEWEST_ROUNDS, rounds)
+    fewest = min(_FEWEST_ROUNDS, len(found.rounds))
+    few = len(calm.times) < _FEWEST_SAMPLES or len(calm.rounds) < fewest
     if left_out > _MOST_LEFT_OUT or few:
         return unknown
     standard = calm.standard()
