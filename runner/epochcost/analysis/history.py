@@ -191,11 +191,11 @@ def _points(ordered: Sequence[TimedRun]) -> Iterator[SeriesPoint]:
     first, _ = steps[0]
     yield _measured(ordered[0], first, Bounded(1, 1, 1))
     for (before, after), (one, other) in zip(pairwise(ordered), pairwise(steps), strict=True):
-        rounds = min(one[1], other[1])
-        change = time_change(in_floats(one[0]), in_floats(other[0]), rounds=rounds)
+        (earlier, its_rounds), (later, rounds) = one, other
+        change = time_change(in_floats(earlier), in_floats(later), rounds=min(its_rounds, rounds))
         method = changed_keys(before.trial, after.trial)
-        relative = ratio(in_floats(other[0]), in_floats(first))
-        yield _measured(after, other[0], relative, change, method)
+        relative = ratio(in_floats(later), in_floats(first))
+        yield _measured(after, later, relative, change, method)
 
 
 def _measured(
