@@ -77,7 +77,7 @@ def against_all_others(asked: Asked) -> None:
 def _show_coverage(results: list[Result]) -> None:
     """How many intervals of each kind hold the mean of all others."""
     paces = own_paces(results)
-    _show("as it was", [_as_it_was(one) for one in results])
+    _show("as it was", [as_it_was(one) for one in results])
     _show("undisturbed", [told for one in results if (told := _calm(one, paces))])
 
 
@@ -120,7 +120,8 @@ def _wanted(trial: Trial, batch_size: int) -> bool:
     return trial.mode == "training" and trial.batch_size == batch_size
 
 
-def _as_it_was(result: Result) -> Bounded:
+def as_it_was(result: Result) -> Bounded:
+    """The mean step as it was, with its interval."""
     summary = summary_of(result.measurement)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
@@ -128,7 +129,7 @@ def _as_it_was(result: Result) -> Bounded:
 def _calm(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Bounded | None:
     """The step undisturbed; None where too little of it was."""
     found = undisturbed(result, paces)
-    return _as_it_was(result) if found is None else found.step
+    return as_it_was(result) if found is None else found.step
 
 
 def _round_means(measurement: Measurement) -> Iterator[float]:

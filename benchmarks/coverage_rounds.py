@@ -19,10 +19,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
+from coverage_real import as_it_was
 
 from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
 from epochcost.results.records import Measurement, Result
-from epochcost.results.rounds import add_round, summary_of
+from epochcost.results.rounds import add_round
 from epochcost.results.store import load_all
 from epochcost.statistics import Bounded, wilson_interval
 
@@ -61,12 +62,12 @@ def main() -> None:
     results = load_all(ROOT / "docs/data/results").results
     paces = own_paces(results)
     for count in asked.rounds:
-        as_it_was, calm, drawn = _Held(), _Held(), random.Random(_SEED)
+        plain, calm, drawn = _Held(), _Held(), random.Random(_SEED)
         many = [one for one in results if len(one.measurement.rounds) >= 2 * count + 3]
         for result in (one for one in many if one.measurement.pace):
             for _ in range(asked.draws):
-                _draw(result, count, drawn, paces, as_it_was, calm)
-        print(f"{count} rounds, as it was: {as_it_was.words()}")
+                _draw(result, count, drawn, paces, plain, calm)
+        print(f"{count} rounds, as it was: {plain.words()}")
         print(f"{count} rounds, undisturbed: {calm.words()}")
 
 
@@ -75,13 +76,13 @@ def _draw(
     count: int,
     drawn: random.Random,
     paces: Mapping[PaceKey, OwnPace],
-    as_it_was: _Held,
+    plain: _Held,
     calm: _Held,
 ) -> None:
     rounds = list(_single(result.measurement))
     drawn.shuffle(rounds)
     one, others = (_joined(result, each) for each in (rounds[:count], rounds[count:]))
-    as_it_was.add(_as_it_was(one), _as_it_was(others))
+    plain.add(as_it_was(one), as_it_was(others))
     mine, theirs = undisturbed(one, paces), undisturbed(others, paces)
     if mine and theirs and mine.step and theirs.step:
         calm.add(mine.step, theirs.step)
@@ -122,11 +123,6 @@ def _joined(result: Result, rounds: Sequence[Measurement]) -> Result:
     for one in rounds:
         whole = add_round(whole, one, 0.02)
     return result.model_copy(update={"measurement": whole})
-
-
-def _as_it_was(result: Result) -> Bounded:
-    summary = summary_of(result.measurement)
-    return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
 
 if __name__ == "__main__":

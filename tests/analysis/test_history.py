@@ -58,7 +58,7 @@ def test_what_was_measured_once_makes_no_figure(inputs: Inputs) -> None:
     assert step_history(histories(inputs), identifier="x") is None
 
 
-def test_another_state_of_the_host_is_no_other_step(tmp_path: Path) -> None:
+def test_another_state_of_the_machine_is_no_other_step(tmp_path: Path) -> None:
     """A quarter less with slow copies alone claims nothing; half as much again in both does."""
     cases = [(1, "ooo", 1.0), (2, "sss", 1.0), (3, "osos", 1.0), (4, "soso", 1.5)]
     results = [_measured_in(day, states, slower) for day, states, slower in cases]
@@ -73,7 +73,7 @@ def test_who_met_one_state_alone_says_so(tmp_path: Path) -> None:
     results = [_measured_in(1, "sss", 1.0), _measured_in(2, "oso", 1.0)]
     inputs = inputs_of(write_project(tmp_path, [results[0], _of_batch_8(results[1])]))
     doubts = {one.batch_size: one.doubts for one in observe(inputs) if one.kind == "measured"}
-    assert any("one of its host's two states" in one for one in doubts[32])
+    assert any("one of its machine's two states" in one for one in doubts[32])
     assert not any("two states" in one for one in doubts[8])
 
 
@@ -83,7 +83,7 @@ def _of_batch_8(result: Result) -> Result:
 
 
 def _measured_in(day: int, states: str, slower: float) -> Result:
-    """A version whose rounds met these states: the host's own, or one with slow copies."""
+    """A version whose rounds met these states: the machine's own, or one with slow copies."""
     samples = [
         slower * (0.0075 if state == "s" else 0.01) * (1 + 0.01 * (at % 2))
         for state in states

@@ -150,7 +150,7 @@ def test_a_disturbed_step_is_told_as_it_was_and_undisturbed(
     assert row.split()[-2:] == ["33%", "0%"]
 
 
-def test_states_of_the_host_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_states_of_the_machine_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Which share of the time copies were slow, and a step of which one state alone was met."""
     samples = (*(0.0100, 0.0101) * 10, *(0.0075, 0.0076) * 10, *(0.0101, 0.0100) * 10)
     mixed = in_states(make_result(samples=samples, rounds=3), (False, True, False))

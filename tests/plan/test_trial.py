@@ -12,6 +12,7 @@ from epochcost.plan.trial import Load, Phase, Trial, study_loads
 from epochcost.specs.model import Inference
 from epochcost.specs.requests import Lengths, Requests
 from epochcost.specs.study import Scenario, Study
+from served_results import ASKED
 
 
 def trial(**changes: object) -> Trial:
@@ -200,13 +201,7 @@ def test_a_plain_trial_has_the_scenario_batch() -> None:
 
 def test_requests_last_as_long_as_their_bound_asks() -> None:
     """Six tries, three runs that count and a share: 220 bounds of first tokens, or the budget."""
-    asked = Requests(
-        prompt=Lengths(tokens=(8,)),
-        answer=Lengths(tokens=(4,)),
-        first_token_ms=2000,
-        token_ms=3,
-        load_percents=(50, 100),
-    )
+    asked = ASKED.model_copy(update={"first_token_ms": 2000})
     assert trial(requests=asked).expected_seconds == 440
     quick = asked.model_copy(update={"first_token_ms": 1})
     assert trial(requests=quick).expected_seconds == trial().budget_seconds

@@ -49,7 +49,7 @@ def watched_fixture(make_result: MakeResult) -> Make:
 
 QUIET = (0.1, 0.0, 1.0, 1.0)
 SLOWER = (0.17, 0.0, 1.6, 1.0)
-# Both vCPUs behind one cache: copies take longer, and steps of small operators less time.
+# Copies take longer, and steps of small operators less time.
 TOGETHER = (0.07, 0.0, 1.0, 1.7)
 
 
@@ -94,7 +94,7 @@ def test_one_process_of_several_says_too_little(watched: Make) -> None:
     assert found.step is None
 
 
-def test_each_state_of_the_host_counts_by_its_usual_share(watched: Make) -> None:
+def test_each_state_of_the_machine_counts_by_its_usual_share(watched: Make) -> None:
     """Three in four rounds of the machine's results were in the one that two of three were here."""
     mixed = watched(QUIET, TOGETHER, TOGETHER)
     paces = own_paces([mixed, watched(QUIET), *[watched(TOGETHER)] * 4])
@@ -117,7 +117,7 @@ def test_rounds_that_only_their_state_tells_apart_agree(watched: Make) -> None:
 
 
 def test_of_one_state_alone_nothing_is_told(watched: Make) -> None:
-    """The host is in the other as often; a state that it hardly ever is in changes nothing."""
+    """The machine is in the other as often; a state that it hardly ever is in changes nothing."""
     alone, other = watched(QUIET, QUIET, QUIET), watched(TOGETHER, TOGETHER, TOGETHER)
     found = undisturbed(alone, own_paces([alone, other]))
     assert found is not None

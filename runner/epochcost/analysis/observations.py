@@ -37,10 +37,7 @@ Goal = Literal["epoch", "full", "million"]
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10
-_ONE_STATE = (
-    "met one of its host's two states alone: in the other a step may take up to a third less, "
-    "or half as much again"
-)
+_ONE_STATE = "its rounds met one of its machine's two states alone: a longer run may differ"
 
 
 @dataclass(frozen=True, slots=True)
