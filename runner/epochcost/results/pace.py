@@ -7,7 +7,8 @@ steps are slower in them, too, for by how much is not known. And small virtual m
 states, which mostly last as long as a process and often longer: copies are slow and steps of many
 small operators fast, or the other way round. Both are the machine's, and what differs between
 processes is mostly which of them they met. Copies tell, and each state counts by the share of the
-time that it has in all results of the machine. How the readings are taken is left to ``measure.pace``.
+time that it has in all results of the machine. How the readings are taken is left to
+``measure.pace``.
 """
 
 from __future__ import annotations
