@@ -27,9 +27,10 @@ from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, summary_of
+from epochcost.results.undisturbed import undisturbed
 from epochcost.specs.loader import load_catalogue
 from epochcost.statistics import Bounded, wilson_interval
 

@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 from coverage_real import as_it_was
 
-from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round
 from epochcost.results.store import load_all
+from epochcost.results.undisturbed import undisturbed
 from epochcost.statistics import Bounded, wilson_interval
 
 ROOT = Path(__file__).parents[1]

@@ -35,9 +35,10 @@ from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed, undisturbed_rounds
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round
+from epochcost.results.undisturbed import undisturbed, undisturbed_rounds
 
 _MODELS = ("imdb-fasttext", "cifar10-resnet44", "mnist-cnn", "resnet50")
 # One training step of these takes longer than a disturbance.

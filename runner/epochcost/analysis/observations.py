@@ -23,9 +23,10 @@ from epochcost.analysis.representatives import (
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
-from epochcost.results.pace import OwnPace, PaceKey, own_paces, undisturbed
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Result, WholeEpochs
 from epochcost.results.rounds import round_count, summary_of
+from epochcost.results.undisturbed import undisturbed
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing

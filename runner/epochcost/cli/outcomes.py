@@ -16,11 +16,12 @@ from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit, load_limits
-from epochcost.results.pace import Undisturbed, own_paces, undisturbed
+from epochcost.results.pace import own_paces
 from epochcost.results.records import Agreement, OutputDifference, Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
 from epochcost.results.stability import instabilities
+from epochcost.results.undisturbed import Undisturbed, undisturbed
 from epochcost.statistics import outliers
 from epochcost.units import seconds
 

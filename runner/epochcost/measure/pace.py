@@ -3,7 +3,7 @@
 One is bound by arithmetic, a product of two matrices that stay in the caches; one by memory, a copy
 of more than caches hold. Both run as the trial does, on ONNX Runtime's CPU provider with as many
 threads, so that what takes the CPU, the clock or the memory from the steps takes it from them too.
-What readings say of the steps is left to ``results.pace``. A GPU's own clocks are read by
+What readings say of the steps is left to ``results.undisturbed``. A GPU's own clocks are read by
 ``watch``; nothing is read here for it.
 """
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from epochcost.results.pace import own_paces, undisturbed
+from epochcost.results.pace import own_paces
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, summary_of
+from epochcost.results.undisturbed import undisturbed
 from made_pace import made_pace
 
 MakeResult = Callable[..., Result]
