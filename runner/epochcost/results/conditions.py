@@ -1,8 +1,7 @@
 """What happened on the machine while a trial was sampled: others, clocks, energy, its pace. Frozen.
 
 How it is watched is left to ``measure.watch``, ``measure.power`` and ``measure.pace``; what follows
-from it to ``results.stability``, ``results.pace`` and
-``results.undisturbed``.
+from it to ``results.stability``, ``results.pace`` and ``results.undisturbed``.
 """
 
 from __future__ import annotations
