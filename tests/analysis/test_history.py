@@ -8,7 +8,6 @@ import pytest
 
 from epochcost.analysis.history import Series, histories
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import observe
 from epochcost.report.charts.history import step_history
 from epochcost.results.records import Result
 from made_pace import in_states
@@ -66,20 +65,6 @@ def test_another_state_of_the_machine_is_no_other_step(tmp_path: Path) -> None:
     assert [one.at.day for one in found.steps] == [4]
     third, fourth = (float(one.step.mean) for one in found.points[2:])
     assert fourth / third == pytest.approx(1.5, rel=0.01)
-
-
-def test_who_met_one_state_alone_says_so(tmp_path: Path) -> None:
-    """As a doubt beside the time; of those that met both there is none."""
-    results = [_measured_in(1, "sss", 1.0), _measured_in(2, "oso", 1.0)]
-    inputs = inputs_of(write_project(tmp_path, [results[0], _of_batch_8(results[1])]))
-    doubts = {one.batch_size: one.doubts for one in observe(inputs) if one.kind == "measured"}
-    assert any("one of its machine's two states" in one for one in doubts[32])
-    assert not any("two states" in one for one in doubts[8])
-
-
-def _of_batch_8(result: Result) -> Result:
-    trial = result.trial.model_copy(update={"batch_size": 8})
-    return result.model_copy(update={"trial": trial, "trial_id": trial.id})
 
 
 def _measured_in(day: int, states: str, slower: float) -> Result:

@@ -117,22 +117,51 @@ def test_rounds_that_only_their_state_tells_apart_agree(watched: Make) -> None:
     assert half < summary_of(mixed.measurement).relative_half_width / 10
 
 
-def test_of_one_state_alone_nothing_is_told(watched: Make) -> None:
-    """The machine is in the other as often; a state that it hardly ever is in changes nothing."""
-    alone, other = watched(QUIET, QUIET, QUIET), watched(TOGETHER, TOGETHER, TOGETHER)
-    found = undisturbed(alone, own_paces([alone, other]))
-    assert found is not None
-    assert (found.step, found.met_one_state) == (None, True)
-    usual = own_paces([*[alone] * 10, watched(TOGETHER)])
-    assert undisturbed(alone, usual) is None
+def test_of_one_state_alone_the_interval_knows_of_the_other(watched: Make) -> None:
+    """By as much as states differ, and by how long the machine is in the one that was not met."""
+    alone = watched(QUIET, QUIET, QUIET)
+    half = [
+        told.step
+        for others in (1, 3)
+        if (told := undisturbed(alone, own_paces([alone, *[watched(TOGETHER)] * others])))
+    ]
+    rare, usual = ((one.high - one.low) / 2 / one.mean for one in half if one)
+    assert rare == pytest.approx(1.96 * 0.22 * 1 / 4, rel=0.05)
+    assert usual == pytest.approx(1.96 * 0.22 * 3 / 6, rel=0.05)
+    assert undisturbed(alone, own_paces([alone])) is None
 
 
 def test_two_rounds_are_too_few_for_two_states(watched: Make) -> None:
-    """One of each: nothing tells how processes differ beside them."""
-    mixed = watched(QUIET, TOGETHER)
-    found = undisturbed(mixed, own_paces([mixed]))
+    """One of each, as is usual: they count as they were."""
+    mixed = watched(QUIET, TOGETHER, QUIET, TOGETHER)
+    brief = watched(QUIET, TOGETHER)
+    found = undisturbed(brief, own_paces([mixed]))
     assert found is not None
-    assert (found.step, found.met_one_state) == (None, False)
+    assert found.step is not None
+    assert found.step.mean == pytest.approx(0.085, rel=0.01)
+    assert found.step.high > 0.1
+
+
+def test_copies_that_are_slow_at_times_disturb(watched: Make) -> None:
+    """A third of a round is no state of the machine: steps that are slower in it are left out."""
+    quiet = watched(QUIET, QUIET)
+    pace = quiet.measurement.pace
+    assert pace is not None
+    copies, samples = list(pace.copy_seconds), list(quiet.measurement.samples_seconds)
+    copies[4:8] = [0.005] * 4
+    samples[20:40] = [0.15] * 20
+    changes = {
+        "pace": pace.model_copy(update={"copy_seconds": tuple(copies)}),
+        "samples_seconds": tuple(samples),
+    }
+    disturbed = quiet.model_copy(
+        update={"measurement": quiet.measurement.model_copy(update=changes)}
+    )
+    found = undisturbed(disturbed, own_paces([disturbed]))
+    assert found is not None
+    assert found.step is not None
+    assert found.step.mean == pytest.approx(0.1, rel=0.01)
+    assert (found.slow_copies_share, found.left_out_share) == (0, pytest.approx(0.23, rel=0.02))
 
 
 def test_a_machine_that_was_never_itself_leaves_nothing(watched: Make) -> None:

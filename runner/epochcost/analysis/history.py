@@ -19,9 +19,9 @@ from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.analysis.observations import (
     Evidence,
     Workload,
-    compared_step,
     in_floats,
     mean_time,
+    undisturbed_time,
 )
 from epochcost.analysis.repository import PastResult
 from epochcost.analysis.representatives import is_of_steps
@@ -30,8 +30,7 @@ from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.pace import OwnPace, PaceKey, own_paces
-from epochcost.results.records import Result
-from epochcost.results.rounds import summary_of
+from epochcost.results.rounds import round_count, summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
@@ -43,18 +42,15 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class TimedRun:
-    """One measurement, stored or replaced.
-
-    ``step`` is its time as comparisons take it, with the number of processes that it counts as; it
-    is summarised when it is asked for.
-    """
+    """One measurement, stored or replaced; its step time is summarised when it is asked for."""
 
     hardware: str
     trial: Trial
     environment: Environment
     at: dt.datetime
     evidence: Evidence
-    step: Callable[[], tuple[Time, int]]
+    rounds: int
+    step: Callable[[], Time]
 
 
 @dataclass(frozen=True)
@@ -136,13 +132,9 @@ def _stored(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> TimedRun:
         result.environment,
         result.measurement.started_at,
         Evidence("result file", stored.uri),
-        lambda: _compared(result, paces),
+        round_count(result.measurement),
+        lambda: undisturbed_time(result, paces) or mean_time(summary_of(result.measurement)),
     )
-
-
-def _compared(result: Result, paces: Mapping[PaceKey, OwnPace]) -> tuple[Time, int]:
-    found = compared_step(result, paces)
-    return found.undisturbed or mean_time(summary_of(result.measurement)), found.rounds
 
 
 def _replaced(one: PastResult) -> TimedRun:
@@ -154,7 +146,8 @@ def _replaced(one: PastResult) -> TimedRun:
         one.environment,
         one.started_at,
         evidence,
-        lambda: (step, one.rounds),
+        one.rounds,
+        lambda: step,
     )
 
 
@@ -188,14 +181,13 @@ def _series(inputs: Inputs, taken: Sequence[TimedRun]) -> Series:
 
 def _points(ordered: Sequence[TimedRun]) -> Iterator[SeriesPoint]:
     steps = [one.step() for one in ordered]
-    first, _ = steps[0]
-    yield _measured(ordered[0], first, Bounded(1, 1, 1))
+    yield _measured(ordered[0], steps[0], Bounded(1, 1, 1))
     for (before, after), (one, other) in zip(pairwise(ordered), pairwise(steps), strict=True):
-        (earlier, its_rounds), (later, rounds) = one, other
-        change = time_change(in_floats(earlier), in_floats(later), rounds=min(its_rounds, rounds))
+        rounds = min(before.rounds, after.rounds)
+        change = time_change(in_floats(one), in_floats(other), rounds=rounds)
         method = changed_keys(before.trial, after.trial)
-        relative = ratio(in_floats(later), in_floats(first))
-        yield _measured(after, later, relative, change, method)
+        relative = ratio(in_floats(other), in_floats(steps[0]))
+        yield _measured(after, other, relative, change, method)
 
 
 def _measured(

@@ -25,7 +25,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
 from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Result, WholeEpochs
-from epochcost.results.rounds import round_count, summary_of
+from epochcost.results.rounds import summary_of
 from epochcost.results.undisturbed import undisturbed
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
@@ -38,7 +38,6 @@ Goal = Literal["epoch", "full", "million"]
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10
-_ONE_STATE = "its rounds met one of its machine's two states alone: a longer run may differ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +89,9 @@ class Observation:
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
     many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
     ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
-    ``undisturbed`` is the step on the machine as it usually is, without others' waiting, which is
-    what comparisons take, as of ``rounds_compared`` processes; None where nothing disturbed it or
-    that is not known. Money follows ``step``: who rents a noisy machine pays for its noise.
+    ``undisturbed`` is the step on the machine as it usually is, which is what comparisons are of;
+    None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
+    noisy machine pays for its noise.
     ``unserved`` says why the runtime of today cannot run there, where a predicted time is of other
     software; such a time answers nothing.
     """
@@ -122,7 +121,6 @@ class Observation:
     outliers: Outliers | None = None
     whole_epochs: WholeEpochs | None = None
     undisturbed: Time | None = None
-    rounds_compared: int = 0
     peak_memory_bytes: int | None = None
     unserved: str = ""
 
@@ -235,7 +233,7 @@ def _from_result(
 ) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    summary, compared = seen.summary, compared_step(result, paces)
+    summary = seen.summary
     step = mean_time(summary)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
@@ -264,7 +262,7 @@ def _from_result(
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=_step_ratio(inputs, trial) if training else None,
-        doubts=(*seen.doubts, *too_large, *compared.doubts),
+        doubts=(*seen.doubts, *too_large),
         epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
@@ -273,32 +271,15 @@ def _from_result(
         vcpus=trial.vcpus,
         outliers=seen.outliers,
         whole_epochs=result.measurement.epochs,
-        undisturbed=compared.undisturbed,
-        rounds_compared=compared.rounds,
+        undisturbed=undisturbed_time(result, paces),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedStep:
-    """The step of a result undisturbed, None where that is as it was, or not known.
-
-    ``rounds`` is of how many processes it counts: of one where not known, for who met one of a
-    machine's two states alone can claim as little as one process. ``doubts`` say so.
-    """
-
-    undisturbed: Time | None
-    rounds: int
-    doubts: tuple[str, ...] = ()
-
-
-def compared_step(result: Result, paces: Mapping[PaceKey, OwnPace]) -> ComparedStep:
-    """What comparisons take of a result."""
-    found, rounds = undisturbed(result, paces), round_count(result.measurement)
-    if found is None:
-        return ComparedStep(None, rounds)
-    if found.step is None:
-        return ComparedStep(None, 1, (_ONE_STATE,) if found.met_one_state and rounds > 1 else ())
-    return ComparedStep(Time.from_floats(found.step.low, found.step.mean, found.step.high), rounds)
+def undisturbed_time(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Time | None:
+    """The step of a result undisturbed; None where that is as it was, or not known."""
+    found = undisturbed(result, paces)
+    step = found and found.step
+    return Time.from_floats(step.low, step.mean, step.high) if step else None
 
 
 def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:

@@ -83,7 +83,7 @@ class PricedWork:
     """A job under one price plan; ``current``: no newer price of that plan is known.
 
     ``stored`` is the result that was read, None for any other figure. ``undisturbed`` is its step
-    as comparisons take it, where that is another than it was, as of ``rounds`` processes.
+    as comparisons take it, where that is another than it was.
     """
 
     job: JobKey
@@ -91,7 +91,6 @@ class PricedWork:
     current: bool
     stored: StoredResult | None
     undisturbed: Time | None = None
-    rounds: int = 0
 
     @property
     def compared(self) -> Time | None:
@@ -146,19 +145,15 @@ def _variant_work(catalogue: Catalogue, row: Row, stored: StoredResult | None) -
     else:
         work = replace(basis.work, vcpus=observed.vcpus or machine.vcpus)
         basis = replace(basis, cost=found.cost, price=found.price, work=work)
-    job = _job(observed, goal, stored, "")
-    return PricedWork(job, basis, row.current, stored, rounds=observed.rounds_compared)
+    return PricedWork(_job(observed, goal, stored, ""), basis, row.current, stored)
 
 
 def work_of(
     row: Row, goal: Goal, stored: StoredResult | None = None, source: str = ""
 ) -> PricedWork:
     """A row for one of the goals that it is about."""
-    observed = row.observed
-    job, basis = _job(observed, goal, stored, source), _basis(row, goal)
-    return PricedWork(
-        job, basis, row.current, stored, observed.undisturbed, observed.rounds_compared
-    )
+    job = _job(row.observed, goal, stored, source)
+    return PricedWork(job, _basis(row, goal), row.current, stored, row.observed.undisturbed)
 
 
 def estimated_work(model: str, row: EstimatedRow) -> PricedWork:

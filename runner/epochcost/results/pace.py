@@ -1,9 +1,10 @@
 """A machine's own pace, and in which samples of a result it was another.
 
-A machine's own pace is the mean of the fast readings beside all its results. Stretches of samples
-are told by the median of the readings around them: fixed products are slow where the clock is lower
-or a neighbour has the same core, copies in one of two states of small virtual machines. How the
-readings are taken is left to ``measure.pace``, what they say of a step to ``undisturbed``.
+That is the mean of the fast readings beside all its results. Stretches of samples are told by the
+median of the readings around them. Fixed products are slow where the clock is lower or a neighbour
+has the same core, copies where others use the memory; copies that are slow for most of a round are
+one of two states of small virtual machines. How the readings are taken is left to ``measure.pace``,
+what they say of a step to ``undisturbed``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,9 +76,9 @@ def _own_pace(read: Sequence[tuple[Measurement, Pace]]) -> OwnPace:
     product = _own([each for _, pace in read for each in pace.product_seconds])
     copy = _own([each for _, pace in read for each in pace.copy_seconds])
     rounds = [
-        float(slow[readings].mean())
+        bool(slow[readings[0]])
         for measurement, pace in read
-        for slow in [_slow(measurement, pace, pace.copy_seconds, _MOST_COPY * copy)]
+        for slow in [_copies(measurement, pace, _MOST_COPY * copy).throughout]
         for _, _, readings in _rounds(measurement, pace)
         if readings
     ]
@@ -92,19 +94,23 @@ def _own(readings: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Stretches:
-    """By stretch of neighbouring samples what was waited, None: not read, and what was slow."""
+    """By stretch of neighbouring samples what was waited, None: not read, and how it was.
+
+    ``disturbed`` where products were slow, or copies in a round whose copies mostly were not;
+    ``slow_copies`` where they were for most of the round.
+    """
 
     samples: tuple[slice, ...]
     waited_seconds: tuple[float | None, ...]
-    slow_products: tuple[bool, ...]
+    disturbed: tuple[bool, ...]
     slow_copies: tuple[bool, ...]
 
     @classmethod
     def of(cls, measurement: Measurement, pace: Pace, own: OwnPace) -> Stretches:
         """The samples between one reading and the next, and after the last of a round."""
         most_product = _MOST_PRODUCT * own.product_seconds
-        products = _slow(measurement, pace, pace.product_seconds, most_product)
-        copies = _slow(measurement, pace, pace.copy_seconds, _MOST_COPY * own.copy_seconds)
+        copies = _copies(measurement, pace, _MOST_COPY * own.copy_seconds)
+        disturbed = _slow(measurement, pace, pace.product_seconds, most_product) | copies.at_times
         found: list[tuple[slice, float | None, bool, bool]] = []
         for begin, end, readings in _rounds(measurement, pace):
             for one, following in pairwise([*readings, None]):
@@ -114,7 +120,8 @@ class Stretches:
                 waited = None if following is None else pace.waited_seconds[following]
                 if last > first:
                     samples = slice(max(begin, first), last)
-                    found.append((samples, waited, bool(products[one]), bool(copies[one])))
+                    slow = bool(copies.throughout[one])
+                    found.append((samples, waited, bool(disturbed[one]), slow))
         return cls(*map(tuple, zip(*found, strict=True))) if found else cls((), (), (), ())
 
     def arrays(
@@ -137,7 +144,7 @@ class Stretches:
         for one, share in read:
             shares[one] = share
         for at, one in enumerate(self.samples):
-            kept[one], copies[one] = not self.slow_products[at], self.slow_copies[at]
+            kept[one], copies[one] = not self.disturbed[at], self.slow_copies[at]
         # Two threads that wait at once lose the same time.
         return tuple(one for one, _ in read), np.minimum(shares, 1.0), kept, copies
 
@@ -149,6 +156,21 @@ def _rounds(measurement: Measurement, pace: Pace) -> Iterator[tuple[int, int, li
     for begin, end in pairwise(bounds):
         first, last = np.searchsorted(after, (begin, end)).tolist()
         yield begin, end, list(range(first, last))
+
+
+class _Copies(NamedTuple):
+    """By reading, whether copies were slow for most of its round, or at times and then."""
+
+    throughout: NDArray[np.bool_]
+    at_times: NDArray[np.bool_]
+
+
+def _copies(measurement: Measurement, pace: Pace, most_seconds: float) -> _Copies:
+    slow = _slow(measurement, pace, pace.copy_seconds, most_seconds)
+    throughout = np.zeros_like(slow)
+    for _, _, readings in _rounds(measurement, pace):
+        throughout[readings] = bool(readings) and slow[readings].mean() > 1 / 2
+    return _Copies(throughout, slow & ~throughout)
 
 
 def _slow(

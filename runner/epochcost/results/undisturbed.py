@@ -2,8 +2,9 @@
 
 Others who take a CPU make the trial's threads wait, which the system counts: a control variate,
 whose share of a step ``statistics.control`` takes off. A lower clock or a neighbour on the same
-core makes fixed products take longer than the machine's own pace: such stretches are left out where
-steps are slower in them, too, for by how much is not known. And small virtual machines have two
+core makes fixed products take longer than the machine's own pace, and others that use the memory
+make copies: such stretches are left out where steps are slower in them, too, for by how much is not
+known. And small virtual machines have two
 states, which mostly last as long as a process and often longer: copies are slow and steps of many
 small operators fast, or the other way round. Both are the machine's, and what differs between
 processes is mostly which of them they met. Copies tell, and each state counts by the share of the
@@ -33,8 +34,9 @@ from epochcost.statistics.control import (
 
 Series = NDArray[np.float64]
 
-# A state for this share of the time is the machine's only one.
-_MOSTLY = 0.95
+# By how much the logarithms of a step in both states differ: the root of the mean square of the 73
+# committed results of four rounds and more that met both.
+_STATES_APART = 0.22
 # Below this share of the time nothing was disturbed; above the other what is left may be chance.
 _LEAST_DISTURBED, _MOST_LEFT_OUT = 0.02, 0.8
 _FEWEST_SAMPLES = 10
@@ -50,14 +52,13 @@ class Undisturbed:
     """The mean step undisturbed, and which shares of the time were what.
 
     Others had the CPU, it was left out, copies were slow. ``step`` is None where too little was
-    left, or of the two states of its machine ``met_one_state`` alone.
+    left.
     """
 
     step: Bounded | None
     waited_share: float
     left_out_share: float
     slow_copies_share: float
-    met_one_state: bool = False
 
 
 def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed | None:
@@ -73,15 +74,15 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
     if left_out > _MOST_LEFT_OUT or few:
         return unknown
     standard = calm.standard()
-    if standard is None and calm.share_of_its_state < _MOSTLY:
-        return replace(unknown, met_one_state=calm.in_one_state)
-    if standard is None and waited + left_out < _LEAST_DISTURBED:
-        return None
-    standard = standard or Standard(np.ones_like(calm.times), 1.0)
+    if standard is None:
+        unusual = abs(calm.share_of(calm.slow_copies) - calm.own.slow_copies_share)
+        if waited + left_out + unusual < _LEAST_DISTURBED:
+            return None
+        standard = Standard(relative_error=unusual * _STATES_APART)
     step = undisturbed_mean(
-        calm.times * standard.scale, calm.waited, calm.stretches, calm.rounds, _USUAL_SLOPE
+        calm.times, calm.waited, calm.stretches, calm.rounds, _USUAL_SLOPE, standard
     )
-    return replace(unknown, step=step.widened(standard.lengthening))
+    return replace(unknown, step=step)
 
 
 def undisturbed_rounds(
@@ -91,9 +92,8 @@ def undisturbed_rounds(
     found = _watched(result, paces)
     if found is None:
         return ()
-    standard = found.standard()
-    scale = 1.0 if standard is None else standard.scale
-    corrected = found.without_waiting() * scale
+    standard = found.standard() or Standard()
+    corrected = found.without_waiting() * standard.scale
     bounds = np.cumsum([0, *found.rounds]).tolist()
     means = [corrected[begin:end][found.kept[begin:end]] for begin, end in pairwise(bounds)]
     return tuple(float(one.mean()) if len(one) else None for one in means)
@@ -123,21 +123,22 @@ class _Watched:
         """The samples less what was waited."""
         return without_control(self.times, self.waited, self.stretches, _USUAL_SLOPE)[0]
 
+    @property
+    def leaves_out_slower(self) -> bool:
+        """Whether steps that do not count are slower than those of their state that do."""
+        if self.kept.all() or not self.kept.any():
+            return True
+        calm, kept = self.without_waiting(), self.kept
+        usual = np.full(len(calm), calm[kept].mean())
+        for state in (self.slow_copies, ~self.slow_copies):
+            if (kept & state).any():
+                usual[state] = calm[kept & state].mean()
+        return float(calm[~kept].mean()) > float(usual[~kept].mean())
+
     def standard(self) -> Standard | None:
         """What makes samples of both states alike."""
         share = self.own.slow_copies_share
         return standardised(self.without_waiting(), self.slow_copies, share, self.rounds)
-
-    @property
-    def share_of_its_state(self) -> float:
-        """For which share of the time the machine is usually as it was here mostly."""
-        share = self.own.slow_copies_share
-        return share if self.share_of(self.slow_copies) > 1 / 2 else 1 - share
-
-    @property
-    def in_one_state(self) -> bool:
-        """Whether copies were slow at all samples or at none."""
-        return bool(self.slow_copies.all()) or not self.slow_copies.any()
 
     def calm(self) -> _Watched:
         """Of the samples those that count."""
@@ -165,7 +166,4 @@ def _watched(result: Result, paces: Mapping[PaceKey, OwnPace]) -> _Watched | Non
     times = np.asarray(measurement.samples_seconds)
     stretches, waited, kept, slow = Stretches.of(measurement, pace, own).arrays(times)
     found = _Watched(times, waited, kept, slow, stretches, measurement.samples_by_round, own)
-    calm = found.without_waiting()
-    if kept.any() and not kept.all() and calm[~kept].mean() <= calm[kept].mean():
-        return replace(found, kept=np.ones_like(kept))
-    return found
+    return found if found.leaves_out_slower else replace(found, kept=np.ones_like(kept))

@@ -53,36 +53,44 @@ class Slope:
         return Slope((self.mean * one + other.mean * two) / (one + two), (one + two) ** -0.5)
 
 
+@dataclass(frozen=True)
+class Standard:
+    """By what samples are multiplied, one each or all, to be of the usual mean of both states.
+
+    Half the width of the interval of their mean is ``lengthening`` times as long, and
+    ``relative_error`` is a standard error that they know nothing of.
+    """
+
+    scale: Series | float = 1.0
+    lengthening: float = 1.0
+    relative_error: float = 0.0
+
+
 def undisturbed_mean(
     samples: Series,
     control: Series,
     stretches: Sequence[slice],
     rounds: Sequence[int],
     usual: Slope,
+    standard: Standard,
 ) -> Bounded:
     """The mean of positive samples where the control is 0, between the ends of its interval.
 
     ``control`` is a share of the time, from 0 to 1, one for each; ``stretches`` are neighbouring
     samples whose control was read together. ``rounds`` as ``mean_interval`` takes them.
     """
-    corrected, slope = without_control(samples, control, stretches, usual)
+    corrected, slope = without_control(samples * standard.scale, control, stretches, usual)
     interval = mean_interval(corrected, rounds=rounds)
     mean = float(corrected.mean())
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    unsure = z * slope.error * float((corrected * control).mean())
-    low = mean - math.hypot(mean - interval.low, unsure)
-    return Bounded(max(low, 0.0), mean, mean + math.hypot(interval.high - mean, unsure))
-
-
-@dataclass(frozen=True)
-class Standard:
-    """By what samples are multiplied, one each, to be of both states alike, with the usual mean.
-
-    Half the width of the interval of their mean is ``lengthening`` times as long.
-    """
-
-    scale: Series
-    lengthening: float
+    errors = slope.error * float((corrected * control).mean()), standard.relative_error * mean
+    unsure = z * math.hypot(*errors)
+    below, above = (
+        standard.lengthening * one for one in (mean - interval.low, interval.high - mean)
+    )
+    return Bounded(
+        max(mean - math.hypot(below, unsure), 0.0), mean, mean + math.hypot(above, unsure)
+    )
 
 
 def standardised(

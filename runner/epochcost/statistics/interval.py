@@ -152,11 +152,6 @@ class Bounded:
     mean: float
     high: float
 
-    def widened(self, times: float) -> Bounded:
-        """Both ends so many times as far from the mean."""
-        low = self.mean - times * (self.mean - self.low)
-        return Bounded(max(low, 0.0), self.mean, self.mean + times * (self.high - self.mean))
-
 
 def ratio(above: Bounded, below: Bounded) -> Bounded:
     """``above`` over ``below``, which were measured independently.

@@ -28,6 +28,7 @@ from epochcost.cost.difference import (
     cost_changed,
     relative_change,
 )
+from epochcost.results.rounds import round_count
 from epochcost.specs.catalogue import Catalogue, supersedes
 from epochcost.specs.price import Price
 from epochcost.statistics.interval import TimeChange, time_change
@@ -261,7 +262,9 @@ def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
     if before.compared is None or after.compared is None:
         return None
     one, other = in_floats(before.compared), in_floats(after.compared)
-    return time_change(one, other, rounds=min(before.rounds, after.rounds))
+    sides = (before.stored, after.stored)
+    rounds = min(round_count(side.result.measurement) for side in sides if side)
+    return time_change(one, other, rounds=rounds)
 
 
 def _timed(before: PricedWork, after: PricedWork, time: TimeChange | None) -> tuple[Cause, str]:

@@ -86,8 +86,7 @@ ENTRIES: tuple[Entry, ...] = (
         "undisturbed_step",
         "mean time of one batch on the machine as it usually is, without others' waiting, which "
         "comparisons take",
-        "where nothing disturbed the machine, its pace was not read, or one of its states alone "
-        "was met",
+        "where nothing disturbed the machine, or its pace was not read",
     ),
     *_seconds("epoch_time", "time of one epoch", "for inference and estimates"),
     *_seconds("full_time", "time of the full training", "for inference"),
