@@ -4,11 +4,11 @@ Others who take a CPU make the trial's threads wait, which the system counts: a 
 whose share of a step ``statistics.control`` takes off. A lower clock or a neighbour on the same
 core makes fixed products take longer than the machine's own pace, and others that use the memory
 make copies: such stretches are left out where steps are slower in them, too, for by how much is not
-known. And small virtual machines have two
-states, which mostly last as long as a process and often longer: copies are slow and steps of many
-small operators fast, or the other way round. Both are the machine's, and what differs between
-processes is mostly which of them they met. Copies tell, and each state counts by the share of the
-time that it has in all results of the machine. What readings say of samples is left to ``pace``.
+known. And small virtual machines have two states, which mostly last as long as a process and often
+longer: copies are slow and steps of many small operators fast, or the other way round. Both are the
+machine's, and what differs between processes is mostly which of them they met. Each counts by the
+share of the time that it has in all results of the machine; where one of them was not met, the
+interval knows how far apart they may be. What readings say of samples is left to ``pace``.
 """
 
 from __future__ import annotations
