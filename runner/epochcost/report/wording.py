@@ -141,7 +141,7 @@ def billing_words(rule: Billing) -> str:
 
 
 def undisturbed_words(observed: Observation) -> str:
-    """What a step takes on its machine undisturbed; empty where that is as it was."""
+    """What a step takes on its machine as it usually is; empty where that is as it was."""
     calm, step = observed.undisturbed, observed.step
     if calm is None or step is None:
         return ""
@@ -149,7 +149,7 @@ def undisturbed_words(observed: Observation) -> str:
     if abs(longer) < _LEAST_TOLD:
         return ""
     words = f"{abs(longer):.0%} {'more' if longer > 0 else 'less'}"
-    return f"undisturbed, a step takes {seconds(float(calm.mean))}, {words}"
+    return f"as its machine usually is, a step takes {seconds(float(calm.mean))}, {words}"
 
 
 def ratio_words(observed: Observation) -> str:
