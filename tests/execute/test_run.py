@@ -159,6 +159,11 @@ def in_rounds(assignment: Assignment, rounds: int, **changes: bool) -> Assignmen
 
 def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
     """Every round visits every trial; the result holds the samples of all, round by round."""
+    # Two seconds a round, so that a stall of the machine does not end one after three samples.
+    patient = [
+        trial.model_copy(update={"budget_seconds": Decimal(6)}) for trial in assignment.trials
+    ]
+    assignment = replace(assignment, trials=patient)
     events: list[Event] = []
     outcomes = run_trials(in_rounds(assignment, 3), events.append)
     started = [(event.trial, event.round) for event in events if isinstance(event, Started)]
