@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -27,10 +27,10 @@ from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.pace import OwnPace, PaceKey, own_paces
+from epochcost.results.pace import own_paces
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, summary_of
-from epochcost.results.undisturbed import undisturbed
+from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
 from epochcost.specs.loader import load_catalogue
 from epochcost.statistics import Bounded, wilson_interval
 
@@ -78,8 +78,9 @@ def against_all_others(asked: Asked) -> None:
 def _show_coverage(results: list[Result]) -> None:
     """How many intervals of each kind hold the mean of all others."""
     paces = own_paces(results)
-    _show("as it was", [as_it_was(one) for one in results])
-    _show("undisturbed", [told for one in results if (told := _calm(one, paces))])
+    told = [(one, undisturbed(one, paces)) for one in results]
+    _show("as it was", [plain_step(*each) for each in told])
+    _show("undisturbed", [step for each in told if (step := calm_step(*each))])
 
 
 def _measure(
@@ -121,16 +122,15 @@ def _wanted(trial: Trial, batch_size: int) -> bool:
     return trial.mode == "training" and trial.batch_size == batch_size
 
 
-def as_it_was(result: Result) -> Bounded:
+def plain_step(result: Result, found: Undisturbed | None) -> Bounded:
     """The mean step as it was, with its interval."""
-    summary = summary_of(result.measurement)
+    summary = as_it_was(summary_of(result.measurement), found)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
 
-def _calm(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Bounded | None:
+def calm_step(result: Result, found: Undisturbed | None) -> Bounded | None:
     """The step undisturbed; None where too little of it was."""
-    found = undisturbed(result, paces)
-    return as_it_was(result) if found is None else found.step
+    return plain_step(result, found) if found is None else found.step
 
 
 def _round_means(measurement: Measurement) -> Iterator[float]:

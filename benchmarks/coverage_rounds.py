@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
-from coverage_real import as_it_was
+from coverage_real import plain_step
 
 from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Measurement, Result
@@ -83,8 +83,8 @@ def _draw(
     rounds = list(_single(result.measurement))
     drawn.shuffle(rounds)
     one, others = (_joined(result, each) for each in (rounds[:count], rounds[count:]))
-    plain.add(as_it_was(one), as_it_was(others))
     mine, theirs = undisturbed(one, paces), undisturbed(others, paces)
+    plain.add(plain_step(one, mine), plain_step(others, theirs))
     if mine and theirs and mine.step and theirs.step:
         calm.add(mine.step, theirs.step)
 

@@ -106,6 +106,12 @@ def plain(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def count_words(number: int | Decimal, noun: str) -> str:
+    """A number with its noun."""
+    digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
+    return f"{digits} {noun}{'' if number == 1 else 's'}"
+
+
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
     """An amount for people, with so many decimals.
 

@@ -10,7 +10,7 @@ import pytest
 from epochcost.results.pace import own_paces
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, summary_of
-from epochcost.results.undisturbed import undisturbed
+from epochcost.results.undisturbed import as_it_was, undisturbed
 from made_pace import made_pace
 
 MakeResult = Callable[..., Result]
@@ -129,6 +129,18 @@ def test_of_one_state_alone_the_interval_knows_of_the_other(watched: Make) -> No
     assert rare == pytest.approx(1.96 * 0.22 * 1 / 4, rel=0.05)
     assert usual == pytest.approx(1.96 * 0.22 * 3 / 6, rel=0.05)
     assert undisturbed(alone, own_paces([alone])) is None
+
+
+def test_the_time_as_it_was_knows_of_the_state_that_it_did_not_meet(watched: Make) -> None:
+    """Its mean stays and its interval is as wide as the other state demands; of both it stays."""
+    alone, mixed = watched(QUIET, QUIET, QUIET), watched(QUIET, TOGETHER, TOGETHER)
+    paces = own_paces([alone, mixed])
+    plain, both = (summary_of(one.measurement) for one in (alone, mixed))
+    told = as_it_was(plain, undisturbed(alone, paces))
+    assert told.mean == plain.mean
+    assert told.relative_half_width == pytest.approx(1.96 * 0.22 * 1 / 3, rel=0.05)
+    assert as_it_was(both, undisturbed(mixed, paces)) == both
+    assert as_it_was(plain, None) == plain
 
 
 def test_two_rounds_are_too_few_for_two_states(watched: Make) -> None:

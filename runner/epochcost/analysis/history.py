@@ -29,8 +29,10 @@ from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.pace import OwnPace, PaceKey, own_paces
+from epochcost.results.pace import OwnPace, PaceKey
+from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of
+from epochcost.results.undisturbed import as_it_was, undisturbed
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
@@ -111,7 +113,7 @@ def histories(inputs: Inputs, past: Iterable[PastResult] = ()) -> tuple[Series, 
     more are left out, and a measurement that is stored as well counts once.
     """
     stored = [one for one in inputs.stored if is_of_steps(one.result)]
-    catalogue, paces = inputs.catalogue, own_paces(one.result for one in stored)
+    catalogue, paces = inputs.catalogue, inputs.own_paces()
     known = (one for one in past if _is_known(catalogue, one))
     replaced = [with_declared_machine(one, catalogue, inputs.declared) for one in known]
     every = [*(_stored(one, paces) for one in stored), *map(_replaced, replaced)]
@@ -133,8 +135,13 @@ def _stored(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> TimedRun:
         result.measurement.started_at,
         Evidence("result file", stored.uri),
         round_count(result.measurement),
-        lambda: undisturbed_time(result, paces) or mean_time(summary_of(result.measurement)),
+        lambda: _compared(result, paces),
     )
+
+
+def _compared(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Time:
+    found = undisturbed(result, paces)
+    return undisturbed_time(found) or mean_time(as_it_was(summary_of(result.measurement), found))
 
 
 def _replaced(one: PastResult) -> TimedRun:

@@ -24,7 +24,7 @@ from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
 from epochcost.results.limits import BatchLimit, load_limits
-from epochcost.results.pace import OwnPace, PaceKey
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.results.trainings import Trainings, load_trainings
@@ -216,6 +216,12 @@ class Inputs:
     trust: Trust | None = None
     trainings: Mapping[Path, Trainings] = field(default_factory=dict)
     paces: Mapping[PaceKey, OwnPace] | None = None
+
+    def own_paces(self) -> Mapping[PaceKey, OwnPace]:
+        """The own pace of each machine that has readings."""
+        if self.paces is not None:
+            return self.paces
+        return own_paces(one.result for one in self.stored)
 
     @property
     def files(self) -> frozenset[Path]:

@@ -23,10 +23,10 @@ from epochcost.analysis.representatives import (
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
-from epochcost.results.pace import OwnPace, PaceKey, own_paces
+from epochcost.results.pace import OwnPace, PaceKey
 from epochcost.results.records import Result, WholeEpochs
 from epochcost.results.rounds import summary_of
-from epochcost.results.undisturbed import undisturbed
+from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
@@ -216,7 +216,7 @@ def _measured(inputs: Inputs, see: StatisticsOf, *, variants: bool) -> Iterator[
     steps = [one for one in inputs.stored if is_of_steps(one.result)]
     stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {host_of(one.result) for one in stored})
-    paces = own_paces(one.result for one in steps) if inputs.paces is None else inputs.paces
+    paces = inputs.own_paces()
     for one in stored:
         if bool(one.result.trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
@@ -233,7 +233,8 @@ def _from_result(
 ) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    summary = seen.summary
+    found = undisturbed(result, paces)
+    summary = as_it_was(seen.summary, found)
     step = mean_time(summary)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
@@ -271,13 +272,12 @@ def _from_result(
         vcpus=trial.vcpus,
         outliers=seen.outliers,
         whole_epochs=result.measurement.epochs,
-        undisturbed=undisturbed_time(result, paces),
+        undisturbed=undisturbed_time(found),
     )
 
 
-def undisturbed_time(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Time | None:
+def undisturbed_time(found: Undisturbed | None) -> Time | None:
     """The step of a result undisturbed; None where that is as it was, or not known."""
-    found = undisturbed(result, paces)
     step = found and found.step
     return Time.from_floats(step.low, step.mean, step.high) if step else None
 

@@ -11,7 +11,7 @@ nothing is said.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -24,7 +24,9 @@ from epochcost.analysis.rows import Mark, group_by
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.trial import Phase
+from epochcost.results.pace import OwnPace, PaceKey
 from epochcost.results.rounds import summary_of
+from epochcost.results.undisturbed import as_it_was, undisturbed
 from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
@@ -135,13 +137,20 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
             one.result.trial.runtime,
         ),
     )
+    paces = inputs.own_paces()
     return tuple(
-        _decoder(inputs, group, only_host=names.count(group[0].result.hardware) == 1)
+        _decoder(inputs, group, paces, only_host=names.count(group[0].result.hardware) == 1)
         for group in groups.values()
     )
 
 
-def _decoder(inputs: Inputs, stored: Sequence[StoredResult], *, only_host: bool) -> TimedDecoder:
+def _decoder(
+    inputs: Inputs,
+    stored: Sequence[StoredResult],
+    paces: Mapping[PaceKey, OwnPace],
+    *,
+    only_host: bool,
+) -> TimedDecoder:
     result, trial = stored[0].result, stored[0].result.trial
     return TimedDecoder(
         model=trial.model,
@@ -154,17 +163,18 @@ def _decoder(inputs: Inputs, stored: Sequence[StoredResult], *, only_host: bool)
         ),
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
-        phases=tuple(map(_phase_time, stored)),
+        phases=tuple(_phase_time(one, paces) for one in stored),
     )
 
 
-def _phase_time(stored: StoredResult) -> PhaseTime:
+def _phase_time(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> PhaseTime:
     result = stored.result
     assert result.trial.phase is not None, "only results of phases come here"
+    summary = as_it_was(summary_of(result.measurement), undisturbed(result, paces))
     return PhaseTime(
         phase=result.trial.phase,
         sequences=result.trial.batch_size,
-        step=mean_time(summary_of(result.measurement)),
+        step=mean_time(summary),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
         watts=result.measurement.energy.watts if result.measurement.energy else None,

@@ -19,7 +19,7 @@ from epochcost.report.security import link_faults
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, check_paths
-from epochcost.units import seconds
+from epochcost.units import count_words, seconds
 
 # An editor checks specs often, and does not wait for what reads results and their budgets.
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
         print_json({"files": len(checked.files), "faults": faults})
     else:
         typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
-    files = _counted(len(checked.files), "file")
-    typer.echo(f"{files} checked, {_counted(len(faults), 'fault')}", err=True)
+    files = count_words(len(checked.files), "file")
+    typer.echo(f"{files} checked, {count_words(len(faults), 'fault')}", err=True)
     if faults:
         raise typer.Exit(1)
 
@@ -118,7 +118,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
         print_json(_results_as_json(checked), indent=1)
     else:
         _show_results(checked, files_by_remark(checked.submissions), named=bool(paths))
-    files, faults = _counted(checked.files, "result"), _counted(len(checked.faults), "fault")
+    files, faults = count_words(checked.files, "result"), count_words(len(checked.faults), "fault")
     typer.echo(f"{files} checked, {faults}", err=True)
     if checked.faults:
         raise typer.Exit(1)
@@ -195,7 +195,7 @@ def _check_budgets(results: Path, *, as_json: bool) -> None:
 def _budgets_summary(found: tuple[Verdict, ...]) -> str:
     counts = Counter(one.state for one in found)
     words = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
-    return f"{_counted(len(found), 'budget')} checked{f': {words}' if words else ''}"
+    return f"{count_words(len(found), 'budget')} checked{f': {words}' if words else ''}"
 
 
 def _budget_as_json(one: Verdict) -> dict[str, Any]:
@@ -214,8 +214,3 @@ def _budget_as_json(one: Verdict) -> dict[str, Any]:
         "price": one.row.price.id if one.row and one.row.price else None,
         **asdict(one.place),
     }
-
-
-def _counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -41,7 +41,7 @@ from epochcost.plan.size import Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Mode, Provider
-from epochcost.units import memory, money, scientific, seconds
+from epochcost.units import count_words, memory, money, scientific, seconds
 
 # To load libraries and a small graph, and to warm up.
 _START_SECONDS = 2
@@ -207,14 +207,16 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
     # Requests are asked until their rate is proved, however long that takes.
     bound = "about" if any(trial.requests for trial in plan.trials) else "at most"
-    words = f"{len(plan.trials)} trials on {hardware}, {bound} {seconds(timing)} of timing"
+    trials = count_words(len(plan.trials), "trial")
+    words = f"{trials} on {hardware}, {bound} {seconds(timing)} of timing"
     price, machine = usual_price(catalogue, hardware), catalogue.machine(hardware)
     if price is not None and plan.trials:
         whole = Time.exact(Decimal(repr(timing + _START_SECONDS * starts)))
         cost = MachineTime(whole, machine.vcpus, machine.device == "cuda").cost(price)
         if isinstance(cost, Estimate):
             amount = money(cost.mean, cost.currency)
-            words += f"; with {starts} starts of processes about {amount} ({price.plan_words})"
+            counted = count_words(starts, "process start")
+            words += f"; with {counted} about {amount} ({price.plan_words})"
     say(words)
 
 

@@ -31,7 +31,15 @@ from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
-from epochcost.units import money, parse_decimal, parse_share, plain, seconds, today
+from epochcost.units import (
+    count_words,
+    money,
+    parse_decimal,
+    parse_share,
+    plain,
+    seconds,
+    today,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +192,8 @@ def project_words(found: ProjectQuote) -> Iterator[str]:
     project = found.project
     failed = f", {plain(project.failed_share)} of all that are started fail"
     yield (
-        f"Project: {_counted(project.configurations, 'configuration')} of "
-        f"{_counted(project.repeats, 'run')} each{failed if project.failures else ''}; "
+        f"Project: {count_words(project.configurations, 'configuration')} of "
+        f"{count_words(project.repeats, 'run')} each{failed if project.failures else ''}; "
         "every run is started and billed by itself."
     )
     yield f"One after the other: {seconds(float(found.in_sequence_seconds))}."
@@ -264,7 +272,3 @@ def _decimal(text: str | None, name: str) -> Decimal | None:
 
 def _figure(value: Decimal) -> str:
     return f"{float(value):,.3g}" if value < 1000 else f"{value:,.0f}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

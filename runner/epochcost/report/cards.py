@@ -20,7 +20,8 @@ from epochcost.report.charts.theme import FONT
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
 from epochcost.report.ranking import Contender, Contest
-from epochcost.report.wording import count_words, date_range
+from epochcost.report.wording import date_range
+from epochcost.units import count_words
 
 _JOBS: Mapping[Goal, str] = {
     "full": "cheapest training",

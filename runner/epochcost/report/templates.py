@@ -30,6 +30,7 @@ from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
 from epochcost.specs.price import Price
 from epochcost.units import (
+    count_words,
     kilograms,
     kilowatt_hours,
     memory,
@@ -133,7 +134,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "cost": wording.cost_words,
     "cost_range": wording.cost_range,
     "count": _count,
-    "counted": wording.count_words,
+    "counted": count_words,
     "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,

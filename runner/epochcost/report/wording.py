@@ -12,7 +12,15 @@ from epochcost.cost.estimate import WIDEST
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.statistics import Bounded
-from epochcost.units import SECONDS_PER_HOUR, money, money_range, plain, seconds, symbol
+from epochcost.units import (
+    SECONDS_PER_HOUR,
+    count_words,
+    money,
+    money_range,
+    plain,
+    seconds,
+    symbol,
+)
 
 _GOALS: dict[Goal, str] = {
     "epoch": "epoch of training",
@@ -173,9 +181,3 @@ def date_range(dates: Iterable[dt.date]) -> str:
     if not found:
         return "no date"
     return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
-
-
-def count_words(number: int | Decimal, noun: str) -> str:
-    """A number with its noun."""
-    digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
-    return f"{digits} {noun}{'' if number == 1 else 's'}"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from epochcost.results.pace import OwnPace, PaceKey, Stretches, pace_key
 from epochcost.results.records import Result
-from epochcost.statistics import Bounded
+from epochcost.statistics import Bounded, Summary
 from epochcost.statistics.control import (
     Slope,
     Standard,
@@ -52,13 +52,15 @@ class Undisturbed:
     """The mean step undisturbed, and which shares of the time were what.
 
     Others had the CPU, it was left out, copies were slow. ``step`` is None where too little was
-    left.
+    left. ``unmet_error`` is of the mean as it was, relative to it: the standard error that it has
+    for a state of the machine that was not met, of which its own interval cannot know.
     """
 
     step: Bounded | None
     waited_share: float
     left_out_share: float
     slow_copies_share: float
+    unmet_error: float
 
 
 def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed | None:
@@ -67,7 +69,8 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
     if found is None:
         return None
     waited, left_out = found.share_of(found.waited), found.share_of(~found.kept)
-    unknown = Undisturbed(None, waited, left_out, found.share_of(found.slow_copies))
+    slow_copies, unmet = found.share_of(found.slow_copies), found.unmet()
+    unknown = Undisturbed(None, waited, left_out, slow_copies, unmet * _STATES_APART)
     calm = found.calm()
     fewest = min(_FEWEST_ROUNDS, len(found.rounds))
     few = len(calm.times) < _FEWEST_SAMPLES or len(calm.rounds) < fewest
@@ -75,14 +78,18 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
         return unknown
     standard = calm.standard()
     if standard is None:
-        unusual = abs(calm.share_of(calm.slow_copies) - calm.own.slow_copies_share)
-        if waited + left_out + unusual < _LEAST_DISTURBED:
+        if waited + left_out + calm.unmet() < _LEAST_DISTURBED:
             return None
-        standard = Standard(relative_error=unusual * _STATES_APART)
+        standard = Standard(relative_error=calm.unmet() * _STATES_APART)
     step = undisturbed_mean(
         calm.times, calm.waited, calm.stretches, calm.rounds, _USUAL_SLOPE, standard
     )
     return replace(unknown, step=step)
+
+
+def as_it_was(summary: Summary, found: Undisturbed | None) -> Summary:
+    """The samples' ``summary``, whose interval knows of a state of the machine that was not met."""
+    return summary.less_sure(found.unmet_error) if found else summary
 
 
 def undisturbed_rounds(
@@ -139,6 +146,12 @@ class _Watched:
         """What makes samples of both states alike."""
         share = self.own.slow_copies_share
         return standardised(self.without_waiting(), self.slow_copies, share, self.rounds)
+
+    def unmet(self) -> float:
+        """For which share of the time a state is usual that was too little met; 0 for none."""
+        if self.standard() is not None:
+            return 0.0
+        return abs(self.share_of(self.slow_copies) - self.own.slow_copies_share)
 
     def calm(self) -> _Watched:
         """Of the samples those that count."""

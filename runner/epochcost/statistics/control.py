@@ -21,12 +21,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.statistics.interval import Bounded, mean_interval
+from epochcost.statistics.interval import Bounded, Interval, mean_interval
 from epochcost.statistics.quantiles import LEVEL, student_quantile
 
 Series = NDArray[np.float64]
@@ -80,17 +79,12 @@ def undisturbed_mean(
     samples whose control was read together. ``rounds`` as ``mean_interval`` takes them.
     """
     corrected, slope = without_control(samples * standard.scale, control, stretches, usual)
-    interval = mean_interval(corrected, rounds=rounds)
+    plain = mean_interval(corrected, rounds=rounds)
     mean = float(corrected.mean())
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     errors = slope.error * float((corrected * control).mean()), standard.relative_error * mean
-    unsure = z * math.hypot(*errors)
-    below, above = (
-        standard.lengthening * one for one in (mean - interval.low, interval.high - mean)
-    )
-    return Bounded(
-        max(mean - math.hypot(below, unsure), 0.0), mean, mean + math.hypot(above, unsure)
-    )
+    low, high = (mean + standard.lengthening * (end - mean) for end in (plain.low, plain.high))
+    interval = Interval(low, high).widened(mean, math.hypot(*errors))
+    return Bounded(interval.low, mean, interval.high)
 
 
 def standardised(

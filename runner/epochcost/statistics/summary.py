@@ -7,7 +7,7 @@ whoever shows one says what was seen beside it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class Summary:
     def relative_half_width(self) -> float:
         """Half the interval's width over the mean."""
         return (self.interval.high - self.interval.low) / 2 / self.mean
+
+    def less_sure(self, relative_error: float) -> Summary:
+        """The same times, whose mean has a further standard error, relative to it."""
+        return replace(self, interval=self.interval.widened(self.mean, relative_error * self.mean))
 
 
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:

@@ -28,8 +28,8 @@ from epochcost.report.charts.data import (
 from epochcost.report.charts.figure import Chart, Colours, Figure, colours_of, ends, machine_name
 from epochcost.report.charts.palette import LIGHT_SERIES
 from epochcost.report.escape import one_line
-from epochcost.report.wording import count_words
 from epochcost.results.limits import BatchLimit
+from epochcost.units import count_words
 
 _INK = "var(--ec-ink)"
 _DASHES = {"training": [1, 0], "inference": [5, 4]}

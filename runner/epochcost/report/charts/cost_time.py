@@ -22,7 +22,8 @@ from epochcost.report.charts.data import (
 from epochcost.report.charts.figure import Chart, Figure, ends
 from epochcost.report.escape import one_line
 from epochcost.report.ranking import Contender, Contest
-from epochcost.report.wording import count_words, time_words
+from epochcost.report.wording import time_words
+from epochcost.units import count_words
 
 # Of a phone's plot, in pixels: where names have room there, they have it everywhere.
 _PHONE = (300.0, 330.0)

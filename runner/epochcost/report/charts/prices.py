@@ -16,10 +16,10 @@ from epochcost.report.charts.figure import Chart, Colours, Figure, colours_of
 from epochcost.report.charts.palette import LIGHT_SERIES
 from epochcost.report.escape import one_line
 from epochcost.report.tables import Table
-from epochcost.report.wording import billing_words, count_words
+from epochcost.report.wording import billing_words
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
-from epochcost.units import SECONDS_PER_HOUR, plain
+from epochcost.units import SECONDS_PER_HOUR, count_words, plain
 
 # Of the first, the second and the third eight lines: colours repeat, dashes do not.
 _DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
