@@ -11,6 +11,7 @@ from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
 from tiny_project import OWNED_PRICE, price_text, write_tiny_project
 
+ROOT = Path(__file__).parents[2]
 RESULTS = Path("docs/data/results")
 
 
@@ -66,6 +67,15 @@ def test_a_host_that_is_declared_under_another_name(
     store_results(project, [mine.model_copy(update={"hardware": "giant"})])
     show_costs(load_catalogue(project), RESULTS, [mine])
     assert "  Tiny, a million inferences, here: " in capsys.readouterr().out
+
+
+def test_language_models_cost_by_the_token(capsys: pytest.CaptureFixture[str]) -> None:
+    """A decoder's phases are no job with a price: the command that asks by the token is named."""
+    decoder = make_result(model="smollm2-135m", mode="inference", batch_size=1)
+    show_costs(load_catalogue(ROOT), RESULTS, [decoder])
+    assert "What it costs:\n  by the token: `epochcost tokens --model smollm2-135m" in (
+        capsys.readouterr().out
+    )
 
 
 def test_nothing_measured_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

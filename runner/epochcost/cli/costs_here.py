@@ -22,16 +22,20 @@ def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) 
     """Two lines for each job of the results, then how many are noisy and how the site is made."""
     if not measured:
         return
-    models = dict.fromkeys(one.trial.model for one in measured)
+    known = dict.fromkeys(one.trial.model for one in measured)
+    decoders = [model for model in known if catalogue.model(model).decoder is not None]
+    models = [model for model in known if model not in decoders]
     # What was measured as the machine at hand may be declared under another name.
     hosts = {one.environment.fingerprint for one in measured}
-    rows = _rows(catalogue, results, [*models])
+    rows = _rows(catalogue, results, models) if models else ()
     say("\nWhat it costs:")
     for model in models:
         of_model = [row for row in rows if row.observed.workload.id == model]
         here = [row for row in of_model if row.observed.machine.host in hosts and row.current]
         for goal in _goals(here):
             say("\n".join(_lines(here, of_model, goal)))
+    for model in decoders:
+        say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
     noisy = sum(bool(instabilities(one.measurement, one.environment)) for one in measured)
     if noisy:
         say(
