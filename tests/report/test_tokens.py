@@ -12,15 +12,17 @@ import pytest
 
 from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.served_tokens import served_decoders
 from epochcost.analysis.tokens import Requests as Traffic
 from epochcost.analysis.tokens import timed_decoders
 from epochcost.report.charts.decoding import PaceChart, pace_chart
+from epochcost.report.charts.served_tokens import waiting_chart
 from epochcost.report.site import Site, build
 from epochcost.results.ceilings import write_ceilings
 from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.records import Result
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.requests import Requests
+from epochcost.specs.requests import Lengths, Requests
 from epochcost.specs.study import Precision
 from kept_ceilings import make_ceilings
 from report_project import REPOSITORY, make_result, store_results
@@ -86,11 +88,12 @@ def test_energy_is_told_by_the_token(tmp_path: Path) -> None:
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
-    """A slower decoder was asked with others, and one kept none."""
-    project(tmp_path)
+    """A slower decoder was asked with others and shorter requests, and one kept none."""
+    catalogue = project(tmp_path)
     onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
     timed = phase_result("decode", 300, 4, 0.4)
-    slow = ASKED.model_copy(update={"first_token_ms": 10_000, "percentile": 50})
+    shorter = {"prompt": Lengths(median=24, p90=48, most=64), "answer": Lengths(tokens=(4, 8))}
+    slow = ASKED.model_copy(update={"first_token_ms": 10_000, "percentile": 50, **shorter})
     none = ASKED.model_copy(update={"first_token_ms": 1000})
     cases: list[tuple[dict[float, float], Requests, Precision]] = [
         ({2.0: 1.0, 4.0: 2.0}, ASKED, "fp32"),
@@ -103,9 +106,15 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     ]
     store_results(tmp_path, [timed, *asked])
     page = built(tmp_path).pages["models/tiny.md"]
-    assert page.count("fp32, 90 % within 80 ms and 200 ms") == 2
-    assert page.count("int4, 50 % within 10 s and 200 ms") == 2
-    assert "no rate keeps 90 % within 1 s and 200 ms" in page
+    lengths = "prompts of about 24 tokens, answers of 4 or 8"
+    assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
+    assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 2
+    assert f"no rate keeps the bounds: {ASKED.lengths_words}, 90 % within 1 s and 200 ms" in page
+    inputs = read_inputs(catalogue, [tmp_path / "docs/data/results"], tmp_path)
+    figure = waiting_chart([*served_decoders(inputs)], identifier="x")
+    assert figure is not None
+    ways = {way.partition("; ")[2] for way in figure.chart.data.values_of("way")}
+    assert ways == {lengths, ASKED.lengths_words}
 
 
 def _in_precision(result: Result, precision: Precision) -> Result:

@@ -72,6 +72,11 @@ class Lengths(Spec):
         assert longest is not None, "lengths have one of both forms"
         return longest
 
+    @property
+    def words(self) -> str:
+        """The median, or every length."""
+        return f"about {self.median}" if self.tokens is None else " or ".join(map(str, self.tokens))
+
 
 class Requests(Spec):
     """Requests that come at random times to an engine that serves a decoder.
@@ -113,3 +118,8 @@ class Requests(Spec):
     def length(self) -> int:
         """Tokens of the longest sequence, prompt and answer together."""
         return self.prompt.longest + self.answer.longest
+
+    @property
+    def lengths_words(self) -> str:
+        """How long prompts and answers are, in short."""
+        return f"prompts of {self.prompt.words} tokens, answers of {self.answer.words}"

@@ -65,7 +65,8 @@ class WaitingChart(Chart[AskedRate]):
 
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
     """Every rate at which a decoder was asked behind an engine; None where none was."""
-    rates = tuple(rate for one in served for rate in _rates(one))
+    alike = len({one.asked.lengths_words for one in served}) == 1
+    rates = tuple(rate for one in served for rate in _rates(one, alike=alike))
     if not rates:
         return None
     bounds = sorted({one.asked.first_token_ms / 1e3 for one in served})
@@ -80,9 +81,10 @@ def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure
     )
 
 
-def _rates(one: ServedDecoder) -> Iterator[AskedRate]:
+def _rates(one: ServedDecoder, *, alike: bool) -> Iterator[AskedRate]:
+    lengths = "" if alike else f"; {one.asked.lengths_words}"
     for rate in one.rates:
         median, most = rate.first_seconds(50), rate.first_seconds(90)
         if median is not None and most is not None:
-            way = one_line(f"{one.precision}, {one.machine.name}")
+            way = one_line(f"{one.precision}, {one.machine.name}{lengths}")
             yield AskedRate(way, float(rate.per_second), median, most)
