@@ -80,7 +80,7 @@ def _show_coverage(results: list[Result]) -> None:
     paces = own_paces(results)
     told = [(one, undisturbed(one, paces)) for one in results]
     _show("as it was", [plain_step(*each) for each in told])
-    _show("undisturbed", [step for each in told if (step := calm_step(*each))])
+    _show("undisturbed", [step for each in told if (step := _calm_step(*each))])
 
 
 def _measure(
@@ -128,7 +128,7 @@ def plain_step(result: Result, found: Undisturbed | None) -> Bounded:
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
 
-def calm_step(result: Result, found: Undisturbed | None) -> Bounded | None:
+def _calm_step(result: Result, found: Undisturbed | None) -> Bounded | None:
     """The step undisturbed; None where too little of it was."""
     return plain_step(result, found) if found is None else found.step
 

@@ -10,7 +10,7 @@ import pytest
 from analysis.test_tokens import project
 from epochcost.analysis.decoding import DecodedStep, decoded_steps
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.tokens import timed_decoders
+from epochcost.analysis.phases import timed_decoders
 from epochcost.graphs.parameters import parameter_count
 from epochcost.results.ceilings import write_ceilings
 from kept_ceilings import make_ceilings

@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
+from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.tokens import (
     Requests,
-    TimedDecoder,
     api_per_million,
     best_capacity,
     break_even_per_second,
     capacities,
     serving_offers,
-    timed_decoders,
 )
 from epochcost.cost import Estimate, Time
 from epochcost.plan.trial import Phase

@@ -15,13 +15,8 @@ from playwright.sync_api import Page
 
 from browsed_site import chromium
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.tokens import (
-    Requests,
-    ServingOffer,
-    api_per_million,
-    serving_offers,
-    timed_decoders,
-)
+from epochcost.analysis.phases import timed_decoders
+from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, serving_offers
 from epochcost.report.pages import workloads
 from epochcost.report.pages.page import Report
 from epochcost.report.pages.tokens import token_files

@@ -12,9 +12,9 @@ import pytest
 
 from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.served_tokens import served_decoders
 from epochcost.analysis.tokens import Requests as Traffic
-from epochcost.analysis.tokens import timed_decoders
 from epochcost.report.charts.decoding import PaceChart, pace_chart
 from epochcost.report.charts.served_tokens import waiting_chart
 from epochcost.report.site import Site, build
@@ -106,7 +106,7 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     ]
     store_results(tmp_path, [timed, *asked])
     page = built(tmp_path).pages["models/tiny.md"]
-    lengths = "prompts of about 24 tokens, answers of 4 or 8"
+    lengths = "prompts of about 24 (90 % below 48) tokens and answers of 4 or 8"
     assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
     assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 2
     assert f"no rate keeps the bounds: {ASKED.lengths_words}, 90 % within 1 s and 200 ms" in page

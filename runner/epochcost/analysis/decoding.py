@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.phases import PhaseTime, TimedDecoder
 from epochcost.analysis.roofline import roofs_of_host
-from epochcost.analysis.tokens import PhaseTime, TimedDecoder
 from epochcost.graphs.weight_bits import bytes_per_weight
 from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
 

@@ -4,181 +4,27 @@ A request is a prompt that is read and an answer that is written token by token.
 some sequences in work: it reads each prompt by itself, and adds a token to all of them at once, as
 servers with continuous batching do (Yu et al., Orca, OSDI 2022). From the measured phases follow
 how many requests a second it does at most, and how long a token takes there; what queues add is
-not in the phases. Between the lengths that were measured times are interpolated, beyond them
-nothing is said.
+not in the phases.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 
-from epochcost.analysis.inputs import Inputs, StoredResult
-from epochcost.analysis.machines import Machine, measured_machine
-from epochcost.analysis.observations import Evidence, mean_time
-from epochcost.analysis.representatives import doubts_about, representatives
-from epochcost.analysis.rows import Mark, group_by
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.phases import TimedDecoder
+from epochcost.analysis.rows import Mark
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
-from epochcost.plan.trial import Phase
-from epochcost.results.pace import OwnPace, PaceKey
-from epochcost.results.rounds import summary_of
-from epochcost.results.undisturbed import as_it_was, undisturbed
 from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
-from epochcost.specs.study import Precision
 
 _HOUR_SECONDS = Decimal(3600)
 # Long enough that minima and steps of a bill weigh nothing: a server is not started per request.
 _MONTH_HOURS = Decimal(730)
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseTime:
-    """One phase of a decoder as it was timed, of ``sequences`` at once, drawing ``watts``."""
-
-    phase: Phase
-    sequences: int
-    step: Time
-    evidence: Evidence
-    doubts: tuple[str, ...] = ()
-    watts: float | None = None
-
-    @property
-    def joules_per_token(self) -> float | None:
-        """By token read or written; None where no meter read."""
-        return None if self.watts is None else self.watts / float(self.tokens_per_second)
-
-    @property
-    def tokens_per_second(self) -> Decimal:
-        """Tokens read or written, of all sequences together."""
-        return self.phase.new_tokens * self.sequences / self.step.mean
-
-
-@dataclass(frozen=True)
-class TimedDecoder:
-    """All phases of one decoder that were timed on one machine in one precision."""
-
-    model: str
-    machine: Machine
-    precision: Precision
-    software: str
-    phases: tuple[PhaseTime, ...]
-
-    def prefill(self, prompt: int) -> Time | None:
-        """The time to read one prompt; None where no longer and no shorter one was timed."""
-        return self._between("prefill", prompt, 1)
-
-    def decode(self, context: int, sequences: int) -> Time | None:
-        """The time of one more token of all sequences, with so many tokens before it."""
-        return self._between("decode", context, sequences)
-
-    @property
-    def sequences(self) -> tuple[int, ...]:
-        """The numbers of sequences whose decoding was timed."""
-        return tuple(sorted({one.sequences for one in self.phases if one.phase.name == "decode"}))
-
-    @cached_property
-    def lengths(self) -> dict[str, tuple[int, int]]:
-        """By phase the shortest and the longest that was timed."""
-        named = group_by(self.phases, lambda one: one.phase.name)
-        return {
-            name: (min(o.phase.tokens for o in own), max(o.phase.tokens for o in own))
-            for name, own in named.items()
-        }
-
-    def _between(self, name: str, tokens: int, sequences: int) -> Time | None:
-        timed = sorted(
-            (
-                (one.phase.tokens, one.step)
-                for one in self.phases
-                if one.phase.name == name and one.sequences == sequences
-            ),
-            key=lambda one: one[0],
-        )
-        for (low, fast), (high, slow) in itertools.pairwise(timed):
-            if low <= tokens <= high:
-                return _mixed(fast, slow, Decimal(tokens - low) / (high - low))
-        return next((step for length, step in timed if length == tokens), None)
-
-
-def _mixed(one: Time, other: Time, share: Decimal) -> Time:
-    """The time on the straight line between both, ``share`` of the way to the other."""
-    return Time(
-        *(
-            a + (b - a) * share
-            for a, b in ((one.low, other.low), (one.mean, other.mean), (one.high, other.high))
-        )
-    )
-
-
-def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
-    """Every decoder whose phases were timed on whole machines, in the order of the files."""
-    own = [
-        one
-        for one in inputs.stored
-        if one.result.trial.phase is not None
-        and one.result.trial.variant in ("", one.result.trial.precision)
-    ]
-    hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
-    names = [hardware for hardware, _ in hosts]
-    groups = group_by(
-        representatives(own),
-        lambda one: (
-            one.result.trial.model,
-            one.result.hardware,
-            one.result.environment.fingerprint,
-            one.result.trial.provider,
-            one.result.trial.precision,
-            one.result.trial.runtime,
-        ),
-    )
-    paces = inputs.own_paces()
-    return tuple(
-        _decoder(inputs, group, paces, only_host=names.count(group[0].result.hardware) == 1)
-        for group in groups.values()
-    )
-
-
-def _decoder(
-    inputs: Inputs,
-    stored: Sequence[StoredResult],
-    paces: Mapping[PaceKey, OwnPace],
-    *,
-    only_host: bool,
-) -> TimedDecoder:
-    result, trial = stored[0].result, stored[0].result.trial
-    return TimedDecoder(
-        model=trial.model,
-        machine=measured_machine(
-            inputs.catalogue.hardware[result.hardware],
-            result.environment,
-            trial.provider,
-            only_host=only_host,
-            gpu=trial.session.device,
-        ),
-        precision=trial.precision,
-        software=trial.runtime.replace("==", " "),
-        phases=tuple(_phase_time(one, paces) for one in stored),
-    )
-
-
-def _phase_time(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> PhaseTime:
-    result = stored.result
-    assert result.trial.phase is not None, "only results of phases come here"
-    summary = as_it_was(summary_of(result.measurement), undisturbed(result, paces))
-    return PhaseTime(
-        phase=result.trial.phase,
-        sequences=result.trial.batch_size,
-        step=mean_time(summary),
-        evidence=Evidence("result file", stored.uri),
-        doubts=doubts_about(result),
-        watts=result.measurement.energy.watts if result.measurement.energy else None,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 from epochcost.analysis.served_tokens import Percent, ServedDecoder, ServedRate
 from epochcost.cli.terminal import print_table, say
 from epochcost.cost import Estimate
-from epochcost.specs.requests import Lengths, Requests
+from epochcost.specs.requests import Requests
 from epochcost.units import money, seconds
 
 _HEADER = (
@@ -23,7 +23,7 @@ _DROP = ("measured for", "written", "first token", "in time")
 def show_served(served: Sequence[ServedDecoder], per_second: Decimal, *, wide: bool) -> None:
     """Of each what to expect at the rate that is asked, and a table of the rates measured."""
     for (software, asked), group in groupby(served, lambda one: (one.software, one.asked)):
-        say(f"Behind {software}, measured with {_words(asked)}:")
+        say(f"Behind {software}, measured with {asked.lengths_words}:")
         for one in group:
             told = "; ".join((_expected(one, per_second), *_beside(one)))
             say(f"{one.machine.name}, {one.precision}: {told}")
@@ -47,16 +47,6 @@ def _row(one: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 def _time(found: float | None) -> str:
     return "-" if found is None else seconds(found)
-
-
-def _words(asked: Requests) -> str:
-    return f"prompts of {_lengths(asked.prompt)} tokens and answers of {_lengths(asked.answer)}"
-
-
-def _lengths(lengths: Lengths) -> str:
-    if lengths.tokens is None:
-        return f"{lengths.median} (median; {lengths.p90} at the 90th percentile)"
-    return " or ".join(map(str, lengths.tokens))
 
 
 def _expected(one: ServedDecoder, per_second: Decimal) -> str:

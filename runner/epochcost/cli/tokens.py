@@ -12,17 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,
-    TimedDecoder,
     api_per_million,
     best_capacity,
     break_even_per_second,
     capacities,
     serving_offers,
-    timed_decoders,
 )
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.served_tokens import served_as_json, show_served

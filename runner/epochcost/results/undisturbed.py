@@ -69,8 +69,9 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
     if found is None:
         return None
     waited, left_out = found.share_of(found.waited), found.share_of(~found.kept)
-    slow_copies, unmet = found.share_of(found.slow_copies), found.unmet()
-    unknown = Undisturbed(None, waited, left_out, slow_copies, unmet * _STATES_APART)
+    slow_copies = found.share_of(found.slow_copies)
+    unmet_error = 0.0 if found.standard() else found.unusual * _STATES_APART
+    unknown = Undisturbed(None, waited, left_out, slow_copies, unmet_error)
     calm = found.calm()
     fewest = min(_FEWEST_ROUNDS, len(found.rounds))
     few = len(calm.times) < _FEWEST_SAMPLES or len(calm.rounds) < fewest
@@ -78,9 +79,9 @@ def undisturbed(result: Result, paces: Mapping[PaceKey, OwnPace]) -> Undisturbed
         return unknown
     standard = calm.standard()
     if standard is None:
-        if waited + left_out + calm.unmet() < _LEAST_DISTURBED:
+        if waited + left_out + calm.unusual < _LEAST_DISTURBED:
             return None
-        standard = Standard(relative_error=calm.unmet() * _STATES_APART)
+        standard = Standard(relative_error=calm.unusual * _STATES_APART)
     step = undisturbed_mean(
         calm.times, calm.waited, calm.stretches, calm.rounds, _USUAL_SLOPE, standard
     )
@@ -147,10 +148,9 @@ class _Watched:
         share = self.own.slow_copies_share
         return standardised(self.without_waiting(), self.slow_copies, share, self.rounds)
 
-    def unmet(self) -> float:
-        """For which share of the time a state is usual that was too little met; 0 for none."""
-        if self.standard() is not None:
-            return 0.0
+    @property
+    def unusual(self) -> float:
+        """For which share of the time the machine was in another state than usual."""
         return abs(self.share_of(self.slow_copies) - self.own.slow_copies_share)
 
     def calm(self) -> _Watched:

@@ -74,8 +74,10 @@ class Lengths(Spec):
 
     @property
     def words(self) -> str:
-        """The median, or every length."""
-        return f"about {self.median}" if self.tokens is None else " or ".join(map(str, self.tokens))
+        """The median and what nine in ten are below, or every length."""
+        if self.tokens is None:
+            return f"about {self.median} (90 % below {self.p90})"
+        return " or ".join(map(str, self.tokens))
 
 
 class Requests(Spec):
@@ -121,5 +123,5 @@ class Requests(Spec):
 
     @property
     def lengths_words(self) -> str:
-        """How long prompts and answers are, in short."""
-        return f"prompts of {self.prompt.words} tokens, answers of {self.answer.words}"
+        """How long prompts and answers are."""
+        return f"prompts of {self.prompt.words} tokens and answers of {self.answer.words}"

@@ -17,11 +17,12 @@ from epochcost.analysis.claim_words import agreement_words, ours_words
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side
 from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energy_goal
+from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.priced_jobs import GOAL_WORDS, machine_words
 from epochcost.analysis.roofline import AchievedRate, achieved_rates, roof_of
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.served_tokens import served_decoders
-from epochcost.analysis.tokens import USUAL, serving_offers, timed_decoders
+from epochcost.analysis.tokens import USUAL, serving_offers
 from epochcost.cost import recompute
 from epochcost.cost.energy import EnergyReading
 from epochcost.specs.hardware import Hardware

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from epochcost.analysis.decoding import DecodedStep
+from epochcost.analysis.phases import PhaseTime, TimedDecoder
 from epochcost.analysis.rows import group_by
-from epochcost.analysis.tokens import PhaseTime, Requests, TimedDecoder, capacities
+from epochcost.analysis.tokens import Requests, capacities
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, MachineName, Shown
 from epochcost.report.charts.figure import Chart, Figure, ends

@@ -17,11 +17,11 @@ from epochcost.analysis.observations import (
     observe_variants,
     workloads,
 )
+from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.rows import Row, group_by, price_rows
 from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.serving import ServingRow, serving_rows
-from epochcost.analysis.tokens import TimedDecoder, timed_decoders
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
 from epochcost.report.list_prices import Listed, list_prices

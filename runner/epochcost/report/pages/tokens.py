@@ -14,15 +14,9 @@ from typing import Any
 
 from epochcost.analysis.decoding import decoded_steps
 from epochcost.analysis.observations import Workload
+from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.rows import group_by
-from epochcost.analysis.tokens import (
-    USUAL,
-    ServingOffer,
-    TimedDecoder,
-    api_per_million,
-    hour_of,
-    serving_offers,
-)
+from epochcost.analysis.tokens import USUAL, ServingOffer, api_per_million, hour_of, serving_offers
 from epochcost.plan.trial import ENGINE_SEQUENCES
 from epochcost.report.charts.decoding import pace_chart, rate_map, step_bars
 from epochcost.report.charts.figure import Figure
