@@ -105,7 +105,7 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
         for rates, bounds, precision in cases
     ]
     store_results(tmp_path, [timed, *asked])
-    page = built(tmp_path).pages["models/tiny.md"]
+    page = html.unescape(built(tmp_path).pages["models/tiny.md"])
     lengths = "prompts of about 24 (90 % below 48) tokens and answers of 4 or 8"
     assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
     assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 2
