@@ -259,6 +259,15 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
         assert words in row
 
 
+def test_a_machine_at_an_assumed_price_says_so_first(tmp_path: Path) -> None:
+    """That one of its times is not precise is no reason of the whole machine."""
+    project = write_project(tmp_path, [make_result(samples=(0.03, 0.06) * 5)])
+    pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
+    page = html.unescape(pages["machines/local.md"])
+    assert "not precise: its time is known to" in page
+    assert "Not ranked against other machines: not a market price." in page
+
+
 def test_a_host_that_is_a_declared_machine_is_named(tmp_path: Path) -> None:
     """The page of the machine at hand says where the figures of such a host stand."""
     project = write_project(tmp_path, [make_result(hardware="bare"), make_result()])

@@ -19,6 +19,7 @@ from epochcost.report.ranking import Contender
 from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
 
 _DEVICES = ("cuda", "cpu")
 
@@ -60,6 +61,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 def _page(report: Report, hardware: Hardware, rows: Sequence[Row]) -> Page:
     prices = report.catalogue.prices_of(hardware.id)
+    current = current_prices(prices)
     observed = [one for one in report.observations_on(hardware) if one.kind != "predicted"]
     reached = achieved_rates(report.inputs, hardware, observed)
     roofs = {one: measured_roofs(report.inputs, hardware, one) for one in _DEVICES}
@@ -73,11 +75,12 @@ def _page(report: Report, hardware: Hardware, rows: Sequence[Row]) -> Page:
             "hardware": hardware,
             "listed": report.list_prices[hardware.id],
             "prices": prices,
-            "current": current_prices(prices),
+            "current": current,
             "then": past_prices(prices),
             "same": same_accelerator([*report.list_prices.values()], hardware),
             "jobs": jobs,
             "compared": [one for one in jobs if one.machines > 1 and one.here.answers],
+            "unranked": _unranked(current, jobs),
             "why": next(
                 (one.reason for one in report.predictions.without if one.id == hardware.id), ""
             ),
@@ -99,6 +102,14 @@ def _page(report: Report, hardware: Hardware, rows: Sequence[Row]) -> Page:
             ),
         },
     )
+
+
+def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
+    """Why none of its jobs is compared: its prices, or what is wrong with the nearest job."""
+    of_prices = [one.reservation for one in prices]
+    if of_prices and all(of_prices):
+        return of_prices[0]
+    return next((remark for one in jobs for remark in one.here.remarks), "")
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
