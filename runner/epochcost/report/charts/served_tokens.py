@@ -65,10 +65,10 @@ class WaitingChart(Chart[AskedRate]):
 
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
     """Every rate at which a decoder was asked behind an engine; None where none was."""
-    alike = len({one.asked.lengths_words for one in served}) == 1
-    rates = tuple(rate for one in served for rate in _rates(one, alike=alike))
+    rates = tuple(rate for one in served for rate in _rates(one))
     if not rates:
         return None
+    alike = len({one.asked.lengths_words for one in served}) == 1
     bounds = sorted({one.asked.first_token_ms / 1e3 for one in served})
     return Figure(
         id=identifier,
@@ -76,15 +76,15 @@ def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure
         description=(
             "From a request's arrival to its first token, by LoadGen's percentiles; a dashed "
             "rule is a bound whose highest rate was searched for."
+            + ("" if alike else " Not all requests are equally long: the table says how long.")
         ),
         chart=WaitingChart(ChartData(rates), tuple(bounds)),
     )
 
 
-def _rates(one: ServedDecoder, *, alike: bool) -> Iterator[AskedRate]:
-    lengths = "" if alike else f"; {one.asked.lengths_words}"
+def _rates(one: ServedDecoder) -> Iterator[AskedRate]:
     for rate in one.rates:
         median, most = rate.first_seconds(50), rate.first_seconds(90)
         if median is not None and most is not None:
-            way = one_line(f"{one.precision}, {one.machine.name}{lengths}")
+            way = one_line(f"{one.precision}, {one.machine.name}")
             yield AskedRate(way, float(rate.per_second), median, most)
