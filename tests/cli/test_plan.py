@@ -46,7 +46,7 @@ def test_the_rounds_of_each_trial_are_told(tmp_path: Path) -> None:
     lines = plan("--provider", "cpu").splitlines()
     assert lines[1].split() == ["trial", "rounds", "budget", "id"]
     assert {line.split()[-4] for line in lines[2:]} == {"3"}
-    for arguments, rounds in (((), 3), (("--quick",), 1)):
+    for arguments, rounds in (((), 3), (("--quick",), 1), (("--rounds", "7"), 7)):
         document = json.loads(plan("--provider", "cpu", "--format", "json", *arguments))
         assert {trial["rounds"] for trial in document["trials"]} == {rounds}
 

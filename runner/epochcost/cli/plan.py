@@ -40,7 +40,7 @@ from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
-from epochcost.specs.study import MOST_BATCH, MOST_CPUS, Mode, Provider
+from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Mode, Provider
 from epochcost.units import count_words, memory, money, scientific, seconds
 
 # To load libraries and a small graph, and to warm up.
@@ -97,6 +97,14 @@ class Selection:
             help="Instead of the studies' sizes: this one, or a sweep until memory ends.",
         ),
     ] = None
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_ROUNDS,
+            help="Come back to each trial so often, in another order. Default: the study's.",
+        ),
+    ] = None
 
     def request(self) -> RunRequest:
         """What they ask for; raises InputError where one says what cannot be."""
@@ -111,6 +119,7 @@ class Selection:
             device=self.device,
             vcpus=_cpu_counts(self.vcpus),
             batch_size=batch_size_of(self.batch_size),
+            rounds=self.rounds,
         )
 
 

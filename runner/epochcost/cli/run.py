@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -40,7 +39,7 @@ from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan
 from epochcost.results.records import MOST_EPOCH_SECONDS
 from epochcost.results.store import ResultStore
-from epochcost.specs.study import MOST_ROUNDS, Provider
+from epochcost.specs.study import Provider
 
 
 @with_option_groups
@@ -51,14 +50,6 @@ def run(
         bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
     ] = False,
     results: ResultsFolder = RESULTS,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_ROUNDS,
-            help="Come back to each trial so often, in another order. Default: the study's.",
-        ),
-    ] = None,
     validate_epochs: Annotated[
         int,
         typer.Option(
@@ -89,17 +80,16 @@ def run(
     if output == "text":
         show_extent(planned, catalogue, hardware)
         show_gpus()
-    asked = planned.rounds if rounds is None else {one.id: rounds for one in planned.trials}
     assignment = Assignment(
         catalogue,
         planned.trials,
         hardware,
         ResultStore(results),
         resume=resume,
-        rounds=asked,
+        rounds=planned.rounds,
         epochs=EpochRequest(validate_epochs, epoch_limit) if validate_epochs else None,
         patience_seconds=60 * patience,
-        sweeps=[one if rounds is None else replace(one, rounds=rounds) for one in planned.sweeps],
+        sweeps=planned.sweeps,
     )
     outcomes = _watched(assignment, planned)
     if output == "json":

@@ -201,7 +201,7 @@ class RunRequest:
     """What a user asks for by name; an empty tuple is everything.
 
     ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
-    GPU for all studies, None for each study's own. ``vcpus`` and ``batch_size`` take
+    GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` take
     the place of theirs.
     """
 
@@ -215,6 +215,7 @@ class RunRequest:
     device: int | None = None
     vcpus: tuple[int, ...] = ()
     batch_size: int | Literal["auto"] | None = None
+    rounds: int | None = None
 
 
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
@@ -246,6 +247,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         providers=frozenset(request.providers) or None,
         quick=request.quick,
         compliant=request.compliant,
+        rounds=request.rounds,
     )
     graphs = graph_digests(catalogue, _models(studies, request))
     asked = merge_plans(

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +31,13 @@ from numpy.typing import NDArray
 from epochcost.errors import ModelError
 from epochcost.graphs.tensors import one_line
 
-# Values drawn at once: bounds the float64 scratch space, whatever the parameter's size. Even, so
-# that the pairs of ``normal`` never straddle two chunks.
+# Values that are drawn by one thread. Even, so that the pairs of ``normal`` never straddle two
+# chunks, whose values depend on it.
 _CHUNK = 2**20
+# Values drawn at once: their float64 scratch space stays in a cache.
+_BLOCK = 2**15
+# Philox counts its words by fours.
+_WORDS_AT_ONCE = 4
 _UNIT = 2.0**-53  # spacing of the floats made from a word's upper 53 bits
 
 
@@ -51,40 +57,73 @@ class Initial:
 def draw(
     initial: Initial, shape: tuple[int, ...], dtype: np.dtype[Any], seed: int = 0
 ) -> NDArray[Any]:
-    """The values of one parameter in the run of that seed."""
+    """The values of one parameter in the run of that seed, drawn on all CPUs of this process."""
     values = np.empty(math.prod(shape), dtype=dtype)
-    words = np.random.Philox(key=np.array([initial.seed, seed], dtype=np.uint64))
-    distribution = DISTRIBUTIONS[initial.distribution]
-    for start in range(0, values.size, _CHUNK):
-        part = values[start : start + _CHUNK]
-        part[...] = distribution(words, part.size) * initial.scale
+    words = _Words(np.array([initial.seed, seed], dtype=np.uint64))
+    fill = DISTRIBUTIONS[initial.distribution]
+
+    def fill_chunk(begin: int) -> None:
+        fill(words, begin, values[begin : begin + _CHUNK], initial.scale)
+
+    chunks = range(0, values.size, _CHUNK)
+    # A pool takes longer to start than a chunk to fill.
+    with ThreadPoolExecutor() if len(chunks) > 1 else nullcontext() as pool:
+        list((pool.map if pool else map)(fill_chunk, chunks))
     return values.reshape(shape)
 
 
-def _uniform(words: np.random.Philox, count: int) -> NDArray[np.float64]:
-    """Uniform on [-1, 1)."""
-    return 2 * _unit_interval(words, count) - 1
+@dataclass(frozen=True)
+class _Words:
+    """The random words of a parameter, to be read from any place on."""
+
+    key: NDArray[np.uint64]
+
+    def after(self, place: int) -> np.random.Philox:
+        """What gives the words that follow so many others."""
+        words = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
+        words.random_raw(place % _WORDS_AT_ONCE)
+        return words
 
 
-def _normal(words: np.random.Philox, count: int) -> NDArray[np.float64]:
-    """Standard normal, by Box and Muller (Annals of Mathematical Statistics 29, 1958)."""
-    pairs = (count + 1) // 2
-    radius = np.sqrt(-2 * np.log(1 - _unit_interval(words, pairs)))  # 1 - u is never 0
-    angle = 2 * np.pi * _unit_interval(words, pairs)
-    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+def _uniform(words: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
+    """Uniform on [-scale, scale)."""
+    following = words.after(begin)
+    for block in _blocks(part.size):
+        part[block] = (2 * _unit_interval(following, block) - 1) * scale
 
 
-def _constant(_words: np.random.Philox, count: int) -> NDArray[np.float64]:
-    return np.ones(count)
+def _normal(words: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
+    """Normal, by Box and Muller (Annals of Mathematical Statistics 29, 1958).
+
+    A pair of values takes its radius from the first half of the words and its angle from the other.
+    """
+    pairs = (part.size + 1) // 2
+    cosines, sines = part[:pairs], part[pairs:]
+    radii, angles = words.after(begin), words.after(begin + pairs)
+    for block in _blocks(pairs):
+        # 1 - u is never 0.
+        radius = np.sqrt(-2 * np.log(1 - _unit_interval(radii, block)))
+        angle = 2 * np.pi * _unit_interval(angles, block)
+        cosines[block] = radius * np.cos(angle) * scale
+        sine = radius * np.sin(angle) * scale
+        sines[block] = sine[: len(sines[block])]
 
 
-def _unit_interval(words: np.random.Philox, count: int) -> NDArray[np.float64]:
+def _constant(_words: _Words, _begin: int, part: NDArray[Any], scale: float) -> None:
+    part[...] = scale
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK))
+
+
+def _unit_interval(words: np.random.Philox, block: slice) -> NDArray[np.float64]:
     """Uniform on [0, 1) with 53 random bits."""
-    upper = words.random_raw(count) >> np.uint64(11)
-    return upper.astype(np.float64) * _UNIT
+    upper = words.random_raw(block.stop - block.start) >> np.uint64(11)
+    return np.asarray(upper, np.float64) * _UNIT
 
 
-DISTRIBUTIONS: dict[str, Callable[[np.random.Philox, int], NDArray[np.float64]]] = {
+DISTRIBUTIONS: dict[str, Callable[[_Words, int, NDArray[Any], float], None]] = {
     "uniform": _uniform,
     "normal": _normal,
     "constant": _constant,

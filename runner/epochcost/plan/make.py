@@ -78,13 +78,15 @@ class HostCapabilities:
 class StudySelection:
     """What was asked for by name; None is everything.
 
-    ``quick`` trades precision for time; ``compliant`` gives LoadGen MLPerf's durations and counts.
+    ``quick`` trades precision for time; ``compliant`` gives LoadGen MLPerf's durations and counts;
+    ``rounds`` takes the place of the study's.
     """
 
     models: frozenset[str] | None = None
     providers: frozenset[Provider] | None = None
     quick: bool = False
     compliant: bool = False
+    rounds: int | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -128,7 +130,7 @@ def plan_study(
         (work, _trial_or_reason(study, host, work, graphs, selection.quick))
         for work in _combinations(catalogue, study, host, selection)
     ]
-    rounds = 1 if selection.quick else study.rounds
+    rounds = selection.rounds or (1 if selection.quick else study.rounds)
     trials = tuple(draft for work, draft in drafts if isinstance(draft, Trial) and not work.swept)
     sweeps = tuple(
         _sweep(work, draft, rounds)
