@@ -6,7 +6,7 @@ while trials run is left to ``progress``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from epochcost.cli.terminal import print_table, say
@@ -16,12 +16,12 @@ from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit, load_limits
-from epochcost.results.pace import own_paces
+from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Agreement, OutputDifference, Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
 from epochcost.results.stability import instabilities
-from epochcost.results.undisturbed import Undisturbed, undisturbed
+from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
 from epochcost.statistics import outliers
 from epochcost.units import seconds
 
@@ -32,29 +32,30 @@ _MOST_NAMED = 2
 
 def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
     """A row for each trial, then what is to be known of those that were measured."""
+    measured = [one.result for one in outcomes if not isinstance(one, Failed)]
+    paces = own_paces(measured)
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
-        [_outcome_row(outcome) for outcome in outcomes],
+        [_outcome_row(outcome, paces) for outcome in outcomes],
         drop=("samples", "examples/s"),
     )
     kept = len(outcomes) - len(failures(outcomes))
     say(f"{kept} of {len(outcomes)} results are in {folder}")
     if plan.left_out:
         say(f"{len(plan.left_out)} left out; `epochcost plan` says why")
-    measured = [one.result for one in outcomes if not isinstance(one, Failed)]
     wide = sum(map(is_imprecise, measured))
     if wide:
         trials = f"{wide} of {kept} are" if wide > 1 else f"1 of {kept} is"
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{trials} not as precise as asked: {more}")
-    show_undisturbed(measured)
+    show_undisturbed(measured, paces)
     show_epochs(measured)
     show_outliers(measured)
     show_agreements(measured)
     show_doubts(measured)
 
 
-def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
+def _outcome_row(outcome: Outcome, paces: Mapping[PaceKey, OwnPace]) -> tuple[str, ...]:
     if isinstance(outcome, Failed):
         return (outcome.trial.title, "-", "-", "-", "-", "failed")
     measurement = outcome.result.measurement
@@ -62,7 +63,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
     if measurement.served is not None:
         *cells, last = served_cells(measurement.served)
         return (outcome.trial.title, *cells, last + stored)
-    summary = summary_of(measurement)
+    summary = as_it_was(summary_of(measurement), undisturbed(outcome.result, paces))
     return (
         outcome.trial.title,
         seconds(summary.mean),
@@ -144,9 +145,8 @@ def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
     )
 
 
-def show_undisturbed(results: Sequence[Result]) -> None:
+def show_undisturbed(results: Sequence[Result], paces: Mapping[PaceKey, OwnPace]) -> None:
     """A row for each step that was disturbed: as it was, and on this machine as it usually is."""
-    paces = own_paces(results)
     found = [(one, calm) for one in results if (calm := undisturbed(one, paces)) is not None]
     if found:
         print_table(
