@@ -168,7 +168,7 @@ def test_states_of_the_machine_are_told(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_precision_knows_of_a_state_that_was_not_met(capsys: pytest.CaptureFixture[str]) -> None:
-    """Three rounds that agree in one state of two are as sure as the pages say, not as they look."""
+    """Three rounds that agree in one of two states are as sure as the pages say they are."""
     mixed, alone = _of_states()
     assert summary_of(alone.measurement).relative_half_width < 0.01
     outcomes = [Finished(one.trial, one, Path("result.json")) for one in (mixed, alone)]
