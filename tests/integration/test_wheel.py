@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 # Step times that we publish are most of it.
-MOST_BYTES = 12_000_000
+MOST_BYTES = 10_000_000
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +64,11 @@ def draw(
     def fill_chunk(begin: int) -> None:
         fill(words, begin, values[begin : begin + _CHUNK], initial.scale)
 
-    chunks = range(0, values.size, _CHUNK)
-    # A pool takes longer to start than a chunk to fill.
-    with ThreadPoolExecutor() if len(chunks) > 1 else nullcontext() as pool:
-        list((pool.map if pool else map)(fill_chunk, chunks))
+    if values.size <= _CHUNK:  # a pool takes longer to start
+        fill_chunk(0)
+    else:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(fill_chunk, range(0, values.size, _CHUNK)))
     return values.reshape(shape)
 
 

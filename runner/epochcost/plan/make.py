@@ -56,8 +56,7 @@ class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software, what it cannot do.
 
     ``runtime`` is the installed one; ``missing_runtimes`` maps those of the studies that are not
-    there to the reason.
-    ``no_cuda`` maps a runtime to the reason why this machine cannot run CUDA under it;
+    there to the reason, ``no_cuda`` a runtime to that why this machine cannot run CUDA under it;
     ``no_loadgen`` is why it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a
     trial may use, None where that is not known; ``no_pinning`` is why it cannot pin a trial to some
     of them; ``gpus`` is how many CUDA shows, None where that is not known.
@@ -76,10 +75,9 @@ class HostCapabilities:
 
 @dataclass(frozen=True)
 class StudySelection:
-    """What was asked for by name; None is everything.
+    """What was asked for by name; None is everything, and of ``rounds`` what the study says.
 
-    ``quick`` trades precision for time; ``compliant`` gives LoadGen MLPerf's durations and counts;
-    ``rounds`` takes the place of the study's.
+    ``quick`` trades precision for time, ``compliant`` gives LoadGen MLPerf's durations and counts.
     """
 
     models: frozenset[str] | None = None
