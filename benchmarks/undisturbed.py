@@ -1,11 +1,12 @@
 """Steps beside programs that disturb them, as they were and undisturbed, against a calm machine.
 
-    python benchmarks/undisturbed.py [--model mnist-cnn …] [--seconds 6] [--keep rounds.json]
+    python benchmarks/undisturbed.py [--model mnist-cnn …] [--seconds 6] [--rounds 1] [--keep FILE]
 
 Each model is measured in a process of its own beside nothing, beside a program that takes a CPU for
 40 of every 80 ms (half), one that comes and goes every 0.3 to 2.5 s (bursts) and one that is always
-there (always). Printed are, over the calm mean, the mean as it was and undisturbed with its
-interval; then for combinations of three such rounds how far the slowest is above the fastest, as
+there (always), in turns where there are more ``--rounds``: processes differ undisturbed, too.
+Printed are, over the calm mean, the mean as it was and undisturbed with its interval, and how far
+that is off; then for combinations of three such rounds how far the slowest is above the fastest, as
 they were and corrected, at the median and the 90th percentile. ``--keep`` writes what was measured,
 as the tests hold it. Run it on a machine that does nothing else.
 """
@@ -20,6 +21,7 @@ import random
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -133,17 +135,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", nargs="+", default=list(_MODELS))
     parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--keep", type=Path)
     asked = parser.parse_args()
-    found = {
-        (trial.model, kind): measured(trial, kind, asked.seconds)
-        for trial in trials(asked.model)
-        for kind in KINDS
-    }
+    rounds = defaultdict[tuple[str, str], list[Result]](list)
+    for _ in range(asked.rounds):
+        for trial in trials(asked.model):
+            for kind in KINDS:
+                rounds[trial.model, kind].append(measured(trial, kind, asked.seconds))
+    found = {key: joined(several) for key, several in rounds.items()}
     if asked.keep:
         asked.keep.write_bytes(TypeAdapter(list[Result]).dump_json(list(found.values())))
     paces = own_paces(found.values())
     print(_ROW.format("model", "beside", "as it was", "undisturbed", "interval"))
+    off: list[float] = []
     for (model, kind), one in found.items():
         calm = float(np.mean(found[model, "calm"].measurement.samples_seconds))
         mean = float(np.mean(one.measurement.samples_seconds)) / calm
@@ -152,8 +157,13 @@ def main() -> int:
         words = "-" if told is None else "unknown" if step is None else f"{step.mean / calm:.3f}"
         ends = "" if step is None else f"{step.low / calm:.2f} to {step.high / calm:.2f}"
         print(_ROW.format(model, kind, f"{mean:.3f}", words, ends))
+        if step is not None and kind != "calm":
+            off.append(abs(step.mean / calm - 1))
+    print(
+        f"undisturbed beside others off by {np.median(off):.1%} at the median, {max(off):.1%} most"
+    )
     spreads = [
-        _spread(joined([found[model, kind] for kind in kinds]), paces)
+        _spread(joined([rounds[model, kind][0] for kind in kinds]), paces)
         for model in asked.model
         for kinds in _COMBINATIONS
     ]

@@ -253,6 +253,16 @@ def test_machines_are_ranked_by_their_cheapest_plan(report: Report) -> None:
     assert [row.assumed for row in ranked] == [False, True]
 
 
+def test_a_precise_time_stands_for_a_machine(tmp_path: Path) -> None:
+    """Where its price is assumed as well: a cheaper time that may be any is behind it."""
+    wide = make_result(batch_size=16, samples=(0.0001, 0.0009) * 2)
+    project = write_project(tmp_path, [make_result(samples=(0.0100, 0.0101) * 20), wide])
+    rows = [row for row in join(inputs_of(project)) if row.observed.kind == "measured"]
+    assert {bool(row.observed.imprecise) for row in rows} == {False, True}
+    assert min(rows, key=lambda row: row.costs["epoch"].mean).observed.imprecise
+    assert [row.observed.batch_size for row in ranking(rows, "epoch").machines] == [32]
+
+
 def test_superseded_prices_are_no_candidates(report: Report) -> None:
     """Nobody can buy at a price of 2016."""
     found = answer(rows_by_workload(report, "paper"), "full")

@@ -25,8 +25,11 @@ from epochcost.execute.assignment import (
 from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.environment import detect_environment
+from epochcost.measure.job import Job
+from epochcost.measure.trial import OnProgress, Worker
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
+from epochcost.results.records import Measurement
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
 from sound_results import sound_results
@@ -183,6 +186,28 @@ def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
     assert {one.trial_id: one for one in stored} == {
         outcome.trial.id: outcome.result for outcome in outcomes if isinstance(outcome, Finished)
     }
+
+
+def test_fp32_is_compared_with_once(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outputs in int8 are as far from fp32 in every round: the first says it for the result."""
+    asked: list[bool] = []
+    measure = Worker.measure
+
+    def watched(worker: Worker, job: Job, on_progress: OnProgress) -> Measurement:
+        asked.append(job.reference is not None)
+        return measure(worker, job, on_progress)
+
+    monkeypatch.setattr(Worker, "measure", watched)
+    in_int8 = {"precision": "int8", "quantization": "dynamic"}
+    trials = [assignment.trials[0].model_copy(update=in_int8)]
+    (outcome,) = run_trials(in_rounds(replace(assignment, trials=trials), 3), ignore)
+    assert isinstance(outcome, Finished), outcome
+    assert asked == [True, False, False]
+    found = outcome.result.measurement.agreement
+    assert found is not None
+    assert found.quantization == "dynamic"
 
 
 def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:

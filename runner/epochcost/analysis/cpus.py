@@ -16,7 +16,7 @@ from decimal import Decimal
 from epochcost.analysis.arithmetic import is_whole_pass
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import cpu_name
-from epochcost.analysis.representatives import is_of_steps
+from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Question, measured_rate
@@ -78,8 +78,8 @@ def cpu_rates(
 
 
 def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
-    """Our results on CPUs, plain or pinned to some of them, of steps that compute all passes."""
-    for stored in inputs.stored:
+    """Our latest results on CPUs, all of them or some, of steps that compute all passes."""
+    for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""

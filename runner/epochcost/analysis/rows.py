@@ -240,11 +240,15 @@ def ranking(rows: Sequence[Row], goal: Goal) -> Ranking:
 
 def _by_machine(candidates: Iterable[Candidate[Row]]) -> tuple[Row, ...]:
     found: dict[Machine, Row] = {}
-    for one in sorted(
-        candidates, key=lambda one: (bool(one.key.reservation), *_cheapest_first(one))
-    ):
+    for one in sorted(candidates, key=_surest_first):
         found.setdefault(one.key.observed.machine, one.key)
     return tuple(found.values())
+
+
+def _surest_first(one: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
+    """What may be an answer, then what has but its price against it; the cheapest of each."""
+    row = one.key
+    return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(one)
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:

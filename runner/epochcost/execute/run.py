@@ -219,7 +219,7 @@ def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Res
     run.patience.wait_for_calm(lambda *why: run.on_event(Waiting(*why)))
     environment = detect_environment()
     with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
-        measurement = _measure_in_worker(run, visit, folder)
+        measurement = _measure_in_worker(run, visit, folder, earlier)
     environment, measurement = _with_software(environment, measurement)
     if visit.rounds > 1:
         known = None if earlier is None else earlier.measurement
@@ -238,7 +238,9 @@ def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Res
     )
 
 
-def _measure_in_worker(run: RunContext, visit: Visit, folder: Path) -> Measurement:
+def _measure_in_worker(
+    run: RunContext, visit: Visit, folder: Path, earlier: Result | None
+) -> Measurement:
     catalogue, trial = run.assignment.catalogue, visit.trial
     model = catalogue.model(trial.model)
     try:
@@ -246,7 +248,8 @@ def _measure_in_worker(run: RunContext, visit: Visit, folder: Path) -> Measureme
         with start_worker(folder, interpreter(trial), trial_pinning(trial)) as worker:
             host_bytes = run.memory_bytes
             job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
-            job = _for_one_visit(job, visit, host_bytes if trial.provider == "cpu" else None)
+            bound = host_bytes if trial.provider == "cpu" else None
+            job = _for_one_visit(job, visit, bound, earlier)
             with Watch(trial.provider, pinning=job.pinning, device=trial.session.device) as watch:
                 heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
                 return watch.completed(worker.measure(job, heard))
@@ -257,7 +260,7 @@ def _measure_in_worker(run: RunContext, visit: Visit, folder: Path) -> Measureme
         ) from error
 
 
-def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None) -> Job:
+def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
     """The job with the part of the trial's budget and precision that one round has."""
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
@@ -268,7 +271,14 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None) -> Job:
         "most_samples": max(visit.minimum_samples, MOST_SAMPLES // visit.rounds),
         "budget_seconds": float(visit.expected_seconds),
     }
-    return bounded.model_copy(update={"sampling": job.sampling.model_copy(update=share)})
+    # The same graph, weights and batches are as far from fp32 as in the first round.
+    known = earlier is not None and earlier.measurement.agreement is not None
+    return bounded.model_copy(
+        update={
+            "sampling": job.sampling.model_copy(update=share),
+            "reference": None if known else job.reference,
+        }
+    )
 
 
 def _with_epochs(run: RunContext, result: Result) -> Result:

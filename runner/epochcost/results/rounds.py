@@ -29,8 +29,9 @@ def round_count(measurement: Measurement) -> int:
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """The measurement of all rounds so far, the new one last; ``earlier`` None: it is the first.
 
-    ``demanded`` is the relative half width by which the stop is called precise. Losses, placement
-    and whatever else does not add up are those of the new round.
+    ``demanded`` is the relative half width by which the stop is called precise. How far outputs are
+    from fp32 is the first round's to tell; losses, placement and whatever else does not add up are
+    those of the new round.
     """
     rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
     parts = [new] if earlier is None else [earlier, new]
@@ -43,6 +44,7 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
             "samples_seconds": tuple(each for one in parts for each in one.samples_seconds),
             "steps_taken": sum(one.steps_taken for one in parts),
             "peak_memory_bytes": _known(max, (one.peak_memory_bytes for one in parts)),
+            "agreement": parts[0].agreement or new.agreement,
             "conditions": _conditions([one.conditions for one in rounds if one.conditions]),
             "energy": _energy([one.energy for one in rounds if one.energy]),
             "pace": _pace(parts),
