@@ -144,7 +144,8 @@ def finding(contest: Contest, job: str) -> str:
     if cheap is fast:
         return f"{said}, where it is fastest too"
     times = float(cheap.time.mean / fast.time.mean)
-    return f"{said}; {fast.amount} buys it {times:.3g} times as fast"
+    digits = 2 if times >= 1.1 else 3
+    return f"{said}; {fast.amount} buys it {times:.{digits}g} times as fast"
 
 
 def _words(contest: Contest, job: str) -> str:
