@@ -147,6 +147,20 @@ def main() -> int:
     if asked.keep:
         asked.keep.write_bytes(TypeAdapter(list[Result]).dump_json(list(found.values())))
     paces = own_paces(found.values())
+    _show_steps(found, paces)
+    spreads = [
+        _spread(joined([rounds[model, kind][0] for kind in kinds]), paces)
+        for model in asked.model
+        for kinds in _COMBINATIONS
+    ]
+    for name, values in zip(("as it was", "undisturbed"), zip(*spreads, strict=True), strict=True):
+        median, high = np.quantile(values, (0.5, 0.9))
+        print(f"slowest of three rounds over the fastest, {name}: {median:.1%}, p90 {high:.1%}")
+    return 0
+
+
+def _show_steps(found: Mapping[tuple[str, str], Result], paces: Mapping[PaceKey, OwnPace]) -> None:
+    """A line for each model and disturbance, then how far those undisturbed are off."""
     print(_ROW.format("model", "beside", "as it was", "undisturbed", "interval"))
     off: list[float] = []
     for (model, kind), one in found.items():
@@ -159,18 +173,9 @@ def main() -> int:
         print(_ROW.format(model, kind, f"{mean:.3f}", words, ends))
         if step is not None and kind != "calm":
             off.append(abs(step.mean / calm - 1))
-    print(
-        f"undisturbed beside others off by {np.median(off):.1%} at the median, {max(off):.1%} most"
-    )
-    spreads = [
-        _spread(joined([rounds[model, kind][0] for kind in kinds]), paces)
-        for model in asked.model
-        for kinds in _COMBINATIONS
-    ]
-    for name, values in zip(("as it was", "undisturbed"), zip(*spreads, strict=True), strict=True):
-        median, high = np.quantile(values, (0.5, 0.9))
-        print(f"slowest of three rounds over the fastest, {name}: {median:.1%}, p90 {high:.1%}")
-    return 0
+    if off:
+        middle, most = np.median(off), max(off)
+        print(f"undisturbed beside others off by {middle:.1%} at the median, {most:.1%} at most")
 
 
 def _spread(result: Result, paces: Mapping[PaceKey, OwnPace]) -> tuple[float, float]:

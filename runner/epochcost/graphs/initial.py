@@ -64,12 +64,17 @@ def draw(
     def fill_chunk(begin: int) -> None:
         fill(words, begin, values[begin : begin + _CHUNK], initial.scale)
 
-    if values.size <= _CHUNK:  # a pool takes longer to start
-        fill_chunk(0)
+    on_all_cpus(fill_chunk, range(0, values.size, _CHUNK))
+    return values.reshape(shape)
+
+
+def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
+    """Fill the parts that begin there on all CPUs of this process; raises what filling one does."""
+    if len(begins) == 1:  # a pool takes longer to start
+        fill(begins[0])
     else:
         with ThreadPoolExecutor() as pool:
-            list(pool.map(fill_chunk, range(0, values.size, _CHUNK)))
-    return values.reshape(shape)
+            list(pool.map(fill, begins))
 
 
 @dataclass(frozen=True)

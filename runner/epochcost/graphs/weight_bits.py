@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +20,7 @@ from onnx import TensorProto, helper
 
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN, VERSION
-from epochcost.graphs.initial import METADATA_KEY, Initial, draw
+from epochcost.graphs.initial import METADATA_KEY, Initial, draw, on_all_cpus
 from epochcost.graphs.nodes import copied, is_standard, node_attributes
 from epochcost.graphs.parameters import Parameter, parameters
 
@@ -207,8 +206,7 @@ def quantise(
         part = slice(begin, begin + rows)
         codes[part], scales[part] = _rounded(weights[part], bits)
 
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(round_rows, range(0, features, rows)))
+    on_all_cpus(round_rows, range(0, features, rows))
     return codes, scales
 
 
