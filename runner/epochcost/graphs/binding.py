@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import onnx
 
 from epochcost.errors import ModelError
+from epochcost.graphs.exported import merged
 from epochcost.graphs.folding import fold_constants
 from epochcost.graphs.nodes import copied, reads
 from epochcost.graphs.parameters import untrained
@@ -63,7 +64,9 @@ def bind_dimensions(
     _check_sizes(symbolic_dimensions(model), sizes)
     bound = copied(model)
     _replace(bound, sizes)
-    inferred = _infer(fold_constants(bound, untrained(bound).keys() - set(varying)))
+    # A constant that stands for parameters, too, is not folded with them.
+    fixed = untrained(bound).keys() - {*varying, *merged(bound).values()}
+    inferred = _infer(fold_constants(bound, fixed))
     check_declarations(inferred)
     _check_static(inferred)
     _check_constants(inferred.graph)

@@ -2,7 +2,8 @@
 
 A weightless file lists its parameters and state in its metadata (``initial`` reads it and draws
 values); in an ordinary file the float initializers are parameters, except running statistics, which
-BatchNormalization reads and nothing trains, and what ``constants`` knows as such.
+BatchNormalization reads and nothing trains, and what ``constants`` knows as such. Tensors that an
+exporter merged count as they were, see ``exported.separated``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import onnx
 from numpy.typing import NDArray
 
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.graphs.constants import constants
+from epochcost.graphs.choices import match_names
+from epochcost.graphs.constants import as_parameters, constants
+from epochcost.graphs.exported import separated
 from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.initial import (
     METADATA_KEY,
@@ -61,10 +64,11 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     listed = listed_parameters(model)
     if listed is not None:
         return _listed(model, METADATA_KEY, listed)
-    others = {*running_statistics(model), *untrained(model)}
+    apart = separated(model)
+    others = {*running_statistics(apart), *untrained(apart)}
     return tuple(
         _stored(tensor)
-        for tensor in model.graph.initializer
+        for tensor in apart.graph.initializer
         if tensor.data_type in FLOAT_TYPES and tensor.name not in others
     )
 
@@ -76,8 +80,20 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
     """
     if listed_parameters(model) is not None:
         return {}
-    statistics = running_statistics(model)
-    return {name: why for name, why in constants(model).items() if name not in statistics}
+    apart = separated(model)
+    statistics = running_statistics(apart)
+    return {name: why for name, why in constants(apart).items() if name not in statistics}
+
+
+def with_parameters(kind: str, model: onnx.ModelProto, patterns: Iterable[str]) -> onnx.ModelProto:
+    """The model in which the constants and buffers that shell patterns match are parameters.
+
+    Raises ModelError, which begins with ``kind``, for a pattern that matches no float tensor.
+    """
+    others = untrained(model)
+    every = [*(parameter.name for parameter in parameters(model)), *others]
+    named = others.keys() & match_names(kind, patterns, every)
+    return as_parameters(model, named) if named else model
 
 
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
@@ -86,8 +102,9 @@ def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     Those that the metadata lists, then those that the file stores, in graph order. Raises
     ModelError as ``parameters`` does.
     """
-    statistics = running_statistics(model)
-    stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
+    apart = separated(model)
+    statistics = running_statistics(apart)
+    stored = (tensor for tensor in apart.graph.initializer if tensor.name in statistics)
     return (*_listed(model, STATE_KEY, listed_state(model)), *map(_stored, stored))
 
 
@@ -123,7 +140,7 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
     ``seed`` is the run's, from 0 to 2**64 - 1. Values held in the file are returned as they are.
     Raises CapabilityError when the memory does not suffice.
     """
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    stored = {tensor.name: tensor for tensor in separated(model).graph.initializer}
     return {
         parameter.name: onnx.numpy_helper.to_array(stored[parameter.name])
         if parameter.initial is None
@@ -136,7 +153,7 @@ def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> o
     """An ordinary ONNX file of the model with these parameters and this state stored in it."""
     held = {each.name for each in (*parameters(model), *state(model))}
     stored = onnx.ModelProto()
-    stored.CopyFrom(model)
+    stored.CopyFrom(separated(model))
     graph = stored.graph
     for places in (graph.input, graph.initializer):
         kept = [place for place in places if place.name not in held]

@@ -16,6 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
+from epochcost.graphs.exported import separated
 from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
 from epochcost.graphs.loading import external_files, load_external_data
 from epochcost.graphs.parameters import parameters, state
@@ -32,7 +33,7 @@ def weightless(path: Path) -> onnx.ModelProto:
     try:
         load_external_data(model, path.parent, sys.maxsize)
         _require_weights(model)
-        return _without_values(model)
+        return _without_values(separated(model))
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
