@@ -46,12 +46,12 @@ def doubts(
         )
     parts = [n for n in computed if n in trained and not computed[n].operators <= REARRANGING]
     lost = [name for name, why in left.items() if why.startswith(REPEATED)]
-    for names, fate in ((parts, "are trained in their place"), (lost, "are not trained")):
+    for names, fate in ((parts, "are trained in their place"), (lost, "stay as they are")):
         if names:
-            origins = dict.fromkeys(p for name in names for p in computed[name].parameters)
+            listed = [f"{name} (of {', '.join(computed[name].parameters)})" for name in names]
             yield (
-                f"the exporter computed {first_names(names)} from the parameters "
-                f"{first_names(origins)}, and they {fate}: {_EXPORT}"
+                f"the exporter computed tensors from parameters, and these tensors {fate}: "
+                f"{first_names(listed)}; {_EXPORT}"
             )
     numbers = [n for n, why in left.items() if why == WRITTEN and not NAMED_CONSTANT.search(n)]
     if numbers and not tells_origins(model):
