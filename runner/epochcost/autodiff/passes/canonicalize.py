@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import defs, helper, numpy_helper, shape_inference, version_converter
+from onnx import defs, helper, numpy_helper, shape_inference
 
 from epochcost.autodiff import registry
+from epochcost.autodiff.passes.upgrade import OLDEST_OPSET, upgrade
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
 from epochcost.graphs.functions import inline_functions
@@ -23,9 +24,6 @@ from epochcost.graphs.importer_quirks import initializers_apart, unfuse
 from epochcost.graphs.nodes import Constants, constant_value, constants, node_attributes
 from epochcost.graphs.tensors import check_equations, declared_values, value_types
 
-# The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
-# Unsqueeze are inputs, so rules need only one way to write them.
-OLDEST_OPSET = 13
 _ALIAS = "ai.onnx"
 
 
@@ -50,19 +48,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     versions.setdefault("", OLDEST_OPSET)
     del plain.opset_import[:]
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
-    recent = plain if versions[""] >= OLDEST_OPSET else _upgraded(plain, versions[""])
-    return without_split_sequences(recent)
-
-
-def _upgraded(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    try:
-        return version_converter.convert_version(model, OLDEST_OPSET)
-    except RuntimeError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ModelError(
-            f"opset {version}: expected {OLDEST_OPSET} or newer, and onnx cannot convert "
-            f"this model ({reason}); export it again at a newer opset"
-        ) from None
+    return without_split_sequences(upgrade(plain, versions[""]))
 
 
 # A part is a node: what has more of them stays a sequence.
