@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import defs, helper, numpy_helper, shape_inference
+from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
-from epochcost.graphs.tensors import FLOAT_TYPES, static_shape
+from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
 # What a derivative keeps of places and of 0/1 matrices; a graph with more would not fit a file.
@@ -161,7 +161,15 @@ class Builder:
         attributes: Mapping[str, Any] | None = None,
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Append a node with fresh output names; raises ModelError when ONNX refuses it."""
+        """Append a node with fresh output names; raises ModelError when ONNX refuses it.
+
+        Half numbers are added up in float32 where they are scattered: ONNX Runtime's CPU provider
+        has no other kernel.
+        """
+        half = _half_type(inputs) if (attributes or {}).get("reduction") == "add" else None
+        if half is not None:
+            wide = [v and v.cast(TensorProto.FLOAT) if _half_type([v]) else v for v in inputs]
+            return tuple(y.cast(half) for y in self.emit(op_type, wide, attributes, outputs))
         node = helper.make_node(
             op_type,
             ["" if value is None else value.name for value in inputs],
@@ -349,6 +357,12 @@ def require_room(*shape: int) -> None:
             f"expected derivatives with constants of at most 2**24 elements; one needs the shape "
             f"{list(shape)}"
         )
+
+
+def _half_type(inputs: Iterable[Value | None]) -> int | None:
+    """The half type among the inputs, None where there is none."""
+    kinds = {value.elem_type for value in inputs if value is not None} & HALF_TYPES
+    return min(kinds, default=None)
 
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:

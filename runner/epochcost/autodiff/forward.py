@@ -135,7 +135,7 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
         return False
     if "axes" in given:
         return all(axis % _IMAGE_RANK in _SPATIAL for axis in given["axes"])
-    return given.get("mode") == b"cubic" and "keep_aspect_ratio_policy" not in given
+    return given.get("mode") == b"cubic"
 
 
 def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
@@ -147,7 +147,8 @@ def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
     inner.input[0] = op.Reshape(x, op.integers(*planes, *x.shape[2:])).name
     inner.output[0] = op.fresh("Resize")
     if len(node.input) > _SIZES and not any(entry.name == "axes" for entry in node.attribute):
-        inner.input[_SIZES] = op.integers(*planes, *y.shape[2:]).name
+        sizes = op.known(op.values[node.input[_SIZES]])
+        inner.input[_SIZES] = op.integers(*planes, *(y.shape if sizes is None else sizes)[2:]).name
     op.append(inner)
     whole = op.integers(*y.shape)
     op.append(helper.make_node("Reshape", [inner.output[0], whole.name], [y.name]))

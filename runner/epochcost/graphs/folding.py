@@ -118,8 +118,9 @@ class _Known:
         """The node, or what takes its place where onnx would infer a wrong shape."""
         if not is_misinferred(node, self._opset):
             return [node]
-        shape = static_shape(self.types.get(node.input[0]))
-        parts = [node] if shape is None else rewrite_misinferred(node, shape)
+        given = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
+        shapes = [shape for shape in given if shape is not None]
+        parts = rewrite_misinferred(node, shapes) if len(shapes) == len(given) else [node]
         self.recounted |= parts != [node]
         return parts
 

@@ -21,7 +21,7 @@ from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN
 from epochcost.graphs.initial import METADATA_KEY
 from epochcost.graphs.nodes import copied, is_standard, node_attributes
-from epochcost.graphs.tensors import FLOAT_TYPES, declared_values, graphs
+from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values, graphs
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
 _INITIALIZERS_APART = 4
@@ -101,8 +101,8 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(_rule(node, opset) for node in model.graph.node):
         return model
     answer = copied(model)
-    weights = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
-    parts = [part for node in model.graph.node for part in _parts(node, opset, weights)]
+    types = element_types(model.graph)
+    parts = [part for node in model.graph.node for part in _parts(node, opset, types)]
     del answer.graph.node[:]
     answer.graph.node.extend(parts)
     return answer
@@ -112,7 +112,7 @@ class _Parts:
     """The nodes that take a fused node's place; their values are named after its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
-        self.node, self.opset, self._elem_type = node, opset, elem_type
+        self.node, self.opset, self.elem_type = node, opset, elem_type
         self.nodes: list[onnx.NodeProto] = []
         self.attributes: Mapping[str, Any] = node_attributes(node)
 
@@ -126,19 +126,38 @@ class _Parts:
         """The fused node's output, "" where it is left out."""
         return self.node.output[place] if place < len(self.node.output) else ""
 
-    def constant(self, number: float) -> str:
-        """A scalar of the element type of the node's weights."""
-        dtype = helper.tensor_dtype_to_np_dtype(self._elem_type)
+    def constant(self, number: float, elem_type: int) -> str:
+        """A scalar of an element type."""
+        dtype = helper.tensor_dtype_to_np_dtype(elem_type)
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
+    def cast(self, x: str, before: int, after: int) -> str:
+        """A value in another element type; itself where it has that type already."""
+        return x if before == after else self.add("Cast", x, to=after)
 
-def _parts(node: onnx.NodeProto, opset: int, weights: Mapping[str, int]) -> list[onnx.NodeProto]:
+
+def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
+    """Element types by name; of values that nobody declares, that of the first float operand.
+
+    onnx infers nothing behind an operator that it does not know.
+    """
+    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}
+    for node in graph.node:
+        operands = [types[name] for name in node.input if types.get(name) in FLOAT_TYPES]
+        written = [entry.i for entry in node.attribute if entry.name == "to"]
+        written += [entry.t.data_type for entry in node.attribute if entry.name == "value"]
+        for name in node.output:
+            types.setdefault(name, next(iter([*written, *operands]), onnx.TensorProto.FLOAT))
+    return types
+
+
+def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[onnx.NodeProto]:
     rule = _rule(node, opset)
     if rule is None:
         return [node]
     try:
-        elem_type = weights.get(node.input[1], onnx.TensorProto.FLOAT)
-        parts = _Parts(node, opset, elem_type)
+        parts = _Parts(node, opset, types[node.input[1]])
         rule(parts)
     except (ValueError, TypeError, AttributeError, IndexError, KeyError):
         raise ModelError(
@@ -162,23 +181,33 @@ def _over_last(node: onnx.NodeProto) -> bool:
 
 def _simplified_layer_normalization(parts: _Parts) -> None:
     """X / √(mean x² + ε) · scale; the second output is the reciprocal."""
-    _normalized(parts, parts.node.input[0])
+    _normalized(parts, _wide(parts))
 
 
 def _layer_normalization(parts: _Parts) -> None:
     """The same of x - mean, plus a bias; the second output is the mean."""
-    x = parts.node.input[0]
+    x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)
+
+
+def _wide(parts: _Parts) -> str:
+    """The input in the element type of the statistics."""
+    return parts.cast(parts.node.input[0], parts.elem_type, _statistics(parts))
+
+
+def _statistics(parts: _Parts) -> int:
+    """The runtime takes the squares of half numbers, which overflow, in float32."""
+    return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
 
 
 def _normalized(parts: _Parts, x: str, place: int = 1) -> None:
     scale, *bias = parts.node.input[1:]
     mean = _mean(parts, parts.add("Mul", x, x))
-    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON))
+    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON), _statistics(parts))
     root = parts.add("Sqrt", parts.add("Add", mean, epsilon))
     inverse = parts.add("Reciprocal", root, output=parts.output(place))
-    unit = parts.add("Mul", x, inverse)
+    unit = parts.cast(parts.add("Mul", x, inverse), _statistics(parts), parts.elem_type)
     if not any(bias):
         parts.add("Mul", unit, scale, output=parts.output(0))
         return
@@ -214,7 +243,7 @@ def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
     """The activation by its name; "Clip" of a fused convolution is bounded by its numbers."""
     op_type = parts.attributes.get("activation", b"").decode()
     if op_type == "Clip":
-        bounds = [parts.constant(number) for number in numbers.values()]
+        bounds = [parts.constant(number, parts.elem_type) for number in numbers.values()]
         parts.add("Clip", x, *bounds, output=parts.output(0))
         return
     parts.add(op_type or "Identity", x, output=parts.output(0), **numbers)

@@ -53,7 +53,15 @@ def test_a_step_through_bicubic_positions_runs_at_every_level(
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("attributes", ['mode = "cubic"', "axes = [2, 3]"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'mode = "cubic"',
+        # The dynamo exporter writes the default down.
+        'mode = "cubic", keep_aspect_ratio_policy = "stretch"',
+        "axes = [2, 3]",
+    ],
+)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("given", ["scales", "sizes"])
 def test_what_breaks_when_transposed_is_kept_from_it(

@@ -21,19 +21,25 @@ from epochcost.errors import ModelError
 from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
 from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.importer_quirks import initializers_apart, unfuse
-from epochcost.graphs.nodes import Constants, constant_value, constants, node_attributes
-from epochcost.graphs.tensors import check_equations, declared_values, value_types
+from epochcost.graphs.nodes import (
+    Constants,
+    constant_value,
+    constants,
+    is_standard,
+    node_attributes,
+)
+from epochcost.graphs.tensors import HALF_TYPES, check_equations, declared_values, value_types
 
 _ALIAS = "ai.onnx"
 
 
-def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy with local functions inlined, the default domain called "", and opset 13 or newer.
+def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> onnx.ModelProto:
+    """A copy with local functions inlined, the default domain called "", and a recent opset.
 
     Initializers are no inputs. Operators that ONNX Runtime fused come apart; tensors that are split
     into a sequence and read from it are split plainly.
 
-    Raises ModelError where onnx cannot convert an older opset.
+    Raises ModelError where onnx cannot convert an opset before ``oldest_opset``.
     """
     check_equations(model)
     plain = inline_functions(unfuse(model))
@@ -48,7 +54,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     versions.setdefault("", OLDEST_OPSET)
     del plain.opset_import[:]
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
-    return without_split_sequences(upgrade(plain, versions[""]))
+    return without_split_sequences(upgrade(plain, versions[""], oldest_opset))
 
 
 # A part is a node: what has more of them stays a sequence.
@@ -163,6 +169,7 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
     local = shape_inference.infer_shapes(model)
     types = value_types(local.graph)
     labels = constants(local.graph)
+    _widen_halves(local.graph, types)
     for node in local.graph.node:
         if _has_only_a_body(node, versions):
             _demand_classes(node, labels, types)
@@ -172,6 +179,24 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
             node.domain, node.op_type = body.domain, body.name
     local.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
     return local
+
+
+def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
+    """Put casts to float32 and back where a body has constants of float32 beside half numbers."""
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        kind = types[node.input[0]].tensor_type.elem_type if types.keys() & node.input[:1] else 0
+        if not is_standard(node, "MeanVarianceNormalization") or kind not in HALF_TYPES:
+            nodes.append(node)
+            continue
+        x, y = node.input[0], node.output[0]
+        wide = helper.make_node(node.op_type, [f"{y}/input"], [f"{y}/wide"], node.name)
+        wide.attribute.extend(node.attribute)
+        nodes.append(helper.make_node("Cast", [x], wide.input, to=onnx.TensorProto.FLOAT))
+        nodes.append(wide)
+        nodes.append(helper.make_node("Cast", wide.output, [y], to=kind))
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _demand_classes(node: onnx.NodeProto, held: Constants, types: Types) -> None:

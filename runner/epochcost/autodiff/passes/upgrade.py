@@ -2,57 +2,63 @@
 
 onnx converts them, but not always to the same function. Hardmax before 13 takes everything from its
 axis on for one row. Resize 10, which Upsample becomes, counts coordinates from the corner and
-rounds them towards the larger image; from 11 on both are attributes with other defaults.
+rounds them towards the larger image; from 11 on both are attributes with other defaults. The bounds
+of Clip 6 are attributes, which onnx makes float32 whatever is clipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper, version_converter
 
 from epochcost.errors import ModelError
+from epochcost.graphs.importer_quirks import element_types
 from epochcost.graphs.nodes import constant_value, constants, is_standard, node_attributes
 from epochcost.graphs.tensors import graphs
 
 # The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
 # Unsqueeze are inputs, so rules need only one way to write them.
 OLDEST_OPSET = 13
-_COORDINATES_ARE_CHOSEN = 11
+_ROWS_ARE_ONE_AXIS = 13
+_COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
 _SCALES = 2
 
 
-def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """A copy of a model of opset ``version`` at ``OLDEST_OPSET``; itself if it is as new.
+def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProto:
+    """A copy of a model of opset ``version`` at opset ``oldest``; itself if it is as new.
 
     Raises ModelError where onnx cannot convert it.
     """
-    if version >= OLDEST_OPSET:
+    if version >= oldest:
         return model
     try:
-        upgraded = version_converter.convert_version(model, OLDEST_OPSET)
+        upgraded = version_converter.convert_version(model, oldest)
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
-            f"opset {version}: expected {OLDEST_OPSET} or newer, and onnx cannot convert "
+            f"opset {version}: expected {oldest} or newer, and onnx cannot convert "
             f"this model ({reason}); export it again at a newer opset"
         ) from None
     for graph in graphs(upgraded):
-        nodes = [part for node in graph.node for part in _as_meant(node, graph, version)]
+        types = element_types(graph)
+        nodes = [part for node in graph.node for part in _as_meant(node, graph, types, version)]
         del graph.node[:]
         graph.node.extend(nodes)
     return upgraded
 
 
 def _as_meant(
-    node: onnx.NodeProto, graph: onnx.GraphProto, version: int
+    node: onnx.NodeProto, graph: onnx.GraphProto, types: Mapping[str, int], version: int
 ) -> Iterator[onnx.NodeProto]:
-    if is_standard(node, "Hardmax"):
+    if is_standard(node, "Hardmax") and version < _ROWS_ARE_ONE_AXIS:
         yield from _hardmax_of_rows(node)
     elif is_standard(node, "Resize") and version < _COORDINATES_ARE_CHOSEN:
         yield from _resize_from_corner(node, graph)
+    elif is_standard(node, "Clip") and version < _BOUNDS_ARE_INPUTS:
+        yield from _clip_by_own_type(node, types)
     else:
         yield node
 
@@ -65,6 +71,15 @@ def _hardmax_of_rows(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
     yield helper.make_node("Flatten", [x], [f"{y}/rows"], axis=axis)
     yield helper.make_node("Hardmax", [f"{y}/rows"], [f"{y}/flat"], name=node.name, axis=1)
     yield helper.make_node("Reshape", [f"{y}/flat", f"{y}/shape"], [y])
+
+
+def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterator[onnx.NodeProto]:
+    kind = types.get(node.input[0], onnx.TensorProto.FLOAT)
+    for place, bound in enumerate(node.input):
+        if bound and types.get(bound, kind) != kind:
+            node.input[place] = f"{node.output[0]}/bound_{place}"
+            yield helper.make_node("Cast", [bound], [node.input[place]], to=kind)
+    yield node
 
 
 def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
