@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
+from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.loading import load_model_bytes
 from epochcost.graphs.parameters import materialise, parameters
@@ -52,6 +53,38 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
     model.graph.value_info.append(scalar)
     bound = bind_dimensions(loaded(model), {"n": 3})
     assert [dim.dim_value for dim in bound.graph.output[0].type.tensor_type.shape.dim] == [3, 1]
+
+
+@pytest.mark.parametrize("declared", ["element type", "nothing"])
+def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
+    """The checker of onnx demands what ONNX Runtime infers; values without any type are left out."""
+    model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
+    if declared == "nothing":
+        model.graph.output[0].ClearField("type")
+    else:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    model.graph.value_info.add(name="a")
+    bound = bind_dimensions(loaded(model), {"n": 3})
+    kind = bound.graph.output[0].type.tensor_type
+    assert (kind.elem_type, [dim.dim_value for dim in kind.shape.dim]) == (1, [3, 2])
+
+
+def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
+    """An output whose rank onnx cannot infer yet is accepted; binding tells it."""
+    model = model_of_text(
+        "g (float[n,2] x) => (float[n] y) { s = Shape(x) z = ConstantOfShape(s) y = Add(z, x) }"
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    shape = bind_dimensions(loaded(model), {"n": 3}).graph.output[0].type.tensor_type.shape
+    assert [dim.dim_value for dim in shape.dim] == [3, 2]
+
+
+def test_an_input_without_a_type_is_named() -> None:
+    """Nobody can infer what is fed."""
+    model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
+    model.graph.input[0].ClearField("type")
+    with pytest.raises(ModelError, match=r"input 'x': expected an element type and a shape"):
+        loaded(model)
 
 
 def test_minus_one_is_an_open_dimension() -> None:

@@ -19,7 +19,7 @@ from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
-from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, static_shape
+from epochcost.graphs.tensors import FLOAT_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
 # What a derivative keeps of places and of 0/1 matrices; a graph with more would not fit a file.
@@ -163,13 +163,13 @@ class Builder:
     ) -> tuple[Value, ...]:
         """Append a node with fresh output names; raises ModelError when ONNX refuses it.
 
-        Half numbers are added up in float32 where they are scattered: ONNX Runtime's CPU provider
-        has no other kernel.
+        Numbers of fp16 are added up in float32 where they are scattered, but on CUDA: ONNX
+        Runtime's CPU provider has no other kernel.
         """
-        half = _half_type(inputs) if (attributes or {}).get("reduction") == "add" else None
-        if half is not None:
-            wide = [v and v.cast(TensorProto.FLOAT) if _half_type([v]) else v for v in inputs]
-            return tuple(y.cast(half) for y in self.emit(op_type, wide, attributes, outputs))
+        if self._adds_fp16(inputs, attributes or {}):
+            wide = [v and (v.cast(TensorProto.FLOAT) if _is_fp16(v) else v) for v in inputs]
+            yielded = self.emit(op_type, wide, attributes, outputs)
+            return tuple(y.cast(TensorProto.FLOAT16) for y in yielded)
         node = helper.make_node(
             op_type,
             ["" if value is None else value.name for value in inputs],
@@ -178,6 +178,10 @@ class Builder:
         )
         self._yielded.update(node.output)
         return self.append(node)
+
+    def _adds_fp16(self, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> bool:
+        adds = attributes.get("reduction") == "add" and self.provider != "cuda"
+        return adds and any(_is_fp16(value) for value in inputs)
 
     def append(self, node: onnx.NodeProto) -> tuple[Value, ...]:
         """Append a ready node whose inputs are known values; its outputs become values."""
@@ -359,10 +363,8 @@ def require_room(*shape: int) -> None:
         )
 
 
-def _half_type(inputs: Iterable[Value | None]) -> int | None:
-    """The half type among the inputs, None where there is none."""
-    kinds = {value.elem_type for value in inputs if value is not None} & HALF_TYPES
-    return min(kinds, default=None)
+def _is_fp16(value: Value | None) -> bool:
+    return value is not None and value.elem_type == TensorProto.FLOAT16
 
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.folding import fold_constants
+from epochcost.graphs.folding import fold_constants, misfit
 from epochcost.graphs.nodes import copied, reads
 from epochcost.graphs.parameters import untrained
 from epochcost.graphs.tensors import (
@@ -64,6 +64,7 @@ def bind_dimensions(
     bound = copied(model)
     _replace(bound, sizes)
     inferred = _infer(fold_constants(bound, untrained(bound).keys() - set(varying)))
+    _check_positive(inferred)
     check_declarations(inferred)
     _check_static(inferred)
     _check_constants(inferred.graph)
@@ -131,7 +132,27 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except _REFUSALS as error:
-        raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
+        where = misfit(model)
+        raise ModelError(
+            f"{f'{where}: ' if where else ''}shapes and types do not fit together: "
+            f"{one_line(error)}; bind other sizes, or export the model again with these"
+        ) from None
+
+
+def _check_positive(model: onnx.ModelProto) -> None:
+    """Name the node whose window is longer than its input: onnx counts on below zero."""
+    sizes = {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in declared_values(model.graph)
+    }
+    for node in model.graph.node:
+        for name in node.output:
+            if min(sizes.get(name) or [0]) < 0:
+                raise ModelError(
+                    f"node {node.name or name!r} ({node.op_type}): its output {name!r} would have "
+                    f"the shape {sizes[name]}: its input {node.input[0]!r} of shape "
+                    f"{sizes.get(node.input[0])} is too short for it; bind larger sizes"
+                )
 
 
 def _check_static(model: onnx.ModelProto) -> None:

@@ -10,7 +10,7 @@ activation in one node. ONNX Runtime fuses them again when it loads the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,52 @@ def open_dimensions(model: onnx.ModelProto) -> None:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_value == -1:
                     dim.ClearField("dim_value")
+
+
+def complete_declarations(model: onnx.ModelProto) -> list[onnx.TypeProto.Tensor]:
+    """Give outputs without a type or shape those that onnx infers, in place.
+
+    Values between inputs and outputs that are listed without a type go. The answer has the outputs
+    whose shape onnx does not know before the dimensions are bound. Raises ModelError for an output
+    whose type it cannot tell, and for an input without a type.
+    """
+    graph = model.graph
+    typed = [value for value in graph.value_info if value.type.WhichOneof("value")]
+    if len(typed) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(typed)
+    for value in graph.input:
+        if not _is_declared(value.type):
+            raise ModelError(
+                f"input {value.name!r}: expected an element type and a shape, got none; declare "
+                "them, with names for dimensions that vary"
+            )
+    partial = [value for value in graph.output if not _is_declared(value.type)]
+    if partial:
+        _infer_outputs(model, partial)
+    return [value.type.tensor_type for value in partial if not _is_declared(value.type)]
+
+
+def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto]) -> None:
+    inferred = {v.name: v.type for v in onnx.shape_inference.infer_shapes(model).graph.output}
+    for value in outputs:
+        if inferred[value.name].WhichOneof("value"):
+            value.type.CopyFrom(inferred[value.name])
+        if not value.type.WhichOneof("value") or _lacks_element_type(value.type):
+            raise ModelError(
+                f"output {value.name!r}: expected an element type, got none, and onnx cannot infer "
+                "it; declare it"
+            )
+
+
+def _is_declared(kind: onnx.TypeProto) -> bool:
+    if kind.WhichOneof("value") != "tensor_type":
+        return kind.WhichOneof("value") is not None
+    return not _lacks_element_type(kind) and kind.tensor_type.HasField("shape")
+
+
+def _lacks_element_type(kind: onnx.TypeProto) -> bool:
+    return kind.HasField("tensor_type") and not kind.tensor_type.elem_type
 
 
 def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
