@@ -57,7 +57,7 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
 
 @pytest.mark.parametrize("declared", ["element type", "nothing"])
 def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
-    """The checker of onnx demands what ONNX Runtime infers; values without any type are left out."""
+    """The checker of onnx demands what ONNX Runtime infers; a value without a type is dropped."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
     if declared == "nothing":
         model.graph.output[0].ClearField("type")
