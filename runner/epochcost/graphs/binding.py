@@ -165,9 +165,12 @@ def _check_static(model: onnx.ModelProto) -> None:
 
 def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
     domain = "" if node.domain == "ai.onnx" else node.domain
-    why = "depends on data or cannot be inferred"
+    why = (
+        "depends on data or cannot be inferred; export the model with fixed shapes, or cut the "
+        "graph before it"
+    )
     if not any((s.domain, s.name) == (domain, node.op_type) for s in onnx.defs.get_all_schemas()):
-        why = "is not known: onnx has no such operator"
+        why = "is not known: onnx has no such operator; export it as operators of ONNX"
     return UnknownShapeError(
         f"node {node.name or node.output[0]!r}: operator {domain or 'ai.onnx'}::{node.op_type}: "
         f"expected a shape known before the run; that of its output {name!r} {why}",
