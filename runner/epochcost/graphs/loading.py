@@ -18,6 +18,7 @@ from epochcost.errors import ModelError
 from epochcost.graphs.functions import check_calls
 from epochcost.graphs.importer_quirks import (
     complete_declarations,
+    complete_header,
     constants_speak_for_themselves,
     initializers_apart,
     open_dimensions,
@@ -102,6 +103,7 @@ def _check(model: onnx.ModelProto) -> None:
     _check_opsets(model)
     check_calls(model)
     check_equations(model)
+    complete_header(model)
     open_dimensions(model)
     constants_speak_for_themselves(model)
     try:

@@ -36,7 +36,7 @@ def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProt
         return model
     try:
         upgraded = version_converter.convert_version(model, oldest)
-    except RuntimeError as error:
+    except (RuntimeError, onnx.shape_inference.InferenceError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
             f"opset {version}: expected {oldest} or newer, and onnx cannot convert "
