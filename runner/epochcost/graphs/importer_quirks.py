@@ -218,6 +218,10 @@ class _Parts:
         dtype = helper.tensor_dtype_to_np_dtype(elem_type)
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
+    def shape(self, *sizes: int) -> str:
+        """A constant shape."""
+        return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
+
     def cast(self, x: str, before: int, after: int) -> str:
         """A value in another element type; itself where it has that type already."""
         return x if before == after else self.add("Cast", x, to=after)
@@ -283,8 +287,9 @@ def _layer_normalization(parts: _Parts) -> None:
 def _group_normalization(parts: _Parts) -> None:
     """InstanceNormalization of the groups as channels: scale and bias are those of groups."""
     x, scale, bias = parts.node.input
-    groups = numpy_helper.from_array(np.array([0, parts.attributes["num_groups"], -1], np.int64))
-    rows = parts.add("Reshape", x, parts.add("Constant", value=groups))
+    groups = parts.attributes["num_groups"]
+    rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
+    scale, bias = (parts.add("Expand", given, parts.shape(groups)) for given in (scale, bias))
     epsilon = parts.attributes.get("epsilon", _EPSILON)
     unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
     parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
