@@ -9,13 +9,10 @@ import onnx.parser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper
 
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import parameters
-from exports import WEIGHTS, ZEROS, traced
 
 MODELS = Path(__file__).parents[2] / "models"
 FAULTS = Path(__file__).parents[1] / "faults"
@@ -193,19 +190,6 @@ def test_a_long_range_of_a_file_is_refused() -> None:
     """The committed file of 238 bytes asks for a range of two gibibytes."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
-
-
-def test_a_constant_that_stands_for_parameters_is_not_folded_with_them() -> None:
-    """A bound that tracing merged with a bias leaves the bias its name."""
-    nodes = [
-        helper.make_node("Identity", ["bound"], ["bias"]),
-        helper.make_node("Greater", ["x", "bound"], ["c"]),
-        helper.make_node("MatMul", ["x", "w"], ["p"]),
-        helper.make_node("Where", ["c", "p", "x"], ["h"]),
-        helper.make_node("Add", ["h", "bias"], ["y"]),
-    ]
-    model = bind_dimensions(traced(nodes, {"bound": ZEROS, "w": WEIGHTS[0]}), {})
-    assert [held.name for held in parameters(model)] == ["w", "bias"]
 
 
 def test_an_input_shorter_than_its_window_is_named() -> None:

@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from epochcost.graphs.doubts import doubts
+from epochcost.graphs.exported import separated
 from epochcost.graphs.parameters import parameters, untrained
 from exports import ZEROS, merged, optimised, without_identities
 from graph_text import model_of_text
@@ -21,7 +22,10 @@ def said(model: onnx.ModelProto) -> list[str]:
 
 
 CASES = {
-    "merged by tracing": (merged(), ["2 tensors", "1.norm.weight, 1.norm.bias", "Identity"]),
+    "merged by tracing": (
+        separated(merged()),
+        ["2 tensors", "1.norm.weight, 1.norm.bias", "Identity"],
+    ),
     "merged, and the names are gone": (
         without_identities(),
         ["probably", "0.norm.weight (in 2 layers), 0.norm.bias (in 2 layers)", "optimize=False"],

@@ -214,7 +214,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     its author trains. Raises ModelError for unknown names and for what cannot be differentiated.
     """
     terms, rule = terms_of(loss, output), _optimizer(optimizer)
-    file, model = model, separated(with_parameters("wrt", model, wrt))
+    model = with_parameters("wrt", separated(model), wrt)
     tensors, half = _tensors(model, freeze, wrt, no_weight_decay), TYPE_OF_PRECISION.get(precision)
     masters = frozenset([*tensors.parameters, *tensors.statistics])
     ready = prepare(
@@ -237,7 +237,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
     moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, clip_norm)
     data = {data.name for data in data_inputs(model)}
-    account = trained_set(file, model, pulled.gradients, tensors.frozen)
+    account = trained_set(model, pulled.gradients, tensors.frozen)
     for doubt in account.doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
     return TrainingStep(

@@ -31,19 +31,12 @@ class TrainedSet:
 
 
 def trained_set(
-    file: onnx.ModelProto,
-    model: onnx.ModelProto,
-    trained: Collection[str],
-    frozen: Collection[str],
+    model: onnx.ModelProto, trained: Collection[str], frozen: Collection[str]
 ) -> TrainedSet:
-    """The account of a step that trains these parameters, and whose caller froze those.
-
-    ``model`` is what the step was made of: the file with its merged tensors apart, and what the
-    caller names marked as parameters.
-    """
+    """The account of a step that trains these parameters, and whose caller froze those."""
     left = tuple(_left_out(model, trained, frozen))
     reasons = {tensor.name: tensor.reason for tensor in left}
-    return TrainedSet(tuple(trained), left, tuple(doubts(file, trained, reasons)))
+    return TrainedSet(tuple(trained), left, tuple(doubts(model, trained, reasons)))
 
 
 def _left_out(

@@ -20,6 +20,7 @@ from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, ModelWarning, UsageError
 from epochcost.graphs.choices import first_names
 from epochcost.graphs.counting import flops
+from epochcost.graphs.exported import separated
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise, with_parameters
 from epochcost.graphs.peak_memory import peak_activation_bytes
@@ -81,7 +82,7 @@ def train_graph(
     if precision == "bf16" and provider != "cuda":
         raise CapabilityError(f"--precision bf16: {NO_BF16_ON_CPUS}; for a GPU add --provider cuda")
     dimensions = _dimensions(dim or ())
-    loaded = load_model(model)
+    loaded = separated(load_model(model))
     for option, patterns in {"--train": train, "--wrt": wrt}.items():
         loaded = with_parameters(option, loaded, patterns or [])
     with warnings.catch_warnings():

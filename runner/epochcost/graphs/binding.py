@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.exported import merged
 from epochcost.graphs.folding import fold_constants, misfit
 from epochcost.graphs.nodes import copied, reads
 from epochcost.graphs.parameters import untrained
@@ -64,9 +63,7 @@ def bind_dimensions(
     _check_sizes(symbolic_dimensions(model), sizes)
     bound = copied(model)
     _replace(bound, sizes)
-    # A constant that stands for parameters, too, is not folded with them.
-    fixed = untrained(bound).keys() - {*varying, *merged(bound).values()}
-    inferred = _infer(fold_constants(bound, fixed))
+    inferred = _infer(fold_constants(bound, untrained(bound).keys() - set(varying)))
     _check_positive(inferred)
     check_declarations(inferred)
     _check_static(inferred)

@@ -27,7 +27,6 @@ from epochcost.graphs.exported import (
     folded,
     is_attribute,
     kinds,
-    separated,
 )
 from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.nodes import copied, reads
@@ -124,7 +123,7 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
 
 def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
     """A copy in which tensors are marked as an exporter marks its parameters."""
-    copy = copied(separated(model))
+    copy = copied(model)
     chosen = set(names)
     for tensor in copy.graph.initializer:
         if tensor.name in chosen:

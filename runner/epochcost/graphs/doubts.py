@@ -14,8 +14,7 @@ from epochcost.graphs.exported import (
     folded,
     is_uniform,
     layer,
-    merged,
-    separated,
+    taken_apart,
     tells_origins,
 )
 from epochcost.graphs.nodes import is_standard, reads
@@ -26,17 +25,16 @@ _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
 def doubts(
     model: onnx.ModelProto, trained: Collection[str], left: Mapping[str, str]
 ) -> Iterator[str]:
-    """One sentence for each kind of doubt.
+    """One sentence for each kind of doubt in a model whose merged tensors are taken apart.
 
     ``trained`` names the parameters of a step, ``left`` has the reason of what it does not train.
     """
-    if apart := [name for name in merged(model) if name in trained]:
+    if apart := [name for name in taken_apart(model) if name in trained]:
         yield (
             f"the exporter merged {len(apart)} tensors with equal ones, and they are trained apart "
             f"again: {first_names(apart)}; where the module ties them, take their Identity nodes "
             "out of the file"
         )
-    model = separated(model)
     computed = folded(model)
     if shared := _shared(model, trained, computed):
         listed = [f"{name} (in {count} layers)" for name, count in shared.items()]

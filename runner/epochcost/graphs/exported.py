@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import onnx
@@ -19,6 +20,8 @@ from epochcost.graphs.tensors import FLOAT_TYPES
 
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 PARAMETER = "PARAMETER"
+# Our own mark of a tensor that was merged.
+_APART = "epochcost.apart"
 _FOLDED = "pkg.onnxscript.optimizer.folded_from"
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _TEXTS = re.compile(r"'([^']*)'")
@@ -52,20 +55,20 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
     """By name, the tensors that the dynamo exporter's optimizer computed."""
     made = {name for node in model.graph.node for name in node.output}
     return {
-        value.name: _folded(value.name, set(_TEXTS.findall(entry.value)) - made)
+        value.name: _folded(value.name, _TEXTS.findall(entry.value), made)
         for value in model.graph.value_info
         for entry in value.metadata_props
         if entry.key == _FOLDED
     }
 
 
-def _folded(name: str, origins: set[str]) -> Folded:
+def _folded(name: str, origins: Collection[str], made: Collection[str]) -> Folded:
     """Only a module's attributes have dots; a name alone is one too, of the outermost module."""
-    given = {origin for origin in origins if not _OF_ONNX.fullmatch(origin)}
-    held = {origin for origin in given if "." in origin or len(origins) == 1}
-    buffers = {origin for origin in held if _BUFFER.search(origin)}
-    steps = {_NUMBERED.sub("", step) for step in {name, *given} - held if not _OF_ONNX.match(step)}
-    return Folded(tuple(sorted(held - buffers)), tuple(sorted(buffers)), frozenset(steps))
+    steps = {step for step in (name, *origins) if step not in made and not _OF_ONNX.fullmatch(step)}
+    held = {step for step in steps - {name} if "." in step or len(origins) == 1}
+    buffers = {step for step in held if _BUFFER.search(step)}
+    operators = frozenset(_NUMBERED.sub("", step) for step in steps - held)
+    return Folded(tuple(sorted(held - buffers)), tuple(sorted(buffers)), operators)
 
 
 def is_attribute(model: onnx.ModelProto, name: str) -> bool:
@@ -131,12 +134,20 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
     graph = answer.graph
     held = {tensor.name: tensor for tensor in model.graph.initializer}
     for name, source in origins.items():
-        graph.initializer.add().CopyFrom(held[source])
-        graph.initializer[-1].name = name
+        tensor = graph.initializer.add()
+        tensor.CopyFrom(held[source])
+        tensor.name = name
+        tensor.metadata_props.add(key=_APART, value=source)
     kept = [node for node in graph.node if origins.keys().isdisjoint(node.output)]
     del graph.node[:]
     graph.node.extend(kept)
     return answer
+
+
+def taken_apart(model: onnx.ModelProto) -> list[str]:
+    """The names of the tensors that ``separated`` made."""
+    tensors = model.graph.initializer
+    return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
 
 
 def is_uniform(tensor: onnx.TensorProto) -> bool:

@@ -2,8 +2,7 @@
 
 A weightless file lists its parameters and state in its metadata (``initial`` reads it and draws
 values); in an ordinary file the float initializers are parameters, except running statistics, which
-BatchNormalization reads and nothing trains, and what ``constants`` knows as such. Tensors that an
-exporter merged count as they were, see ``exported.separated``.
+BatchNormalization reads and nothing trains, and what ``constants`` knows as such.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from epochcost.graphs.initial import (
     listed_parameters,
     listed_state,
 )
-from epochcost.graphs.nodes import is_standard, nested_nodes
+from epochcost.graphs.nodes import copied, is_standard, nested_nodes
 from epochcost.graphs.tensors import FLOAT_TYPES
 
 
@@ -64,11 +63,10 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     listed = listed_parameters(model)
     if listed is not None:
         return _listed(model, METADATA_KEY, listed)
-    apart = separated(model)
-    others = {*running_statistics(apart), *untrained(apart)}
+    others = {*running_statistics(model), *untrained(model)}
     return tuple(
         _stored(tensor)
-        for tensor in apart.graph.initializer
+        for tensor in model.graph.initializer
         if tensor.data_type in FLOAT_TYPES and tensor.name not in others
     )
 
@@ -80,9 +78,8 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
     """
     if listed_parameters(model) is not None:
         return {}
-    apart = separated(model)
-    statistics = running_statistics(apart)
-    return {name: why for name, why in constants(apart).items() if name not in statistics}
+    statistics = running_statistics(model)
+    return {name: why for name, why in constants(model).items() if name not in statistics}
 
 
 def with_parameters(kind: str, model: onnx.ModelProto, patterns: Iterable[str]) -> onnx.ModelProto:
@@ -102,9 +99,8 @@ def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     Those that the metadata lists, then those that the file stores, in graph order. Raises
     ModelError as ``parameters`` does.
     """
-    apart = separated(model)
-    statistics = running_statistics(apart)
-    stored = (tensor for tensor in apart.graph.initializer if tensor.name in statistics)
+    statistics = running_statistics(model)
+    stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
     return (*_listed(model, STATE_KEY, listed_state(model)), *map(_stored, stored))
 
 
@@ -137,23 +133,25 @@ def few_bits_count(model: onnx.ModelProto) -> int:
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """The first value of each parameter, then of each state, by name; the same for the same seed.
 
-    ``seed`` is the run's, from 0 to 2**64 - 1. Values held in the file are returned as they are.
-    Raises CapabilityError when the memory does not suffice.
+    Then of what a step takes apart, see ``exported.separated``. ``seed`` is the run's, from 0 to
+    2**64 - 1. Values held in the file are returned as they are. Raises CapabilityError when the
+    memory does not suffice.
     """
-    stored = {tensor.name: tensor for tensor in separated(model).graph.initializer}
+    apart = separated(model)
+    stored = {tensor.name: tensor for tensor in apart.graph.initializer}
+    every = (each for file in (model, apart) for each in (*parameters(file), *state(file)))
     return {
-        parameter.name: onnx.numpy_helper.to_array(stored[parameter.name])
+        name: onnx.numpy_helper.to_array(stored[name])
         if parameter.initial is None
         else _first_value(parameter, parameter.initial, seed)
-        for parameter in (*parameters(model), *state(model))
+        for name, parameter in {each.name: each for each in every}.items()
     }
 
 
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
     """An ordinary ONNX file of the model with these parameters and this state stored in it."""
-    held = {each.name for each in (*parameters(model), *state(model))}
-    stored = onnx.ModelProto()
-    stored.CopyFrom(separated(model))
+    stored = copied(separated(model))
+    held = {each.name for each in (*parameters(stored), *state(stored))}
     graph = stored.graph
     for places in (graph.input, graph.initializer):
         kept = [place for place in places if place.name not in held]
