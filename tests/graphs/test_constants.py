@@ -113,14 +113,14 @@ def test_a_model_of_such_numbers_alone_is_trained() -> None:
 
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
     """In a traced file the program's numbers are Constant nodes, or named after an operator."""
-    tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "masked_bias": -1e4, "scale.step": 0.1}
+    tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
     nodes += [
-        helper.make_node("Mul", [f"h{index}", name], [f"h{index + 1}" if index < 3 else "y"])
+        helper.make_node("Mul", [f"h{index}", name], [f"h{index + 1}" if index < 4 else "y"])
         for index, name in enumerate(tensors)
     ]
     model = traced(nodes, {"w": WEIGHTS[0], **tensors})
-    assert list(constants(model)) == ["onnx::Mul_7", "masked_bias"]
+    assert list(constants(model)) == ["onnx::Mul_7", "embed_scale", "low"]
     model.producer_name = ""
     assert list(constants(model)) == list(tensors)
 

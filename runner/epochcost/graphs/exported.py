@@ -28,7 +28,9 @@ _TEXTS = re.compile(r"'([^']*)'")
 _ATTRIBUTE = re.compile(r"(?!\d+$)[\w.]+")
 _NUMBERED = re.compile(r"_\d+$")
 _OF_ONNX = re.compile(r"val_\d+")
-_BUFFER = re.compile(r"(^|[._])(pe|freqs?|embed_positions|ids|index|\w*mask|lifted_tensor_\d+)$")
+_BUFFER = re.compile(
+    r"(^|[._])(pe|freqs?|embed_(positions|scale)|ids|index|\w*mask|lifted_tensor_\d+)$"
+)
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,12 @@ def _folded(name: str, origins: Collection[str], made: Collection[str]) -> Folde
 
 
 def is_attribute(model: onnx.ModelProto, name: str) -> bool:
-    """Whether an initializer has the name of a module's attribute in a traced file.
+    """Whether an initializer of a traced file has the name of an attribute that is no buffer.
 
     Numbers of the program are Constant nodes there, and what was folded is named ``onnx::Add_7``.
     """
     traced = model.producer_name == "pytorch" and not tells_origins(model)
-    return traced and _ATTRIBUTE.fullmatch(name) is not None
+    return traced and bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
 
 def tells_origins(model: onnx.ModelProto) -> bool:
