@@ -94,7 +94,8 @@ def test_a_file_of_old_initializers_is_read_back(tmp_path: Path) -> None:
 
 def test_a_weight_without_elements_stays_empty(tmp_path: Path) -> None:
     """An adapter of rank 0 has nothing to draw."""
-    model = model_of_text(
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> '
         "g (float[2,3] x) => (float[2,3] y) <float[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}> "
         "{ a = MatMul(x, w) l = MatMul(x, down) u = MatMul(l, up) y = Add(a, u) }"
     )

@@ -7,6 +7,8 @@ inferred in ``binding``; what the file means for training is read in ``parameter
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx
@@ -27,7 +29,10 @@ from epochcost.graphs.importer_quirks import (
     weights_to_initializers,
 )
 from epochcost.graphs.tensors import check_equations, check_tensors, one_line, stored_tensors
+from epochcost.graphs.trial_run import require_end
 
+# Older opsets are brought up to it before they are differentiated.
+_CONVERTED_BELOW = 13
 # protobuf refuses messages of 2 GiB and more.
 MAX_MODEL_BYTES = 2**31 - 1
 
@@ -108,6 +113,7 @@ def _check(model: onnx.ModelProto) -> None:
     sort_nodes(model)
     open_dimensions(model)
     constants_speak_for_themselves(model)
+    require_end(lambda: _check_and_infer(model), "onnx's check of this graph")
     try:
         # onnx's checker demands a shape of every output; ONNX Runtime does not.
         shapeless = complete_declarations(model)
@@ -121,6 +127,26 @@ def _check(model: onnx.ModelProto) -> None:
     check_tensors(model)
     initializers_apart(model)
     weights_to_initializers(model)
+
+
+def _check_and_infer(model: onnx.ModelProto) -> None:
+    """All that is asked of onnx's C++ code about a file, each whatever the others say."""
+    calls: list[Callable[[onnx.ModelProto], object]] = [
+        onnx.checker.check_model,
+        onnx.shape_inference.infer_shapes,
+    ]
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
+    if opset < _CONVERTED_BELOW:
+        calls.append(
+            partial(onnx.version_converter.convert_version, target_version=_CONVERTED_BELOW)
+        )
+    for call in calls:
+        try:
+            call(model)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: S110 - said when it is called in earnest
+            pass
 
 
 def _check_texts(message: Message) -> None:

@@ -133,15 +133,24 @@ def check_tensors(model: onnx.ModelProto) -> None:
 
 
 def check_equations(model: onnx.ModelProto) -> None:
-    """Raise ModelError for an equation of Einsum that is none: onnx would read it for ever."""
+    """Raise ModelError for an equation of Einsum that is none: onnx would read it for ever.
+
+    So it would a term with two ellipses.
+    """
     functions = (node for function in model.functions for node in function.node)
     for node in nested_nodes((*model.graph.node, *functions)):
         for entry in node.attribute if node.op_type == "Einsum" else ():
-            if entry.name == "equation" and not _EQUATION.fullmatch(entry.s):
+            if entry.name == "equation" and not _is_equation(entry.s):
                 raise ModelError(
-                    f"node {node.name or node.op_type!r}: expected an equation of letters, commas, "
-                    f"ellipses and one arrow, got {entry.s!r:.80}"
+                    f"node {node.name or node.op_type!r} (Einsum): expected an equation of "
+                    "letters, commas, one arrow and an ellipsis a term at most, got "
+                    f"{entry.s!r:.80}; export it with another equation"
                 )
+
+
+def _is_equation(text: bytes) -> bool:
+    terms = text.replace(b"->", b",").split(b",")
+    return bool(_EQUATION.fullmatch(text)) and all(term.count(b"...") <= 1 for term in terms)
 
 
 def check_declarations(model: onnx.ModelProto) -> None:
