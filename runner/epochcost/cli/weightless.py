@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from epochcost.cli.interruption import ended_at_once
 from epochcost.errors import UsageError
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameter_count
@@ -15,6 +16,7 @@ from epochcost.results.files import write_atomically
 from epochcost.units import memory
 
 
+@ended_at_once()
 def weightless(
     model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data beside it.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The file to write, .onnx.")],

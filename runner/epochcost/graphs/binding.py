@@ -14,6 +14,7 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.graphs.folding import fold_constants, misfit
+from epochcost.graphs.inference import infer_shapes
 from epochcost.graphs.nodes import copied, reads
 from epochcost.graphs.parameters import untrained
 from epochcost.graphs.tensors import (
@@ -130,7 +131,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     Asked for values too, onnx 1.23.2 writes down whole tensors, however long.
     """
     try:
-        return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        return infer_shapes(model, strict=True)
     except _REFUSALS as error:
         where = misfit(model)
         raise ModelError(

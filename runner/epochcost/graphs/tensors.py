@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 
 import onnx
@@ -20,7 +19,6 @@ FLOAT_TYPES = frozenset(
 )
 HALF_TYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _MAX_MESSAGE = 300
-_EQUATION = re.compile(rb"(?:[A-Za-z, ]|\.\.\.)*(?:->(?:[A-Za-z ]|\.\.\.)*)?")
 _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
@@ -121,18 +119,6 @@ def check_tensors(model: onnx.ModelProto) -> None:
         _check_shape(tensor.name, tensor.dims)
         _check_data(tensor)
     check_declarations(model)
-
-
-def check_equations(model: onnx.ModelProto) -> None:
-    """Raise ModelError for an equation of Einsum that is none: onnx would read it for ever."""
-    functions = (node for function in model.functions for node in function.node)
-    for node in nested_nodes((*model.graph.node, *functions)):
-        for entry in node.attribute if node.op_type == "Einsum" else ():
-            if entry.name == "equation" and not _EQUATION.fullmatch(entry.s):
-                raise ModelError(
-                    f"node {node.name or node.op_type!r}: expected an equation of letters, commas, "
-                    f"ellipses and one arrow, got {entry.s!r:.80}"
-                )
 
 
 def check_declarations(model: onnx.ModelProto) -> None:
