@@ -208,3 +208,13 @@ def test_shapes_that_do_not_fit_name_their_node() -> None:
     )
     with pytest.raises(ModelError, match=r"node 'y' \(MatMul\) of a\[2, 3\], w\[4, 2\]: .*bind"):
         bind_dimensions(model, {"n": 2})
+
+
+def test_what_no_output_needs_is_not_bound() -> None:
+    """Neither a node whose shape depends on data nor what is declared of one that is gone."""
+    model = parsed("g (float[n,2] x) => (float[n,2] y) { places = NonZero(x) y = Neg(x) }")
+    stale = onnx.helper.make_tensor_value_info("gone", onnx.TensorProto.FLOAT, ["unk__3", 2])
+    model.graph.value_info.append(stale)
+    bound = bind_dimensions(model, {"n": 3})
+    assert [node.op_type for node in bound.graph.node] == ["Neg"]
+    assert not bound.graph.value_info

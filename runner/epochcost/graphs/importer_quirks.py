@@ -23,7 +23,13 @@ from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.inference import infer_shapes
 from epochcost.graphs.initial import METADATA_KEY
 from epochcost.graphs.nodes import copied, is_standard, node_attributes
-from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values, graphs
+from epochcost.graphs.tensors import (
+    FLOAT_TYPES,
+    HALF_TYPES,
+    declared_values,
+    graphs,
+    keep_declarations,
+)
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
 _INITIALIZERS_APART = 4
@@ -57,10 +63,7 @@ def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelPro
     output: onnx's inference, which runs after it, bears no invalid nodes.
     """
     graph = model.graph
-    typed = [value for value in graph.value_info if value.type.WhichOneof("value")]
-    if len(typed) < len(graph.value_info):
-        del graph.value_info[:]
-        graph.value_info.extend(typed)
+    keep_declarations(graph, [v for v in graph.value_info if v.type.WhichOneof("value")])
     for value in graph.input:
         if not _is_declared(value.type):
             raise ModelError(
@@ -111,10 +114,7 @@ def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
         said = {
             name for node in graph.node if is_standard(node, "Constant") for name in node.output
         }
-        kept = [value for value in graph.value_info if value.name not in said]
-        if len(kept) < len(graph.value_info):
-            del graph.value_info[:]
-            graph.value_info.extend(kept)
+        keep_declarations(graph, [value for value in graph.value_info if value.name not in said])
 
 
 def weights_to_initializers(model: onnx.ModelProto) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx
 from onnx import TensorProto
@@ -75,6 +75,13 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.input
     yield from graph.output
     yield from graph.value_info
+
+
+def keep_declarations(graph: onnx.GraphProto, kept: Sequence[onnx.ValueInfoProto]) -> None:
+    """Drop what is declared of other values between inputs and outputs, in place."""
+    if len(kept) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
 
 
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
