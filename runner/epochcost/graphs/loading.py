@@ -28,7 +28,8 @@ from epochcost.graphs.importer_quirks import (
     unfuse,
     weights_to_initializers,
 )
-from epochcost.graphs.tensors import check_equations, check_tensors, one_line, stored_tensors
+from epochcost.graphs.inference import check_nodes
+from epochcost.graphs.tensors import check_tensors, one_line, stored_tensors
 from epochcost.graphs.trial_run import require_end
 
 # Older opsets are brought up to it before they are differentiated.
@@ -108,22 +109,14 @@ def _parse(data: bytes) -> onnx.ModelProto:
 def _check(model: onnx.ModelProto) -> None:
     _check_opsets(model)
     check_calls(model)
-    check_equations(model)
+    check_nodes(model)
     complete_header(model)
     sort_nodes(model)
     open_dimensions(model)
     constants_speak_for_themselves(model)
     require_end(lambda: _check_and_infer(model), "onnx's check of this graph")
-    try:
-        # onnx's checker demands a shape of every output; ONNX Runtime does not.
-        shapeless = complete_declarations(model)
-        for tensor in shapeless:
-            tensor.shape.SetInParent()
-        onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
-        raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
-    for tensor in shapeless:
-        tensor.ClearField("shape")
+    # onnx's checker demands a shape of every output; ONNX Runtime does not.
+    complete_declarations(model, _check_by_onnx)
     check_tensors(model)
     initializers_apart(model)
     weights_to_initializers(model)
@@ -147,6 +140,13 @@ def _check_and_infer(model: onnx.ModelProto) -> None:
             raise
         except Exception:  # noqa: S110 - said when it is called in earnest
             pass
+
+
+def _check_by_onnx(model: onnx.ModelProto) -> None:
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
 
 
 def _check_texts(message: Message) -> None:
