@@ -52,7 +52,7 @@ class ModelError(InputError):
 
 
 class ModelWarning(UserWarning):
-    """A file leaves in doubt what its author trains; commands print it and go on."""
+    """A file leaves something in doubt, or was repaired; commands print it and go on."""
 
 
 class ResultError(InputError):
