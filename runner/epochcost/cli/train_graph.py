@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from epochcost.autodiff import LeftOut, TrainingStep, evaluation_graph, training
 from epochcost.autodiff.objective import keep_term_outputs, terms_of
 from epochcost.cli.interruption import ended_at_once
 from epochcost.cli.terminal import Format, pairs, print_json
-from epochcost.errors import CapabilityError, InputError, ModelWarning, UsageError
+from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.graphs.choices import first_names
 from epochcost.graphs.counting import flops
 from epochcost.graphs.exported import separated
@@ -87,29 +86,25 @@ def train_graph(
     loaded = separated(load_model(model))
     for option, patterns in {"--train": train, "--wrt": wrt}.items():
         loaded = with_parameters(option, loaded, patterns or [])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # said below, in the command's own form
-        step = training_step(
-            loaded,
-            loss=loss,
-            optimizer=optimizer,
-            output=output,
-            freeze=freeze or (),
-            wrt=wrt or (),
-            dimensions=dimensions,
-            seed=seed,
-            clip_norm=clip_norm,
-            provider=provider,
-            carry=pairs("--carry", carry or (), "h0=hn"),
-            precision=precision,
-            rematerialise=rematerialise,
-        )
+    step = training_step(
+        loaded,
+        loss=loss,
+        optimizer=optimizer,
+        output=output,
+        freeze=freeze or (),
+        wrt=wrt or (),
+        dimensions=dimensions,
+        seed=seed,
+        clip_norm=clip_norm,
+        provider=provider,
+        carry=pairs("--carry", carry or (), "h0=hn"),
+        precision=precision,
+        rematerialise=rematerialise,
+    )
     asked = keep_term_outputs(loaded, terms_of(loss, output))
     forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
     written = _Written(step, flops(forward), model, destination)
-    for doubt in step.trained_set.doubts:
-        typer.echo(f"warning: {doubt}", err=True)
     if form == "json":
         print_json(_as_json(written))
     else:
