@@ -13,6 +13,7 @@ import pytest
 
 from epochcost.cli.request_comment import MARKER, markdown, read_comment
 from report_project import write_project
+from revisions import write_spec
 from shared_builds import SharedBuilds
 from shown_comment import shown
 
@@ -27,6 +28,14 @@ region = "east"
 amount = {amount}
 source = "https://example.org/prices"
 as_of = 2026-11-20
+"""
+_BUDGET = """
+id = "brief"
+name = "Brief"
+models = ["net"]
+hardware = ["box"]
+[budget]
+limits = [{ model = "net", goal = "epoch", at_most = 0.01 }]
 """
 _IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
@@ -146,9 +155,7 @@ def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
 def test_a_budget_that_is_not_kept_is_told_beside_the_changes(clone: Clone) -> None:
     """The check fails, and the comment has the budget's line and the changed costs."""
     add_price(clone, "40")
-    limit = '[budget]\nlimits = [{ model = "net", goal = "full-training", at_most = 0.01 }]\n'
-    path = next((clone.folder / "specs/studies").glob("*.toml"))
-    path.write_text(f"{path.read_text('utf-8')}\n{limit}", "utf-8")
+    write_spec(clone.folder, "studies/brief", _BUDGET)
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1
     assert "**epochcost check --budgets found faults:**" in clone.comment
