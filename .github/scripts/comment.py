@@ -37,7 +37,7 @@ def main() -> None:
     except GitHubError as error:
         if FORBIDDEN not in str(error):
             sys.exit(f"no comment: {error}")
-        print(f"no comment: {error}; tokens of a fork's runs may not write: see the job's summary")
+        print(f"no comment: {error}; the summary of the job that compared has it (a fork's run?)")
     except ValueError as error:
         sys.exit(f"no comment: not what compare.py leaves: {error}")
 

@@ -117,6 +117,17 @@ def test_a_comment_that_would_be_too_long(project: Path, tmp_path: Path) -> None
     assert text.count("\n- ` xxx") + more_problems == 5000
 
 
+def test_a_name_that_a_terminal_would_obey(project: Path) -> None:
+    """The names of a stranger's files are printed by their characters' numbers."""
+    path = project / "docs/data/results/lo\x1b[32mcal/x.json"
+    path.parent.mkdir()
+    path.write_text("{}", "utf-8")
+    for form in ("text", "markdown", "comment", "json"):
+        done = CliRunner().invoke(app, ["diff", "HEAD", "--format", form])
+        assert done.output
+        assert "\x1b" not in done.output
+
+
 @pytest.mark.usefixtures("project")
 def test_a_revision_that_is_none() -> None:
     """An unknown revision is an error in one line."""

@@ -68,20 +68,23 @@ def _damaged_archives() -> dict[str, bytes]:
     with zipfile.ZipFile(sound, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("comment.json", write_comment(CHEAPER))
     return {
-        "too large": os.urandom(MOST_BYTES + 1),
-        "no archive": os.urandom(100),
+        "too large": bytes(MOST_BYTES + 1),
+        "no archive": bytes(100),
         "damaged": sound.getvalue().replace(b"format_version", b"format-version", 1)[:-3],
         "of a damaged method": sound.getvalue().replace(b"\x5d\0\0", b"\xff\0\0"),
     }
 
 
-@pytest.mark.parametrize(("what", "archive"), _damaged_archives().items())
-def test_a_damaged_archive_changes_no_comment(github: GitHub, what: str, archive: bytes) -> None:
+_ARCHIVES = _damaged_archives()
+
+
+@pytest.mark.parametrize("archive", _ARCHIVES.values(), ids=_ARCHIVES)
+def test_a_damaged_archive_changes_no_comment(github: GitHub, archive: bytes) -> None:
     """An archive that compare.py cannot have left ends the script in one line."""
     github.comment(CHEAPER)
     (github.state / "comment.zip").write_bytes(archive)
     done = github.renew()
-    assert done.returncode == 1, what
+    assert done.returncode == 1
     assert "expected an archive" in done.stderr
     assert github.comments[1] == markdown(CHEAPER)
 
@@ -122,7 +125,7 @@ def test_a_token_that_may_not_comment_fails_nothing(github: GitHub, method: str)
     done = github.renew(file)
     assert (done.returncode, done.stderr) == (0, "")
     assert _FORBIDDEN in done.stdout
-    assert "see the job's summary" in done.stdout
+    assert "the summary of the job that compared has it" in done.stdout
 
 
 def test_another_error_of_github_is_one_line(github: GitHub) -> None:
@@ -300,6 +303,14 @@ def test_every_step_runs_a_file_or_a_target_that_exists(path: Path) -> None:
         else:
             assert os.access(ROOT / words[0], os.X_OK) or words[0].endswith(".py"), line
             assert (ROOT / words[0]).is_file(), line
+
+
+def test_the_action_runs_scripts_that_exist() -> None:
+    """What other repositories use is here."""
+    text = (ROOT / "action.yml").read_text("utf-8")
+    scripts = re.findall(r"\$GITHUB_ACTION_PATH/([^\s\"]+)", text)
+    assert {Path(script).name for script in scripts} == {"compare.py", "comment.py"}
+    assert all((ROOT / script).is_file() for script in scripts)
 
 
 def test_bash_reads_every_script() -> None:

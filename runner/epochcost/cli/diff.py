@@ -27,6 +27,7 @@ from epochcost.cli.request_comment import TITLES, Comment, bounded, markdown, pa
 from epochcost.cli.terminal import print_json, say
 from epochcost.cost import Cost
 from epochcost.cost.estimate import Unpriced
+from epochcost.specs.wording import printable
 
 Form = Literal["text", "markdown", "comment", "json"]
 
@@ -52,7 +53,7 @@ def diff(
     with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
         difference = _difference(Path(folder), base, head)
         for problem in difference.problems:
-            say(problem, err=True)
+            say(printable(problem), err=True)
         _show(difference, form)
 
 
@@ -110,7 +111,7 @@ def _sentences(difference: Difference) -> dict[str, Sequence[str]]:
 
 def _file_words(file: ResultFile) -> str:
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
-    return f"{file.title} on {file.hardware}{doubts}"
+    return printable(f"{file.title} on {file.hardware}{doubts}")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
