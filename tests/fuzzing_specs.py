@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import collections
 import datetime as dt
-import importlib.util
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ import tomlkit
 import tomlkit.exceptions
 
 from crowding import crowded
+from epochcost.cli.request_comment import markdown, read_comment
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
 from epochcost.specs.loader import check_paths
 from epochcost.specs.study import Mode
@@ -274,12 +274,11 @@ class Project:
         return "\n".join(live_in_site(site)[:20])
 
     def _comment(self) -> str:
-        for form in ("text", "json"):
+        for form in ("text", "json", "comment"):
             if (done := self._run("diff", "HEAD", "--format", form)).returncode != 0:
                 return f"diff: {done.stderr[-3000:]}"
-        done = self._run("diff", "HEAD", "--format", "markdown")
-        live = shown(done.stdout)[1] + shown(_harmless(done.stdout))[1]
-        return "\n".join(f"comment: {one}" for one in live[:20])
+        live = shown(markdown(read_comment(done.stdout.encode()))).live
+        return "\n".join(f"comment: {text}" for text in live[:20])
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -304,17 +303,6 @@ class Project:
         if wrong:
             sys.stderr.write(f"mutation {numbers[0]}\n")
             raise AssertionError(f"{files[numbers[0]]}\n{wrong}")
-
-
-def _harmless(text: str) -> str:
-    path = ROOT / ".github/scripts/comment.py"
-    spec = importlib.util.spec_from_file_location("comment", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    written: Callable[[str], str] = module.harmless
-    return written(text)
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
