@@ -16,6 +16,7 @@ from epochcost.errors import ModelError
 from epochcost.graphs.loading import load_model, load_model_bytes
 from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.weightless import weightless
+from exports import merged
 from graph_text import model_of_text
 
 NORMALISED = (
@@ -159,3 +160,12 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "epochcost", "weightless", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_merged_tensors_are_drawn_apart(tmp_path: Path) -> None:
+    """Each tensor that the exporter merged is an input of its own."""
+    path = tmp_path / "merged.onnx"
+    onnx.save(merged(), path)
+    drawn = weightless(path)
+    onnx.checker.check_model(drawn)
+    assert {"0.norm.weight", "1.norm.weight"} <= {value.name for value in drawn.graph.input}
