@@ -27,8 +27,8 @@ import tomli
 import tomlkit
 import tomlkit.exceptions
 
+from epochcost.cli.check import spec_faults
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
-from epochcost.specs.loader import check_paths
 from epochcost.specs.study import Mode
 from fault_words import is_ours
 from live_text import live_in_site
@@ -37,6 +37,8 @@ from revisions import git
 from shown_comment import shown
 
 ROOT = Path(__file__).parents[1]
+# Of kinds whose files lie beside others: the project's own.
+_WITH_FILES = ("devices/l4", "observations/tensorflow-2017", "replays/made-three-zones")
 # More would make pages of megabytes; fewer would build the sound ones too often.
 _TOGETHER = 150
 _BUILD_SECONDS = 900
@@ -70,6 +72,16 @@ _MORE = {
         held_out_examples = 10_000
         classes = 10
         source = "a count"
+    """,
+    "apis/somewhere": """
+        id = "somewhere"
+        name = "A model"
+        provider = "Somewhere"
+        input_per_million = 1.25
+        cached_input_per_million = 0.25
+        output_per_million = 10
+        as_of = 2025-10-01
+        source = "a list"
     """,
     "currencies/usd-eur": """
         id = "usd-eur"
@@ -109,6 +121,7 @@ _HOSTILE = (
     *('=HYPERLINK("hax")', " =hax", "\u00a0+hax", "@hax #1 GH-1 us/costs#1", "%0a%0dhax"),
     *("javascript:hax()", "java\nscript:hax()", "data:text/html,<script>hax()</script>"),
     *('https://hax.example/"onclick=hax()', "https://[hax", "//hax.example", "x" * 3000),
+    *("x" * 250, "x" * 2000, "\u00e9" * 130, "\u963f\u91cc", "x/" * 100, "../x", ".", "-"),
     "http://hax@hax.example/<b>?a=1&b=2#<i>",
 )
 _NUMBERS = (
@@ -125,6 +138,14 @@ def corpus(folder: Path) -> list[tuple[str, str, str]]:
         path = folder / "specs" / f"{name}.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
+    for name in _WITH_FILES:
+        for file in (ROOT / "specs").glob(f"{name}*"):
+            copy = folder / "specs" / name.partition("/")[0] / file.name
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(file, copy)
+    replay = folder / "specs/replays/made-three-zones.toml"
+    text = replay.read_text("utf-8").replace("transformer-base", "net")
+    replay.write_text(text.replace("a2-highgpu-1g", "box"), "utf-8")
     paths = sorted((folder / "specs").rglob("*.toml"))
     return [(path.parent.name, path.stem, path.read_text("utf-8")) for path in paths]
 
@@ -219,7 +240,7 @@ class Project:
         """Whether a check of the specs with this one finds no fault; faults are read."""
         path = self.folder / "specs" / name
         path.write_bytes(contents)
-        faults = check_paths([self.folder / "specs"]).faults
+        _, faults = spec_faults([self.folder / "specs"])
         for fault in faults:
             words = str(fault)
             assert words.isprintable(), f"not one line: {words!r}"
@@ -241,7 +262,7 @@ class Project:
 
     def _without_conflicts(self) -> str:
         """Two that are sound may not be together, as two prices of one day are."""
-        while faults := check_paths([self.folder / "specs"]).faults:
+        while faults := spec_faults([self.folder / "specs"])[1]:
             sound = [one for one in faults if not one.path.is_file()]
             if sound:
                 return str(sound[0])
@@ -267,7 +288,7 @@ class Project:
     def _site(self) -> str:
         site = self.folder / "site"
         shutil.rmtree(site, ignore_errors=True)
-        done = self._run("build")
+        done = self._run("build", "--strict")
         if done.returncode != 0 or "Traceback" in done.stderr:
             return f"build: {done.stderr[-3000:]}"
         return "\n".join(live_in_site(site)[:20])
