@@ -4,8 +4,10 @@
 
 Each number is a damage to one spec of a small project: texts become hostile, numbers extreme; keys
 go, come from elsewhere or change their kind; bytes change. Specs that are accepted stand beside the
-sound ones, each under an id of its own, many in one project: it is built, compared with what it was
-before and commented on. Where that fails, halves of the many say which of them it is.
+sound ones, each under an id of its own, many in one project: it is built by `build --strict`,
+compared with what it was before and commented on. Where that fails, halves of the many say which of
+them it is. Every tenth also takes the place of the spec that it was, of which others follow: all
+pages and charts are then made in this process, and no HTML of them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import datetime as dt
 import importlib.util
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -27,8 +30,11 @@ import tomli
 import tomlkit
 import tomlkit.exceptions
 
+from epochcost.analysis.inputs import read_inputs
 from epochcost.cli.check import spec_faults
+from epochcost.report.site import build
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
+from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
 from fault_words import is_ours
 from live_text import live_in_site
@@ -37,10 +43,24 @@ from revisions import git
 from shown_comment import shown
 
 ROOT = Path(__file__).parents[1]
-# Of kinds whose files lie beside others: the project's own.
-_WITH_FILES = ("devices/l4", "observations/tensorflow-2017", "replays/made-three-zones")
+# Specs of this project that together have every key that any has; what they name comes with them.
+_REAL = {
+    "datasets": "cifar-10 digits markov-text mnist shakespeare-characters textured-shapes",
+    "devices": "geforce-gtx-1080-ti l4",
+    "hardware": "c4.8xlarge cloud-ml-basic-gpu g6.12xlarge gcp-tpu-v2-8 gcp-v100 lambda-1x-gh200",
+    "models": "bert-1.5b chinchilla cifar10-resnet44 elmo gpt2-decoder imdb-bidirectional-lstm "
+    "lstm-char-cnn-small markov-gru minilm-l6-pairs resnet50-fine-tune-head transformer-base",
+    "observations": "mlperf-inference tensorflow-2017",
+    "prices": "a2-highgpu-1g-committed-use-1y-2024-06 assumed-server-8x-a100-80gb "
+    "assumed-spot-a2-highgpu-1g cloud-ml-basic-gpu-managed-2018-01 n1-highcpu-16-spot-2017-07 "
+    "p4d.24xlarge-on-demand-2022-10 rescale-worker-on-demand-2016-11",
+    "published": "ai21-2020 kroutikov-2016 malta-2019 strubell-2019 strubell-2019-project",
+    "replays": "made-three-zones",
+    "studies": "one-gpu-graphs one-gpu-tokens starter token-requests-fp32 two-vcpus",
+}
 # More would make pages of megabytes; fewer would build the sound ones too often.
-_TOGETHER = 150
+_TOGETHER = 400
+_ONE_IN_PLACE_OF = 10
 _BUILD_SECONDS = 900
 _LONGEST_FAULT = 600
 # Of each group so many models and machines; each makes charts, whose drawing takes time.
@@ -138,16 +158,28 @@ def corpus(folder: Path) -> list[tuple[str, str, str]]:
         path = folder / "specs" / f"{name}.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
-    for name in _WITH_FILES:
-        for file in (ROOT / "specs").glob(f"{name}*"):
-            copy = folder / "specs" / name.partition("/")[0] / file.name
-            copy.parent.mkdir(exist_ok=True)
-            shutil.copyfile(file, copy)
-    replay = folder / "specs/replays/made-three-zones.toml"
-    text = replay.read_text("utf-8").replace("transformer-base", "net")
-    replay.write_text(text.replace("a2-highgpu-1g", "box"), "utf-8")
+    _copy_real(folder / "specs")
     paths = sorted((folder / "specs").rglob("*.toml"))
     return [(path.parent.name, path.stem, path.read_text("utf-8")) for path in paths]
+
+
+def _copy_real(specs: Path) -> None:
+    """Copy specs of this project, what they name, and the tables of their kinds."""
+    real = ROOT / "specs"
+    left = {real / kind / f"{name}.toml" for kind in _REAL for name in _REAL[kind].split()}
+    copied: set[Path] = set()
+    while left:
+        file = left.pop()
+        copied.add(file)
+        copy = specs / file.relative_to(real)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(file, copy)
+        named = set(re.findall(r'"([a-z0-9][a-z0-9._-]*)"', file.read_text("utf-8")))
+        ids = {f"{kind}/{name}.toml" for kind in KINDS for name in named}
+        left |= {path for name in ids if (path := real / name).is_file()} - copied
+    for table in real.rglob("*.csv"):
+        if (specs / table.parent.name).is_dir():
+            shutil.copyfile(table, specs / table.relative_to(real))
 
 
 def damaged(specs: Sequence[tuple[str, str, str]], number: int) -> tuple[str, bytes]:
@@ -231,6 +263,7 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = write_project(folder)
         self.specs = corpus(self.folder)
+        self.contradicting: set[str] = set()
         (self.folder / ".gitignore").write_text("/site/\n/.cache/\n", "utf-8")
         git(self.folder, "init", "--quiet", "--initial-branch=main")
         git(self.folder, "add", "--all")
@@ -249,6 +282,25 @@ class Project:
         path.unlink()
         return not faults
 
+    def require_in_place(self, name: str, contents: bytes, number: int) -> bool:
+        """Whether the spec is accepted in place of the one that it was, and then makes pages."""
+        path = self.folder / "specs" / name.replace(f"-{number}.toml", ".toml")
+        before = path.read_bytes()
+        path.write_bytes(contents.replace(f"{path.stem}-{number}".encode(), path.stem.encode()))
+        try:
+            if spec_faults([self.folder / "specs"])[1]:
+                return False
+            docs = self.folder / "docs"
+            results, cache = [docs / "data/results"], self.folder / ".cache"
+            inputs = read_inputs(load_catalogue(self.folder), results, docs, cache)
+            site = build(inputs, self.folder / "site_templates")
+            for figure in site.figures.values():
+                figure.chart.spec()
+            assert not inputs.problems, inputs.problems
+            return True
+        finally:
+            path.write_bytes(before)
+
     def try_all(self, files: dict[str, bytes]) -> str:
         """What is wrong with a site of the sound specs and these; empty where nothing is."""
         for name, contents in files.items():
@@ -261,12 +313,13 @@ class Project:
             git(self.folder, "clean", "--quiet", "--force", "-d", "--", "specs", "docs")
 
     def _without_conflicts(self) -> str:
-        """Two that are sound may not be together, as two prices of one day are."""
+        """Remove what contradicts another, as two prices of one day do."""
         while faults := spec_faults([self.folder / "specs"])[1]:
             sound = [one for one in faults if not one.path.is_file()]
             if sound:
                 return str(sound[0])
             for path in {one.path for one in faults}:
+                self.contradicting.add(f"{path.parent.name}/{path.name}")
                 path.unlink()
         return ""
 
@@ -348,14 +401,21 @@ def run(first: int, count: int) -> collections.Counter[str]:
             kind = name.partition("/")[0]
             try:
                 accepted = project.accepts(name, contents)
+                if accepted and number % _ONE_IN_PLACE_OF == 0:
+                    in_place = project.require_in_place(name, contents, number)
+                    found["rendered in place of another"] += in_place
             except BaseException:
                 sys.stderr.write(f"mutation {number}\n")
                 raise
-            found[f"{'built' if accepted else 'refused'} of {kind}"] += 1
             if accepted:
                 kept[number] = name, contents
+            else:
+                found[f"refused of {kind}"] += 1
             if kept and (len(kept) == _TOGETHER or number == first + count - 1):
                 project.require_harmless(kept)
+                for name, _ in kept.values():
+                    known = "refused beside others" if name in project.contradicting else "built"
+                    found[f"{known} of {name.partition('/')[0]}"] += 1
                 kept = {}
     return found
 
