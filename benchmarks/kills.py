@@ -178,8 +178,8 @@ class Run(Campaign):
         """A result on its way."""
         return self.results.glob("*/.tiny-*.partial")
 
-    def kept(self) -> dict[str, tuple[tuple[float, ...], ...]]:
-        """The samples of each round of each result."""
+    def kept(self) -> dict[str, tuple[int, ...]]:
+        """How many samples each round of each result has."""
         stored = load_all(self.results)
         assert not stored.faults, stored.faults
         return {each.trial_id: each.measurement.samples_by_round for each in stored.results}
