@@ -116,7 +116,7 @@ def _cifar_python(path: Path, declared: DataFile) -> Read:
 def _batch(content: bytes) -> tuple[Array, Array]:
     batch = _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
     values = {name.decode() if isinstance(name, bytes) else name: v for name, v in batch.items()}
-    labels = values.get("labels", values.get("fine_labels"))
+    labels = values["labels" if "labels" in values else "fine_labels"]
     # Not `asarray`: a list of lists that each stand in it many times has more items than bytes.
     flat = np.fromiter(labels, np.int64, len(labels))
     return values["data"].array().reshape(-1, *_CIFAR_SHAPE), flat
