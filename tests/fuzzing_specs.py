@@ -305,7 +305,8 @@ class Project:
             for figure in site.figures.values():
                 figure.chart.spec()
             # A check of results says the same of those that no spec describes any more.
-            strange = [one for one in inputs.problems if not one.startswith(str(results[0]))]
+            of_results = str(results[0])
+            strange = [line for line in inputs.problems if not line.startswith(of_results)]
             assert not strange, strange
             return True
         finally:

@@ -150,7 +150,7 @@ def gpus_of(
     """The spec's accelerators, else the catalogue's of the name that the driver gives."""
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None
-    every = (chip for one in catalogue.hardware.values() for chip in one.accelerators)
+    every = (chip for machine in catalogue.hardware.values() for chip in machine.accelerators)
     alike = [chip for chip in every if name is not None and same_chip(name, chip.name)]
     return hardware.accelerators or alike
 

@@ -56,8 +56,8 @@ def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
     """A fault for each file below ``root`` that is damaged or cannot be true."""
     loaded = load_ceilings(root)
     yield from _sidecar_faults(loaded, lambda one: _implausible(catalogue, one, now))
-    for path, one in loaded.records.items():
-        if path != (expected := ceilings_path(root, one)):
+    for path, record in loaded.records.items():
+        if path != (expected := ceilings_path(root, record)):
             yield Fault(path, 1, 1, f"expected the name {expected.name}, got {path.name!r:.120}")
 
 
@@ -66,10 +66,10 @@ def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[t
 
     ``hosts`` are the machines, and their fingerprints, that have results.
     """
-    for path, one in load_ceilings(root).records.items():
-        yield from ((f"measured as is: {words}", path) for words in one.contradictions)
-        if (one.hardware, one.environment.fingerprint) not in hosts:
-            yield f"ceilings of {one.hardware} from a host without a result", path
+    for path, record in load_ceilings(root).records.items():
+        yield from ((f"measured as is: {words}", path) for words in record.contradictions)
+        if (record.hardware, record.environment.fingerprint) not in hosts:
+            yield f"ceilings of {record.hardware} from a host without a result", path
 
 
 def training_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:

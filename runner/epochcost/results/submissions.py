@@ -65,11 +65,11 @@ class ResultsCheck:
 
     def files_by_remark(self) -> Mapping[str, Sequence[Path]]:
         """The files by what is to be looked at, so that one reason is read once."""
-        found: dict[str, list[Path]] = {}
-        of_results = ((words, one.path) for one in self.submissions for words in one.remarks)
+        files: dict[str, list[Path]] = {}
+        of_results = ((remark, each.path) for each in self.submissions for remark in each.remarks)
         for remark, path in (*of_results, *self.beside):
-            found.setdefault(remark, []).append(path)
-        return found
+            files.setdefault(remark, []).append(path)
+        return files
 
 
 @dataclass(frozen=True)
