@@ -31,6 +31,7 @@ import tomli
 import tomlkit
 import tomlkit.exceptions
 
+from crowding import crowded
 from epochcost.analysis.inputs import read_inputs
 from epochcost.cli.check import spec_faults
 from epochcost.report.site import build
@@ -63,7 +64,7 @@ _REAL = {
 _TOGETHER = 400
 _CHECKED_TOGETHER = 40
 _ONE_IN_PLACE_OF = 40
-_BUILD_SECONDS = 3600
+_BUILD_SECONDS = 1800
 _LONGEST_FAULT = 600
 # Of each group so many models and machines; each makes charts, whose drawing takes time.
 _MEASURED = 4
@@ -373,7 +374,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_BUILD_SECONDS,
+            timeout=crowded(_BUILD_SECONDS),
         )
 
     def require_harmless(self, files: dict[int, tuple[str, bytes]]) -> None:

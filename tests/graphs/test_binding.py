@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochcost.errors import ModelError
+from epochcost.autodiff import vjp_graph
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.loading import load_model
 
@@ -135,12 +136,11 @@ def test_product_of_sizes_has_a_limit() -> None:
     "text",
     [
         "g (float[batch, 4] x, float[5, 3] w) => (float[batch, 3] y) { y = MatMul(x, w) }",
-        "g (float[batch, 4] x) => (float[batch, 5] y) { y = Relu(x) }",
         "g (float[batch] x, float[4] b) => (float[n] y) { y = Add(x, b) }",
     ],
 )
 def test_contradicting_shapes_are_refused_in_one_line(text: str) -> None:
-    """Inner sizes, declared outputs and broadcasts that do not fit are found before any run."""
+    """Inner sizes and broadcasts that do not fit are found before any run."""
     with pytest.raises(ModelError, match="do not fit together") as caught:
         bind_dimensions(parsed(text), {"batch": 3})
     assert "\n" not in str(caught.value)
@@ -190,3 +190,37 @@ def test_a_long_range_of_a_file_is_refused() -> None:
     """The committed file of 238 bytes asks for a range of two gibibytes."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
+
+
+def test_an_input_shorter_than_its_window_is_named() -> None:
+    """The node, its input and the remedy: onnx infers a length below zero."""
+    model = parsed(
+        "g (float[1,2,t] x, float[3,2,5] w) => (float[1,3,u] y) { c = Conv (x, w) y = Relu (c) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'c' \(Conv\).*\[1, 2, 3\] is too short.*larger"):
+        bind_dimensions(model, {"t": 3})
+
+
+def test_shapes_that_do_not_fit_name_their_node() -> None:
+    """Among many nodes, the first whose inputs ONNX refuses, with their shapes."""
+    model = parsed(
+        "g (float[n,3] x, float[4,2] w) => (float[n,2] y) { a = Relu (x) y = MatMul (a, w) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(MatMul\) of a\[2, 3\], w\[4, 2\]: .*bind"):
+        bind_dimensions(model, {"n": 2})
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
+    """Declared behind the inputs, a wrong shape is told and replaced, as ONNX Runtime does."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 7, opset_import: ["" : {opset}]> '
+        "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "
+        "{ t = MatMul (x, w) y = Relu (t) }"
+    )
+    with pytest.warns(ModelWarning, match=r"value 't': declared as \(7,\), computed as \(2, 4\)"):
+        bound = bind_dimensions(model, {"n": 2})
+    assert shapes(bound)["y"] == shapes(bound)["t"] == [2, 4]
+    with pytest.warns(ModelWarning):
+        backward = vjp_graph(model, ["w"], {"n": 2})
+    assert shapes(backward)["w_gradient"] == [3, 4]
