@@ -20,6 +20,11 @@ _SIZES = (2, 3, 1, 4, 5, 8, 16, 32, 64, 128, 224)
 _MOST_TRIES = 200
 
 
+def _latin(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
+    """Different numbers along every axis: what scatters twice to one place has no meaning."""
+    return np.asarray(np.indices(shape).sum(0) % max(shape, default=1))
+
+
 def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
     numbers = np.ones(shape)
     numbers.flat[:1] = -1
@@ -28,11 +33,11 @@ def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Arra
 
 # What integers can be: indices, lengths, axes, shapes.
 _WHOLE: tuple[Callable[[tuple[int, ...], np.random.Generator], Array], ...] = (
+    _latin,
     lambda shape, draw: draw.integers(0, 2, shape),
     lambda shape, _: np.zeros(shape),
     lambda shape, _: np.ones(shape),
     lambda shape, _: np.full(shape, 2),
-    lambda shape, _: np.arange(int(np.prod(shape))).reshape(shape),
     _minus_one_first,
 )
 # The domains of most functions, of logarithms and roots, and of the inverse hyperbolic cosine.

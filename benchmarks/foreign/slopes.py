@@ -8,7 +8,7 @@ gradient counts as wrong if it is wrong at most of several points at which f is 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from exact_operators import OPERATORS
 from foreign.answers import Answer, Finding
 from foreign.runtime import with_inputs
 from oracle.evaluators import CannotRunError, Evaluator, Run, reference, runtime_double
-from oracle.judge import errors, forward_of
+from oracle.judge import FLAWED_FORWARD, FLAWED_GRADIENT, errors, forward_of
 from oracle.posed import is_float
 from oracle.precision import in_type
 from oracle.slope import STEPS, NotSmoothError, Slopes, slopes
@@ -74,7 +74,10 @@ def compare(question: Question) -> Finding:
     return _coarsely(question, "; ".join(problems))
 
 
-def _reference(model: onnx.ModelProto) -> Run:
+def _reference(model: onnx.ModelProto, flawed: Collection[str] = FLAWED_FORWARD) -> Run:
+    present = {node.op_type for node in model.graph.node}.intersection(flawed)
+    if present:
+        raise CannotRunError(f"the reference evaluator's {', '.join(present)} is flawed")
     return reference(model, _SPECIFIC)
 
 
@@ -169,7 +172,7 @@ def _gradients(
     try:
         return runtime_double(model)(feeds)
     except CannotRunError:
-        return _reference(model)(feeds)
+        return _reference(model, {*FLAWED_FORWARD, *FLAWED_GRADIENT})(feeds)
 
 
 def _groups(wrt: Mapping[str, Array]) -> list[list[str]]:
