@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -67,25 +68,42 @@ class Point:
 
 
 def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
-    """The first point at which ``run`` yields finite floats, else the first at which it runs.
+    """The first point at which ``run`` yields finite floats in declared shapes, else the best.
 
     Raises NoPointError with the error of the first try.
     """
-    fallback, problem = None, ""
-    for count, point in enumerate(_candidates(model, folder)):
-        if count == _MOST_TRIES:
-            break
+    best, best_merit, problem = None, -1, ""
+    for point in itertools.islice(_candidates(model, folder), _MOST_TRIES):
         try:
             answers = run(point.feeds)
         except Exception as error:  # the runtime's exceptions share no base class
             problem = problem or str(error)
             continue
-        if all(np.isfinite(y).all() for y in answers.values() if is_float(y)):
-            return point
-        fallback = fallback or point
-    if fallback is None:
+        merit = 2 * _as_declared(model, answers) + _is_finite(answers)
+        if merit > best_merit:
+            best, best_merit = point, merit
+        if merit == 3:
+            break
+    if best is None:
         raise NoPointError(problem or "an input is no tensor")
-    return fallback
+    return best
+
+
+def _is_finite(answers: Mapping[str, Array]) -> bool:
+    return all(np.isfinite(y).all() for y in answers.values() if is_float(y))
+
+
+def _as_declared(model: onnx.ModelProto, answers: Mapping[str, Array]) -> bool:
+    """Whether no output contradicts the sizes that the file declares of it."""
+    for value in model.graph.output:
+        kind, answer = value.type.tensor_type, answers.get(value.name)
+        if kind.HasField("shape") and isinstance(answer, np.ndarray):
+            dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+            if len(dims) != answer.ndim:
+                return False
+            if any(dim not in (None, size) for dim, size in zip(dims, answer.shape, strict=True)):
+                return False
+    return True
 
 
 def _candidates(model: onnx.ModelProto, folder: Path) -> Iterator[Point]:
