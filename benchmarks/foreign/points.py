@@ -70,15 +70,19 @@ class Point:
 def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
     """The first point at which ``run`` yields finite floats in declared shapes, else the best.
 
-    Raises NoPointError with the error of the first try.
+    Raises NoPointError with the error of the first try, or where the shapes of outputs depend on
+    data and are never those that the file declares.
     """
     best, best_merit, problem = None, -1, ""
+    shapes: dict[tuple[int, ...], set[tuple[tuple[int, ...], ...]]] = {}
     for point in itertools.islice(_candidates(model, folder), _MOST_TRIES):
         try:
             answers = run(point.feeds)
         except Exception as error:  # the runtime's exceptions share no base class
             problem = problem or str(error)
             continue
+        sizes = tuple(np.shape(y) for y in answers.values() if isinstance(y, np.ndarray))
+        shapes.setdefault(tuple(point.dimensions.values()), set()).add(sizes)
         merit = 2 * _as_declared(model, answers) + _is_finite(answers)
         if merit > best_merit:
             best, best_merit = point, merit
@@ -86,6 +90,8 @@ def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
             break
     if best is None:
         raise NoPointError(problem or "an input is no tensor")
+    if best_merit < 2 and any(len(sizes) > 1 for sizes in shapes.values()):
+        raise NoPointError("shapes of outputs depend on data and are not the declared ones")
     return best
 
 
