@@ -27,6 +27,7 @@ import tomli
 import tomlkit
 import tomlkit.exceptions
 
+from crowding import crowded
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
 from epochcost.specs.loader import check_paths
 from epochcost.specs.study import Mode
@@ -288,7 +289,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_BUILD_SECONDS,
+            timeout=crowded(_BUILD_SECONDS),
         )
 
     def require_harmless(self, files: dict[int, tuple[str, bytes]]) -> None:

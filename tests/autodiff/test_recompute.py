@@ -92,6 +92,23 @@ def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
     assert peak_activation_bytes(again.model) < 0.75 * peak_activation_bytes(plain.model)
 
 
+@pytest.mark.parametrize("opset", [11, 13])
+def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
+    """Reshape has ``allowzero`` from opset 14 on: older models are brought up to it."""
+    layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
+    model = model_of_text(
+        f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "
+        f"<float[{WIDTH},{WIDTH}] w = {{{numbers(WIDTH, WIDTH)}}}> "
+        f"{{ {layers} y = Tanh(p{LAYERS - 1}) }}",
+        opset=opset,
+    )
+    plain, again = steps(model)
+    expected = run(plain.model, feeds(plain, model))
+    got = run(again.model, feeds(again, model))
+    np.testing.assert_allclose(got["w.next"], expected["w.next"], rtol=2e-5, atol=1e-6)
+    assert len(again.model.graph.node) > len(plain.model.graph.node)
+
+
 def test_the_second_computation_survives_the_session(tmp_path) -> None:
     """ONNX Runtime merges equal nodes: those that are computed again must not be equal to it."""
     plain, again = steps(chain(CHAINS["elementwise"]))

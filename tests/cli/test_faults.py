@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from crowding import crowded
 from heeded_signals import heeded_signals
 from sound_results import sound_results
 from tiny_project import write_tiny_project
@@ -50,7 +51,7 @@ def run(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         check=False,
-        timeout=_WAIT_SECONDS,
+        timeout=crowded(_WAIT_SECONDS),
     )
 
 
@@ -65,7 +66,7 @@ def script(project: Path, text: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=2 * _WAIT_SECONDS,
+        timeout=crowded(2 * _WAIT_SECONDS),
     )
 
 
@@ -129,7 +130,7 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
     assert callable(begin)
     process = begin("--rounds", "2", until="[5/6]")
     process.send_signal(number)
-    _, errors = process.communicate(timeout=NOTICE_SECONDS)
+    _, errors = process.communicate(timeout=crowded(NOTICE_SECONDS))
     stored = rounds_stored(project)
     assert stored in ([1, 1, 2], [1, 2, 2])  # the fifth may have ended before the signal came
     whole = stored.count(2)
@@ -151,10 +152,10 @@ def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) 
     process = begin(until="[2/3]")
     worker = worker_of(process)
     process.send_signal(signal.SIGHUP)
-    _, errors = process.communicate(timeout=NOTICE_SECONDS)
+    _, errors = process.communicate(timeout=crowded(NOTICE_SECONDS))
     assert process.returncode == 130
     assert "interrupted: 1 of 3 trials are measured and kept" in errors
-    assert psutil.wait_procs([worker], timeout=NOTICE_SECONDS)[1] == []
+    assert psutil.wait_procs([worker], timeout=crowded(NOTICE_SECONDS))[1] == []
     assert rounds_stored(project) == [1]
 
 
@@ -166,7 +167,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: 
     second = run(project)
     assert second.returncode == 3
     assert "another one in progress" in second.stderr
-    _, errors = first.communicate(timeout=_WAIT_SECONDS)
+    _, errors = first.communicate(timeout=crowded(_WAIT_SECONDS))
     assert first.returncode == 0, errors
     assert rounds_stored(project) == [3] * TRIALS
 
@@ -177,7 +178,7 @@ def test_a_worker_without_memory_fails_its_trial_alone(project: Path, begin: obj
     process = begin(until="[2/3]")
     worker = worker_of(process)
     resource.prlimit(worker.pid, resource.RLIMIT_AS, (2**26, 2**26))
-    _, errors = process.communicate(timeout=_WAIT_SECONDS)
+    _, errors = process.communicate(timeout=crowded(_WAIT_SECONDS))
     assert process.returncode in (1, 3)
     assert "1 of 3 trials failed:" in errors
     assert "Traceback (most recent call last)" not in errors.split("trials failed:")[0]
@@ -247,7 +248,7 @@ def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
             stderr=full,
             text=True,
             check=False,
-            timeout=_WAIT_SECONDS,
+            timeout=crowded(_WAIT_SECONDS),
         )
     assert "3 of 3 results are in" in done.stdout
     assert rounds_stored(project) == [1] * TRIALS

@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner, Result
 
+from crowding import crowded
 from epochcost.cli.app import app, main
 from epochcost.cost import recompute
 from epochcost.errors import EpochcostError
@@ -307,7 +308,7 @@ def test_a_person_is_asked(project: Path) -> None:
     command = [sys.executable, "-c", program, "new", "study", "--model", "tiny"]
     done = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, cwd=project, text=True)
     os.write(ours, b"asked\nWhat was asked\n")
-    output, _ = done.communicate(timeout=60)
+    output, _ = done.communicate(timeout=crowded(60))
     os.close(ours)
     os.close(theirs)
     assert done.returncode == 0

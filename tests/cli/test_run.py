@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from crowding import crowded
 from epochcost.cli.app import main
 from epochcost.results.files import exclusive_lock
 from epochcost.results.records import Result
@@ -48,7 +49,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=_WAIT_SECONDS,
+        timeout=crowded(_WAIT_SECONDS),
     )
 
 
@@ -85,7 +86,7 @@ def test_a_killed_run_resumes_with_what_is_missing(
     (worker,) = eventual_workers(started)
     started.kill()
     started.wait()
-    assert psutil.wait_procs([worker], timeout=_WAIT_SECONDS)[1] == []
+    assert psutil.wait_procs([worker], timeout=crowded(_WAIT_SECONDS))[1] == []
     before = stored_bytes(project)
     resumed = run(project, "--provider", "cpu", "--resume")
     assert resumed.returncode == 0, resumed.stderr
@@ -120,11 +121,11 @@ def test_an_interruption_keeps_what_is_finished(
     """Ctrl-C or a spot machine's notice: the run says what is kept and how to go on, and cleans."""
     (worker,) = eventual_workers(started)
     started.send_signal(number)
-    _, errors = started.communicate(timeout=_WAIT_SECONDS)
+    _, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
     assert started.returncode == 130
     assert "interrupted: 1 of 3 trials are measured and kept; add --resume to go on" in errors
     assert "Traceback" not in errors
-    assert psutil.wait_procs([worker], timeout=_WAIT_SECONDS)[1] == []
+    assert psutil.wait_procs([worker], timeout=crowded(_WAIT_SECONDS))[1] == []
     assert list((project.parent / "tmp").glob("epochcost-*")) == []
     assert len(sound_results(project / RESULTS)) == 1
 
@@ -135,7 +136,7 @@ def test_a_worker_that_dies_fails_its_trial_and_no_other(
     """The trial is listed as failed with the reason; the exit code tells; the others are kept."""
     (worker,) = eventual_workers(started)
     worker.kill()
-    output, errors = started.communicate(timeout=_WAIT_SECONDS)
+    output, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
     assert started.returncode == 3
     assert "1 of 3 trials failed:" in errors
     assert "SIGKILL" in errors
@@ -201,7 +202,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=2 * _WAIT_SECONDS,
+        timeout=crowded(2 * _WAIT_SECONDS),
     )
     assert script.returncode == 0, script.stderr
     assert "full: 3" in script.stdout

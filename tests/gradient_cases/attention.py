@@ -39,6 +39,8 @@ CASES = [
     _case("flat", FLAT, **FLAT_HEADS, scale=0.7),
     _case("softcap", SHARED, softcap=0.8, scale=0.7),
     _case("bool_mask", SHARED, held={"mask": KEEP[:, None].astype(bool)}, is_causal=1),
+    # Whole numbers are added to the scores, as floats are.
+    _case("whole_mask", SHARED, held={"mask": 2 * KEEP[:, None]}),
     _case("float_mask", {**SHARED, "mask": (2, 1, 3, 5)}, softcap=0.8),
     _case("mask_for_all", {**SHARED, "mask": (3, 5)}, is_causal=1),
     _case("mask_with_holes", SHARED, held={"mask": HOLES}),

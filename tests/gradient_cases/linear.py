@@ -40,6 +40,10 @@ CASES = [
         )
         for equation, *shapes in (
             ("ij,jk->ik", (2, 3), (3, 4)),
+            # A label of one element goes with any number of another operand's.
+            ("ij,jk->ki", (3, 1), (2, 2)),
+            ("bij,bjk->bik", (1, 2, 3), (4, 3, 2)),
+            ("...ij,...kj->...ik", (2, 1, 2, 3), (1, 4, 2, 1)),
             ("bhld, bhsd -> bhls", (2, 2, 3, 4), (2, 2, 5, 4)),
             ("ij,jk", (2, 3), (3, 4)),
             ("ba", (2, 3)),

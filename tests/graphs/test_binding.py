@@ -190,3 +190,21 @@ def test_a_long_range_of_a_file_is_refused() -> None:
     """The committed file of 238 bytes asks for a range of two gibibytes."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
+
+
+def test_an_input_shorter_than_its_window_is_named() -> None:
+    """The node, its input and the remedy: onnx infers a length below zero."""
+    model = parsed(
+        "g (float[1,2,t] x, float[3,2,5] w) => (float[1,3,u] y) { c = Conv (x, w) y = Relu (c) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'c' \(Conv\).*\[1, 2, 3\] is too short.*larger"):
+        bind_dimensions(model, {"t": 3})
+
+
+def test_shapes_that_do_not_fit_name_their_node() -> None:
+    """Among many nodes, the first whose inputs ONNX refuses, with their shapes."""
+    model = parsed(
+        "g (float[n,3] x, float[4,2] w) => (float[n,2] y) { a = Relu (x) y = MatMul (a, w) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(MatMul\) of a\[2, 3\], w\[4, 2\]: .*bind"):
+        bind_dimensions(model, {"n": 2})

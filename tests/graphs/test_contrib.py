@@ -6,11 +6,12 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import parser
+from onnx.helper import make_opsetid
 from onnxruntime.capi import onnxruntime_pybind11_state
 
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.contrib import runtime_operator_names
+from epochcost.graphs.contrib import inferred_types, runtime_operator_names
 
 OPSETS = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>'
 BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
@@ -82,3 +83,13 @@ def test_the_runtimes_own_operators_are_known() -> None:
     """A node of any operator that the installed runtime has a schema of may stand in a result."""
     schemas = onnxruntime_pybind11_state.get_all_operator_schema()
     assert {schema.name for schema in schemas} <= runtime_operator_names()
+
+
+@pytest.mark.parametrize("op_type", ["LessOrEqual", "GreaterOrEqual"])
+def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
+    """Up to opset 15 onnx has no inference of these, only the operators that they stand for."""
+    kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
+    node, imports = onnx.helper.make_node(op_type, ["a", "b"], ["y"]), [make_opsetid("", 13)]
+    schema = onnx.defs.get_schema(op_type, 13)
+    inferred = inferred_types(node, schema, kinds, {}, imports, 8)
+    assert inferred == {"y": onnx.helper.make_tensor_type_proto(onnx.TensorProto.BOOL, [2, 3])}

@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 import pytest
 
+from epochcost.autodiff import vjp_graph
+from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.loading import load_model_bytes
 from epochcost.graphs.parameters import materialise, parameters
@@ -54,12 +56,70 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
     assert [dim.dim_value for dim in bound.graph.output[0].type.tensor_type.shape.dim] == [3, 1]
 
 
+@pytest.mark.parametrize("declared", ["element type", "nothing"])
+def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
+    """The checker of onnx demands what ONNX Runtime infers; a value without a type is dropped."""
+    model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
+    if declared == "nothing":
+        model.graph.output[0].ClearField("type")
+    else:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    model.graph.value_info.add(name="a")
+    bound = bind_dimensions(loaded(model), {"n": 3})
+    kind = bound.graph.output[0].type.tensor_type
+    assert (kind.elem_type, [dim.dim_value for dim in kind.shape.dim]) == (1, [3, 2])
+
+
+def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
+    """An output whose rank onnx cannot infer yet is accepted; binding tells it."""
+    model = model_of_text(
+        "g (float[n,2] x) => (float[n] y) { s = Shape(x) z = ConstantOfShape(s) y = Add(z, x) }"
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    shape = bind_dimensions(loaded(model), {"n": 3}).graph.output[0].type.tensor_type.shape
+    assert [dim.dim_value for dim in shape.dim] == [3, 2]
+
+
+def test_an_input_without_a_type_is_named() -> None:
+    """Nobody can infer what is fed."""
+    model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
+    model.graph.input[0].ClearField("type")
+    with pytest.raises(ModelError, match=r"input 'x': expected an element type and a shape"):
+        loaded(model)
+
+
 def test_minus_one_is_an_open_dimension() -> None:
     """A size of -1 is bound like any other open dimension."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
     for value in [*model.graph.input, *model.graph.output]:
         value.type.tensor_type.shape.dim[0].dim_value = -1
     assert symbolic_dimensions(loaded(model)) == ("x[0]",)
+
+
+def test_what_only_the_checker_demands_is_completed() -> None:
+    """A graph's name, the version of ONNX Runtime's operators, an IR version for initializers."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 3, opset_import: ["" : 13, "com.microsoft" : 1]> '
+        "g (float[2] x) => (float[2] y) <float[2] w = {3, 4}> "
+        "{ a = Mul(x, w) y = com.microsoft.Gelu(a) }"
+    )
+    model.graph.name = ""
+    del model.opset_import[1]
+    read = loaded(model)
+    onnx.checker.check_model(read)
+    assert [parameter.name for parameter in parameters(read)] == ["w"]
+
+
+def test_empty_scales_beside_sizes_are_left_out() -> None:
+    """Resize of opset 11 has all of its inputs, those empty that do not count."""
+    model = loaded(
+        model_of_text(
+            "g (float[1,1,2,2] x, float[0] r, float[0] s) => (float[1,1,4,4] y) "
+            "<int64[4] n = {1, 1, 4, 4}> { y = Resize(x, r, s, n) }",
+            opset=11,
+        )
+    )
+    assert vjp_graph(model, ["x"]).graph.output[-1].name == "x_gradient"
 
 
 @pytest.mark.parametrize("ir_version", [3, 8])

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from crowding import crowded
+
 ROOT = Path(__file__).parents[2]
 TAPLO = Path(sys.executable).with_name("taplo")
 SPEC = """\
@@ -91,7 +93,7 @@ def test_hints_of_the_language_server(spec: Path) -> None:
     asked = {"hover": [[5, 2], [10, 2], [11, 2]], "completion": [[12, 0], [3, 10]]}
     script = Path(__file__).with_name("editor_hints.mjs")
     command = ["node", script, spec, json.dumps(asked)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=crowded(60))
     told = json.loads(done.stdout)
     (wrong,) = told["diagnostics"]
     assert wrong["range"]["start"]["line"] == 3

@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from crowding import crowded
 from heeded_signals import heeded_signals
 from report_project import make_result, write_project
 from shared_builds import SharedBuilds
@@ -171,6 +172,6 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         assert process.stderr is not None
         said = process.stderr.read().decode()
-    assert psutil.wait_procs(children, timeout=_WAIT_SECONDS)[1] == []
+    assert psutil.wait_procs(children, timeout=crowded(_WAIT_SECONDS))[1] == []
     assert "Traceback" not in said
     assert process.returncode == (130 if number is signal.SIGINT else -number)

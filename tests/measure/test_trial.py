@@ -16,6 +16,7 @@ import psutil
 import pytest
 from onnx import helper
 
+from crowding import crowded
 from epochcost.measure import trial
 from epochcost.measure.job import (
     Job,
@@ -299,7 +300,7 @@ def test_a_worker_never_outlives_its_parent(
             assert parent.poll() is None
         worker = worker_of(psutil.Process(parent.pid))
         parent.send_signal(number)
-        _, alive = psutil.wait_procs([worker], timeout=20)
+        _, alive = psutil.wait_procs([worker], timeout=crowded(20))
         assert not alive
     assert (tmp_path / "worker.log").read_text() == ""
 
@@ -342,7 +343,7 @@ def test_a_worker_without_a_job_never_outlives_its_parent(
         assert parent.stdout.readline() == b"building\n"
         worker = worker_of(psutil.Process(parent.pid))
         parent.send_signal(number)
-        _, alive = psutil.wait_procs([worker], timeout=20)
+        _, alive = psutil.wait_procs([worker], timeout=crowded(20))
         assert not alive
     assert (tmp_path / "worker.log").read_text() == ""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from crowding import crowded
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
 from report_charts import CHARTS
@@ -75,4 +76,4 @@ def test_processes_end_with_the_one_that_began_them(tmp_path: Path) -> None:
         children = psutil.Process(begun.pid).children(recursive=True)
         assert children
         os.kill(begun.pid, signal.SIGKILL)
-    assert psutil.wait_procs(children, timeout=_WAIT_SECONDS)[1] == []
+    assert psutil.wait_procs(children, timeout=crowded(_WAIT_SECONDS))[1] == []

@@ -14,7 +14,7 @@ from epochcost.autodiff import registry
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.cotangent_sums import add_cotangents, unbroadcast
 from epochcost.autodiff.registry import Node
-from epochcost.errors import CapabilityError
+from epochcost.errors import CapabilityError, ModelError
 from epochcost.graphs.nodes import reads
 
 # numpy's ValueError for an array beyond any address space.
@@ -82,6 +82,8 @@ def _node_cotangents(
         raise registry.undifferentiable(node, known, nodes, targets)
     try:
         given = known.rule(node.op, node, *received)
+    except ModelError as error:
+        raise _of_node(node, error) from None
     except (MemoryError, ValueError) as error:
         if isinstance(error, ValueError) and _TOO_BIG not in str(error):
             raise
@@ -92,3 +94,13 @@ def _node_cotangents(
     for name, value in zip(node.proto.input, cotangents, strict=False):
         if value is not None and name in node.wanted:
             yield name, unbroadcast(value, node.op.values[name].shape)
+
+
+def _of_node(node: Node, error: ModelError) -> ModelError:
+    """The refusal of a rule, with the node that it was asked for and what can be done."""
+    reason = str(error)
+    if node.label not in reason:
+        reason = f"{node.label}: its gradient cannot be built: {reason}"
+    # Where a rule knows a remedy, it stands behind a semicolon.
+    remedy = "freeze the parameters before it, or export it as other operators"
+    return error if ";" in reason else ModelError(f"{reason}; {remedy}")

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import defs, helper, numpy_helper, shape_inference
+from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
@@ -161,7 +161,15 @@ class Builder:
         attributes: Mapping[str, Any] | None = None,
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Append a node with fresh output names; raises ModelError when ONNX refuses it."""
+        """Append a node with fresh output names; raises ModelError when ONNX refuses it.
+
+        Numbers of fp16 are added up in float32 where they are scattered, but on CUDA: ONNX
+        Runtime's CPU provider has no other kernel.
+        """
+        if self._adds_fp16(inputs, attributes or {}):
+            wide = [v and (v.cast(TensorProto.FLOAT) if _is_fp16(v) else v) for v in inputs]
+            yielded = self.emit(op_type, wide, attributes, outputs)
+            return tuple(y.cast(TensorProto.FLOAT16) for y in yielded)
         node = helper.make_node(
             op_type,
             ["" if value is None else value.name for value in inputs],
@@ -170,6 +178,10 @@ class Builder:
         )
         self._yielded.update(node.output)
         return self.append(node)
+
+    def _adds_fp16(self, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> bool:
+        adds = attributes.get("reduction") == "add" and self.provider != "cuda"
+        return adds and any(_is_fp16(value) for value in inputs)
 
     def append(self, node: onnx.NodeProto) -> tuple[Value, ...]:
         """Append a ready node whose inputs are known values; its outputs become values."""
@@ -349,6 +361,10 @@ def require_room(*shape: int) -> None:
             f"expected derivatives with constants of at most 2**24 elements; one needs the shape "
             f"{list(shape)}"
         )
+
+
+def _is_fp16(value: Value | None) -> bool:
+    return value is not None and value.elem_type == TensorProto.FLOAT16
 
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:

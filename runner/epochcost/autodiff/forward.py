@@ -19,8 +19,8 @@ from epochcost.graphs.nodes import constant_value, copied, live_nodes, node_attr
 
 # onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
 NEWEST_IR_VERSION = 10
-# Of a batch of images and their axes; the place of the sizes among the inputs of Resize.
-_IMAGE_RANK, _SPATIAL, _SIZES = 4, (2, 3), 3
+# Of a batch of images and their axes; places of scales and sizes among the inputs of Resize.
+_IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,12 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
         return False
     given = node_attributes(node)
     into, out = op.values[node.input[0]].shape, op.values[node.output[0]].shape
-    if len(into) != _IMAGE_RANK or into[:2] != out[:2]:
+    constant = any(name and op.known(op.values[name]) is not None for name in node.input[_SCALES:])
+    if len(into) != _IMAGE_RANK or into[:2] != out[:2] or not constant:
         return False
     if "axes" in given:
         return all(axis % _IMAGE_RANK in _SPATIAL for axis in given["axes"])
-    return given.get("mode") == b"cubic" and "keep_aspect_ratio_policy" not in given
+    return given.get("mode") == b"cubic"
 
 
 def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
@@ -147,7 +148,8 @@ def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
     inner.input[0] = op.Reshape(x, op.integers(*planes, *x.shape[2:])).name
     inner.output[0] = op.fresh("Resize")
     if len(node.input) > _SIZES and not any(entry.name == "axes" for entry in node.attribute):
-        inner.input[_SIZES] = op.integers(*planes, *y.shape[2:]).name
+        sizes = op.known(op.values[node.input[_SIZES]])
+        inner.input[_SIZES] = op.integers(*planes, *(y.shape if sizes is None else sizes)[2:]).name
     op.append(inner)
     whole = op.integers(*y.shape)
     op.append(helper.make_node("Reshape", [inner.output[0], whole.name], [y.name]))

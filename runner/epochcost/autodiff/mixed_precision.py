@@ -128,13 +128,13 @@ class Scale:
         self._good_steps = op.input(GOOD_STEPS, (), _FLOAT)
 
     def scaled(self, cotangents: Mapping[str, Value]) -> dict[str, Value]:
-        """Cotangents of the scaled loss."""
-        return {name: value * self.before for name, value in cotangents.items()}
+        """Cotangents of the scaled loss; in their own types, which are half in a half file."""
+        return {name: _times(value, self.before) for name, value in cotangents.items()}
 
     def unscaled(self, gradients: Mapping[str, Value]) -> dict[str, Value]:
         """Gradients of the loss itself, from those of the scaled loss."""
         inverse = 1.0 / self.before
-        return {name: gradient * inverse for name, gradient in gradients.items()}
+        return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
         """The next scale and the count of good steps; ``finite``: this step was one."""
@@ -150,6 +150,10 @@ class Scale:
         yield Transition(self._good_steps, op.rename(steps, f"{GOOD_STEPS}.next"), "state")
 
 
+def _times(value: Value, factor: Value) -> Value:
+    return (value.cast(_FLOAT) * factor).cast(value.elem_type)
+
+
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     """Whether every number of the gradients is finite: a bool scalar.
 
@@ -157,7 +161,8 @@ def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     and a norm for clipping takes the same squares.
     """
     squares = [
-        op.Reshape(op.ReduceSumSquare(g, keepdims=0), op.integers(1)) for g in gradients.values()
+        op.Reshape(op.ReduceSumSquare(g.cast(_FLOAT), keepdims=0), op.integers(1))
+        for g in gradients.values()
     ]
     total = op.Reshape(op.Sum(*squares), op.constant(np.zeros(0, np.int64)))
     return op.Less(total, op.scalar(np.inf, total.elem_type))

@@ -206,6 +206,21 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
     return concat([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
 
 
+def _demand_square(node: Node) -> None:
+    """Refuse a recurrence whose state has another width than its gates.
+
+    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` so; ONNX has no such LSTM.
+    """
+    w, r = node.input(1), node.input(2)
+    gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
+    if r.rank != w.rank or r.shape[1] != gates * r.shape[2]:
+        raise ModelError(
+            f"{node.label}: expected recurrent weights with {r.shape[1] // gates} columns, as many "
+            f"as a gate has rows, got the shape {list(r.shape)}; ONNX has no LSTM with a "
+            "projection (PyTorch's proj_size): export it as a layer of its own"
+        )
+
+
 class Directions:
     """A recurrent node's tensors by direction, and the way back to their layout."""
 
@@ -219,6 +234,7 @@ class Directions:
                 f"{node.label}: expected at most {_MOST_STEPS} steps of time, which are "
                 f"differentiated one by one, got {self.steps}; cut the sequences into shorter ones"
             )
+        _demand_square(node)
         self._lengths = self._own_lengths(node.optional_input(4))
         self.directions = node.input(1).shape[0]
 

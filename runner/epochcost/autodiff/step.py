@@ -33,7 +33,7 @@ from epochcost.autodiff.objective import (
     terms_of,
 )
 from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
-from epochcost.autodiff.passes import lower, prepare
+from epochcost.autodiff.passes import lower, prepare, recompute, upgrade
 from epochcost.autodiff.passes.recompute import Rematerialisation, recompute_segments
 from epochcost.autodiff.passes.training_mode import in_inference_mode, in_training_mode
 from epochcost.autodiff.update import (
@@ -49,6 +49,12 @@ from epochcost.graphs.choices import choose, match_names, unknown_name
 from epochcost.graphs.contrib import ML_DOMAIN
 from epochcost.graphs.parameters import data_inputs, parameters, state, untrained
 from epochcost.graphs.precision import in_mixed_precision
+
+# What the graph of a step needs of its opset.
+_OLDEST_OPSETS: Mapping[Rematerialisation, int] = {
+    "none": upgrade.OLDEST_OPSET,
+    "sqrt": recompute.OLDEST_OPSET,
+}
 
 
 @dataclass(frozen=True)
@@ -198,6 +204,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
         dimensions=dimensions,
         varying=tensors.parameters,
         rounded=partial(in_mixed_precision, elem_type=half, masters=masters) if half else None,
+        oldest_opset=_OLDEST_OPSETS[rematerialise],
     )
     opened = open_model(ready, provider, MixedBuilder if half else Builder)
     forward = _carrying(lower(opened, tensors.statistics, tensors.frozen), carry or {})

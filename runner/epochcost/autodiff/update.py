@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.optimizers import Optimizer, Pace
+from epochcost.graphs.tensors import HALF_TYPES
 
 Role = Literal["parameter", "state"]
 # A first value: what ``graphs.parameters.materialise`` draws, or one number for every element.
@@ -104,12 +105,16 @@ def clip_by_global_norm(
     """Gradients scaled down together where their global 2-norm exceeds ``max_norm``."""
     if max_norm is None:
         return gradients
+    kinds = {gradient.elem_type for gradient in gradients.values()}
+    # Squares of half numbers overflow, and a sum takes one type.
+    kind = kinds.pop() if len(kinds) == 1 and kinds.isdisjoint(HALF_TYPES) else TensorProto.FLOAT
     squares = [
-        op.Reshape(op.ReduceSumSquare(g, keepdims=0), op.integers(1)) for g in gradients.values()
+        op.Reshape(op.ReduceSumSquare(g.cast(kind), keepdims=0), op.integers(1))
+        for g in gradients.values()
     ]
     norm = op.Sqrt(op.Sum(*squares))
     factor = op.Min(max_norm / (norm + _NORM_GUARD), op.scalar(1.0, norm.elem_type))
-    return {name: gradient * factor for name, gradient in gradients.items()}
+    return {name: g * factor.cast(g.elem_type) for name, g in gradients.items()}
 
 
 def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.folding import fold_constants
+from epochcost.graphs.folding import fold_constants, misfit
 from epochcost.graphs.nodes import copied, reads
 from epochcost.graphs.parameters import untrained
 from epochcost.graphs.tensors import (
@@ -64,6 +64,7 @@ def bind_dimensions(
     bound = copied(model)
     _replace(bound, sizes)
     inferred = _infer(fold_constants(bound, untrained(bound).keys() - set(varying)))
+    _check_positive(inferred)
     check_declarations(inferred)
     _check_static(inferred)
     _check_constants(inferred.graph)
@@ -131,7 +132,27 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except _REFUSALS as error:
-        raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
+        where = misfit(model)
+        raise ModelError(
+            f"{f'{where}: ' if where else ''}shapes and types do not fit together: "
+            f"{one_line(error)}; bind other sizes, or export the model again with these"
+        ) from None
+
+
+def _check_positive(model: onnx.ModelProto) -> None:
+    """Name the node whose window is longer than its input: onnx counts on below zero."""
+    sizes = {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in declared_values(model.graph)
+    }
+    for node in model.graph.node:
+        for name in node.output:
+            if min(sizes.get(name) or [0]) < 0:
+                raise ModelError(
+                    f"node {node.name or name!r} ({node.op_type}): its output {name!r} would have "
+                    f"the shape {sizes[name]}: its input {node.input[0]!r} of shape "
+                    f"{sizes.get(node.input[0])} is too short for it; bind larger sizes"
+                )
 
 
 def _check_static(model: onnx.ModelProto) -> None:
@@ -144,9 +165,12 @@ def _check_static(model: onnx.ModelProto) -> None:
 
 def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
     domain = "" if node.domain == "ai.onnx" else node.domain
-    why = "depends on data or cannot be inferred"
+    why = (
+        "depends on data or cannot be inferred; export the model with fixed shapes, or cut the "
+        "graph before it"
+    )
     if not any((s.domain, s.name) == (domain, node.op_type) for s in onnx.defs.get_all_schemas()):
-        why = "is not known: onnx has no such operator"
+        why = "is not known: onnx has no such operator; export it as operators of ONNX"
     return UnknownShapeError(
         f"node {node.name or node.output[0]!r}: operator {domain or 'ai.onnx'}::{node.op_type}: "
         f"expected a shape known before the run; that of its output {name!r} {why}",

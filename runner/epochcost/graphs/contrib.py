@@ -89,9 +89,26 @@ def inferred_types(
         if name in constants and constants[name].size <= MAX_SHAPE_CONSTANT
     }
     given = {name: types[name] for name in names}
+    if not schema.has_type_and_shape_inference_function:
+        return _types_of_body(node, given, opset_imports, ir_version)
     return shape_inference.infer_node_outputs(
         schema, node, given, data, None, opset_imports, ir_version
     )
+
+
+def _types_of_body(
+    node: onnx.NodeProto,
+    given: Mapping[str, onnx.TypeProto],
+    opset_imports: list[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    """The types of operators that onnx knows by their body alone, as LessOrEqual before 16."""
+    inputs = [helper.make_value_info(name, kind) for name, kind in given.items()]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
+    graph = helper.make_graph([node], "node", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=opset_imports, ir_version=ir_version)
+    inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    return {value.name: value.type for value in inferred.graph.output}
 
 
 def _as_first(inputs: Inputs, _: Attributes) -> Inputs:

@@ -50,6 +50,17 @@ def fold_constants(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.
     return answer
 
 
+def misfit(model: onnx.ModelProto) -> str | None:
+    """The first node whose inputs ONNX refuses, with their shapes; None where it refuses none."""
+    known = _Known(model, ())
+    for node in model.graph.node:
+        if known.infer(node) is not None:
+            shapes = (f"{n}{list(static_shape(known.types[n]) or [])}" for n in node.input if n)
+            name = node.name or next(filter(None, node.output), "")
+            return f"node {name!r} ({node.op_type}) of {', '.join(shapes)}"
+    return None
+
+
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
     """Correct what onnx miscounted before the file was written."""
     for value in [*graph.value_info, *graph.output]:
@@ -118,20 +129,21 @@ class _Known:
         """The node, or what takes its place where onnx would infer a wrong shape."""
         if not is_misinferred(node, self._opset):
             return [node]
-        shape = static_shape(self.types.get(node.input[0]))
-        parts = [node] if shape is None else rewrite_misinferred(node, shape)
+        given = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
+        shapes = [shape for shape in given if shape is not None]
+        parts = rewrite_misinferred(node, shapes) if len(shapes) == len(given) else [node]
         self.recounted |= parts != [node]
         return parts
 
-    def infer(self, node: onnx.NodeProto) -> None:
-        """Learn the types of the node's outputs, where ONNX can tell."""
+    def infer(self, node: onnx.NodeProto) -> Exception | None:
+        """Learn the types of the node's outputs; the error where ONNX refuses its inputs."""
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
-            return
+            return None
         if contrib.is_known(node):
             self.contributed |= contrib.output_types(node, self.types)
             self.types |= self.contributed
-            return
+            return None
         version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
         try:
             schema = defs.get_schema(node.op_type, version, node.domain)
@@ -143,9 +155,10 @@ class _Known:
             shape_inference.InferenceError,
             onnx.checker.ValidationError,
             ValueError,
-        ):
-            return
+        ) as error:
+            return error
         self.types.update(inferred)
+        return None
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         """The values of a node's outputs where they are constants of a small size."""

@@ -4,13 +4,14 @@ Some exporters (Paddle's among them) write an open dimension as -1, and weights 
 instead of initializers. Old ones list every initializer among the inputs, as IR version 3 demands.
 ONNX Runtime's optimizers fuse operators: some of the fused stand in ONNX's own domain, which does
 not know them (onnx's checker refuses the file), and some are a product or convolution with an
-activation in one node. ONNX Runtime fuses them again when it loads the model.
+activation in one node. ONNX Runtime fuses them again when it loads the model. What onnx's checker
+demands of a file and ONNX Runtime does not is completed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
-from epochcost.graphs.contrib import DOMAIN
+from epochcost.graphs.contrib import DOMAIN, VERSION
 from epochcost.graphs.initial import METADATA_KEY
-from epochcost.graphs.nodes import copied, is_standard, node_attributes
-from epochcost.graphs.tensors import FLOAT_TYPES, declared_values, graphs
+from epochcost.graphs.nodes import copied, is_standard, nested_nodes, node_attributes
+from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values, graphs
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
 _INITIALIZERS_APART = 4
@@ -37,6 +38,21 @@ def initializers_apart(model: onnx.ModelProto) -> None:
         model.graph.input.extend(fed)
 
 
+def complete_header(model: onnx.ModelProto) -> None:
+    """Write what onnx's checker demands and ONNX Runtime does not, in place.
+
+    That is a name of the graph, the version of ONNX Runtime's own operators where some are used,
+    and an IR version by which initializers need not be inputs where some are none.
+    """
+    model.graph.name = model.graph.name or "graph"
+    imported = {entry.domain for entry in model.opset_import}
+    if DOMAIN not in imported and any(n.domain == DOMAIN for n in nested_nodes(model.graph.node)):
+        model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+    fed = {value.name for value in model.graph.input}
+    if any(tensor.name not in fed for tensor in model.graph.initializer):
+        model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
+
+
 def open_dimensions(model: onnx.ModelProto) -> None:
     """Sizes of -1 become unnamed open dimensions, in place."""
     for graph in graphs(model):
@@ -44,6 +60,73 @@ def open_dimensions(model: onnx.ModelProto) -> None:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_value == -1:
                     dim.ClearField("dim_value")
+
+
+def complete_declarations(model: onnx.ModelProto) -> list[onnx.TypeProto.Tensor]:
+    """Give outputs without a type or shape those that onnx infers, in place.
+
+    Values between inputs and outputs that are listed without a type go. The answer has the outputs
+    whose shape onnx does not know before the dimensions are bound. Raises ModelError for an output
+    whose type it cannot tell, and for an input without a type.
+    """
+    graph = model.graph
+    typed = [value for value in graph.value_info if value.type.WhichOneof("value")]
+    if len(typed) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(typed)
+    for value in graph.input:
+        if not _is_declared(value.type):
+            raise ModelError(
+                f"input {value.name!r}: expected an element type and a shape, got none; declare "
+                "them, with names for dimensions that vary"
+            )
+    partial = [value for value in graph.output if not _is_declared(value.type)]
+    if partial:
+        _infer_outputs(model, partial)
+    return [value.type.tensor_type for value in partial if not _is_declared(value.type)]
+
+
+def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto]) -> None:
+    inferred = {v.name: v.type for v in onnx.shape_inference.infer_shapes(model).graph.output}
+    for value in outputs:
+        if inferred[value.name].WhichOneof("value"):
+            value.type.CopyFrom(inferred[value.name])
+        if not value.type.WhichOneof("value") or _lacks_element_type(value.type):
+            raise ModelError(
+                f"output {value.name!r}: expected an element type, got none, and onnx cannot infer "
+                "it; declare it"
+            )
+
+
+def _is_declared(kind: onnx.TypeProto) -> bool:
+    if kind.WhichOneof("value") != "tensor_type":
+        return kind.WhichOneof("value") is not None
+    return not _lacks_element_type(kind) and kind.tensor_type.HasField("shape")
+
+
+def _lacks_element_type(kind: onnx.TypeProto) -> bool:
+    return kind.HasField("tensor_type") and not kind.tensor_type.elem_type
+
+
+def drop_empty_scales(model: onnx.ModelProto) -> None:
+    """Leave out the empty scales that a Resize by sizes has beside them, in place.
+
+    Up to opset 11 all inputs had to be there; onnx allows one of the two since.
+    """
+    empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
+    for value in model.graph.input:
+        if any(
+            dim.dim_value == 0 and dim.HasField("dim_value")
+            for dim in value.type.tensor_type.shape.dim
+        ):
+            empty.add(value.name)
+    for node in model.graph.node:
+        if (
+            is_standard(node, "Resize")
+            and len(node.input) > _SIZES
+            and node.input[_SCALES] in empty
+        ):
+            node.input[_SCALES] = ""
 
 
 def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
@@ -86,8 +169,12 @@ def _is_weight(node: onnx.NodeProto) -> bool:
     return tensor.data_type in FLOAT_TYPES and math.prod(tensor.dims) > 1
 
 
-# LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18.
+# LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18. From
+# 18 to 20, GroupNormalization had a scale for each group; onnx takes it for deprecated there.
+_GROUP_NORMALIZATION = 21
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
+# Places among the inputs of Resize.
+_SCALES, _SIZES = 2, 3
 _PARAMETERS = ("alpha", "beta", "gamma")
 _EPSILON = 1e-5
 
@@ -101,8 +188,8 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(_rule(node, opset) for node in model.graph.node):
         return model
     answer = copied(model)
-    weights = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
-    parts = [part for node in model.graph.node for part in _parts(node, opset, weights)]
+    types = element_types(model.graph)
+    parts = [part for node in model.graph.node for part in _parts(node, opset, types)]
     del answer.graph.node[:]
     answer.graph.node.extend(parts)
     return answer
@@ -112,7 +199,7 @@ class _Parts:
     """The nodes that take a fused node's place; their values are named after its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
-        self.node, self.opset, self._elem_type = node, opset, elem_type
+        self.node, self.opset, self.elem_type = node, opset, elem_type
         self.nodes: list[onnx.NodeProto] = []
         self.attributes: Mapping[str, Any] = node_attributes(node)
 
@@ -126,19 +213,42 @@ class _Parts:
         """The fused node's output, "" where it is left out."""
         return self.node.output[place] if place < len(self.node.output) else ""
 
-    def constant(self, number: float) -> str:
-        """A scalar of the element type of the node's weights."""
-        dtype = helper.tensor_dtype_to_np_dtype(self._elem_type)
+    def constant(self, number: float, elem_type: int) -> str:
+        """A scalar of an element type."""
+        dtype = helper.tensor_dtype_to_np_dtype(elem_type)
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
+    def shape(self, *sizes: int) -> str:
+        """A constant shape."""
+        return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
 
-def _parts(node: onnx.NodeProto, opset: int, weights: Mapping[str, int]) -> list[onnx.NodeProto]:
+    def cast(self, x: str, before: int, after: int) -> str:
+        """A value in another element type; itself where it has that type already."""
+        return x if before == after else self.add("Cast", x, to=after)
+
+
+def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
+    """Element types by name; of values that nobody declares, that of the first float operand.
+
+    onnx infers nothing behind an operator that it does not know.
+    """
+    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}
+    for node in graph.node:
+        operands = [types[name] for name in node.input if types.get(name) in FLOAT_TYPES]
+        written = [entry.i for entry in node.attribute if entry.name == "to"]
+        written += [entry.t.data_type for entry in node.attribute if entry.name == "value"]
+        for name in node.output:
+            types.setdefault(name, next(iter([*written, *operands]), onnx.TensorProto.FLOAT))
+    return types
+
+
+def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[onnx.NodeProto]:
     rule = _rule(node, opset)
     if rule is None:
         return [node]
     try:
-        elem_type = weights.get(node.input[1], onnx.TensorProto.FLOAT)
-        parts = _Parts(node, opset, elem_type)
+        parts = _Parts(node, opset, types[node.input[1]])
         rule(parts)
     except (ValueError, TypeError, AttributeError, IndexError, KeyError):
         raise ModelError(
@@ -151,6 +261,8 @@ def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
     if node.domain in ("", "ai.onnx"):
         if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
             return _simplified_layer_normalization
+        if node.op_type == "GroupNormalization" and opset < _GROUP_NORMALIZATION:
+            return _group_normalization
         if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
             return _layer_normalization if _over_last(node) else None
     return _FUSED.get(node.op_type) if node.domain == DOMAIN else None
@@ -162,23 +274,44 @@ def _over_last(node: onnx.NodeProto) -> bool:
 
 def _simplified_layer_normalization(parts: _Parts) -> None:
     """X / √(mean x² + ε) · scale; the second output is the reciprocal."""
-    _normalized(parts, parts.node.input[0])
+    _normalized(parts, _wide(parts))
 
 
 def _layer_normalization(parts: _Parts) -> None:
     """The same of x - mean, plus a bias; the second output is the mean."""
-    x = parts.node.input[0]
+    x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)
+
+
+def _group_normalization(parts: _Parts) -> None:
+    """InstanceNormalization of the groups as channels: scale and bias are those of groups."""
+    x, scale, bias = parts.node.input
+    groups = parts.attributes["num_groups"]
+    rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
+    scale, bias = (parts.add("Expand", given, parts.shape(groups)) for given in (scale, bias))
+    epsilon = parts.attributes.get("epsilon", _EPSILON)
+    unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
+    parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
+
+
+def _wide(parts: _Parts) -> str:
+    """The input in the element type of the statistics."""
+    return parts.cast(parts.node.input[0], parts.elem_type, _statistics(parts))
+
+
+def _statistics(parts: _Parts) -> int:
+    """The runtime takes the squares of half numbers, which overflow, in float32."""
+    return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
 
 
 def _normalized(parts: _Parts, x: str, place: int = 1) -> None:
     scale, *bias = parts.node.input[1:]
     mean = _mean(parts, parts.add("Mul", x, x))
-    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON))
+    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON), _statistics(parts))
     root = parts.add("Sqrt", parts.add("Add", mean, epsilon))
     inverse = parts.add("Reciprocal", root, output=parts.output(place))
-    unit = parts.add("Mul", x, inverse)
+    unit = parts.cast(parts.add("Mul", x, inverse), _statistics(parts), parts.elem_type)
     if not any(bias):
         parts.add("Mul", unit, scale, output=parts.output(0))
         return
@@ -214,7 +347,7 @@ def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
     """The activation by its name; "Clip" of a fused convolution is bounded by its numbers."""
     op_type = parts.attributes.get("activation", b"").decode()
     if op_type == "Clip":
-        bounds = [parts.constant(number) for number in numbers.values()]
+        bounds = [parts.constant(number, parts.elem_type) for number in numbers.values()]
         parts.add("Clip", x, *bounds, output=parts.output(0))
         return
     parts.add(op_type or "Identity", x, output=parts.output(0), **numbers)

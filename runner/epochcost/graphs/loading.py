@@ -17,6 +17,8 @@ from onnx.external_data_helper import load_external_data_for_tensor, uses_extern
 from epochcost.errors import ModelError
 from epochcost.graphs.functions import check_calls
 from epochcost.graphs.importer_quirks import (
+    complete_declarations,
+    complete_header,
     constants_speak_for_themselves,
     initializers_apart,
     open_dimensions,
@@ -101,12 +103,19 @@ def _check(model: onnx.ModelProto) -> None:
     _check_opsets(model)
     check_calls(model)
     check_equations(model)
+    complete_header(model)
     open_dimensions(model)
     constants_speak_for_themselves(model)
     try:
+        # onnx's checker demands a shape of every output; ONNX Runtime does not.
+        shapeless = complete_declarations(model)
+        for tensor in shapeless:
+            tensor.shape.SetInParent()
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
         raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
+    for tensor in shapeless:
+        tensor.ClearField("shape")
     check_tensors(model)
     initializers_apart(model)
     weights_to_initializers(model)

@@ -4,6 +4,8 @@ Of pools with ``ceil_mode`` the last window can start in the padding behind. PyT
 and, since opset 22, ONNX's text leave that window out; ONNX's inference of older opsets counts it.
 Where both ``pads`` and ``auto_pad`` are written it goes by the former, the runtime by the latter.
 An STFT is one-sided unless it says otherwise, which the inference takes the other way round.
+A label of an Einsum that is one element long in one operand goes with any length in another;
+the inference takes the first length for that of the result.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from onnx import helper, numpy_helper
 
 from epochcost.graphs.nodes import copied, node_attributes
 
+Shape = tuple[int, ...]
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 _COUNTED_RIGHT = 22
 _BATCH_AND_CHANNELS = 2
@@ -78,7 +81,7 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
         return False
     given = node_attributes(node)
     if node.op_type not in _POOLS:
-        return node.op_type == "STFT" and "onesided" not in given
+        return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in given)
     padding, dilated = (
         given.get("auto_pad", _GIVEN),
         any(n != 1 for n in given.get("dilations", ())),
@@ -88,13 +91,47 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
     return bool(given.get("ceil_mode")) and opset < _COUNTED_RIGHT
 
 
-def rewrite_misinferred(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
-    """What takes the place of a miscounted node whose input has this shape."""
+def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
+    """What takes the place of a miscounted node whose inputs have these shapes."""
     if node.op_type in _POOLS:
-        return _pooled(node, shape)
+        return _pooled(node, shapes[0])
+    if node.op_type == "Einsum":
+        return _einsum_of_full_labels(node, shapes)
     plain = copied(node)
     plain.attribute.append(helper.make_attribute("onesided", 1))
     return [plain]
+
+
+def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
+    """The same Einsum of operands in which each label has its full length."""
+    left = node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
+    labels = [
+        _labels(term, len(shape)) for term, shape in zip(left.split(","), shapes, strict=False)
+    ]
+    lengths: dict[str, int] = {}
+    for term, shape in zip(labels, shapes, strict=False):
+        for label, length in zip(term, shape, strict=False):
+            if label:
+                lengths[label] = max(lengths.get(label, 1), length)
+    plain, parts = copied(node), []
+    for place, (term, shape) in enumerate(zip(labels, shapes, strict=False)):
+        full = [lengths.get(label, 1) for label in term]
+        if any(
+            label and n == 1 < whole for label, n, whole in zip(term, shape, full, strict=False)
+        ):
+            name = f"{node.output[0]}/operand_{place}"
+            tensor = numpy_helper.from_array(np.array(full, np.int64))
+            parts.append(helper.make_node("Constant", [], [f"{name}/shape"], value=tensor))
+            parts.append(helper.make_node("Expand", [node.input[place], f"{name}/shape"], [name]))
+            plain.input[place] = name
+    return [*parts, plain]
+
+
+def _labels(term: str, rank: int) -> list[str]:
+    """The label of each axis of an operand; "" for those under an ellipsis."""
+    before, ellipsis, after = term.partition("...")
+    hidden = max(rank - len(before) - len(after), 0) if ellipsis else 0
+    return [*before, *[""] * hidden, *after]
 
 
 def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:

@@ -39,6 +39,17 @@ def test_a_form_without_a_derivative_is_refused_with_its_reason(
         vjp_graph(_lstm(attributes), ["w"])
 
 
+def test_a_projected_state_is_refused() -> None:
+    """A state narrower than its gates, as PyTorch's dynamo exporter writes proj_size, is named."""
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> '
+        "g (float[3,2,2] x, float[1,8,2] w, float[1,8,1] r) => (float[3,1,2,2] y) "
+        "{ y = LSTM <hidden_size = 2> (x, w, r) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(LSTM\): .*\[1, 8, 1\].*proj_size"):
+        vjp_graph(model, ["w"])
+
+
 @pytest.mark.parametrize("state", ["y_h", "y_c"])
 def test_a_loss_of_one_final_state_alone(state: str) -> None:
     """Only one output is there; the gradient equals that with zeros for the others."""

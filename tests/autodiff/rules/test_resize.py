@@ -53,7 +53,15 @@ def test_a_step_through_bicubic_positions_runs_at_every_level(
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("attributes", ['mode = "cubic"', "axes = [2, 3]"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'mode = "cubic"',
+        # The dynamo exporter writes the default down.
+        'mode = "cubic", keep_aspect_ratio_policy = "stretch"',
+        "axes = [2, 3]",
+    ],
+)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("given", ["scales", "sizes"])
 def test_what_breaks_when_transposed_is_kept_from_it(
@@ -96,4 +104,14 @@ def test_a_rounded_aspect_ratio_is_refused() -> None:
         opset=19,
     )
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .*'not_smaller' rounds"):
+        vjp_graph(model, ["x"])
+
+
+def test_scales_that_are_fed_are_refused_by_name() -> None:
+    """The derivative must know them: the node is named, not a value of ours."""
+    model = model_of_text(
+        "g (float[1,1,2,4] x, float[4] s) => (float[1,1,4,8] y) "
+        '{ y = Resize <mode = "cubic"> (x, , s) }'
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(Resize\): expected .* as a constant"):
         vjp_graph(model, ["x"])

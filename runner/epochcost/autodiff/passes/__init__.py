@@ -17,6 +17,7 @@ from epochcost.autodiff.forward import Forward
 from epochcost.autodiff.passes.canonicalize import bind, canonicalize, expand
 from epochcost.autodiff.passes.lowering import convolve_in_blocks, unroll_lstms
 from epochcost.autodiff.passes.training_mode import train_on_batches
+from epochcost.autodiff.passes.upgrade import OLDEST_OPSET
 
 ModelPass = Callable[[onnx.ModelProto], onnx.ModelProto]
 
@@ -28,16 +29,18 @@ def prepare(
     dimensions: Mapping[str, int] | None = None,
     varying: Collection[str] = (),
     rounded: ModelPass | None = None,
+    oldest_opset: int = OLDEST_OPSET,
 ) -> onnx.ModelProto:
     """A copy of a model that can be opened: every operator known, every shape static.
 
     ``mode`` puts it into training or inference form, ``rounded`` into mixed precision;
     ``dimensions`` gives symbolic dimensions their sizes, ``varying`` is as for ``bind_dimensions``.
-    Raises ModelError when a dimension stays unbound, or when an opset before 13 cannot be brought
-    up to it.
+    Raises ModelError when a dimension stays unbound, or when an opset before ``oldest_opset``
+    cannot be brought up to it.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
-    for run in (canonicalize, mode, expand, binding, rounded):
+    plain = partial(canonicalize, oldest_opset=oldest_opset)
+    for run in (plain, mode, expand, binding, rounded):
         model = run(model) if run else model
     return model
 

@@ -13,29 +13,33 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import defs, helper, numpy_helper, shape_inference, version_converter
+from onnx import defs, helper, numpy_helper, shape_inference
 
 from epochcost.autodiff import registry
+from epochcost.autodiff.passes.upgrade import OLDEST_OPSET, upgrade
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
 from epochcost.graphs.functions import inline_functions
-from epochcost.graphs.importer_quirks import initializers_apart, unfuse
-from epochcost.graphs.nodes import Constants, constant_value, constants, node_attributes
-from epochcost.graphs.tensors import check_equations, declared_values, value_types
+from epochcost.graphs.importer_quirks import drop_empty_scales, initializers_apart, unfuse
+from epochcost.graphs.nodes import (
+    Constants,
+    constant_value,
+    constants,
+    is_standard,
+    node_attributes,
+)
+from epochcost.graphs.tensors import HALF_TYPES, check_equations, declared_values, value_types
 
-# The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
-# Unsqueeze are inputs, so rules need only one way to write them.
-OLDEST_OPSET = 13
 _ALIAS = "ai.onnx"
 
 
-def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy with local functions inlined, the default domain called "", and opset 13 or newer.
+def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> onnx.ModelProto:
+    """A copy with local functions inlined, the default domain called "", and a recent opset.
 
     Initializers are no inputs. Operators that ONNX Runtime fused come apart; tensors that are split
     into a sequence and read from it are split plainly.
 
-    Raises ModelError where onnx cannot convert an older opset.
+    Raises ModelError where onnx cannot convert an opset before ``oldest_opset``.
     """
     check_equations(model)
     plain = inline_functions(unfuse(model))
@@ -50,19 +54,9 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     versions.setdefault("", OLDEST_OPSET)
     del plain.opset_import[:]
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
-    recent = plain if versions[""] >= OLDEST_OPSET else _upgraded(plain, versions[""])
+    recent = upgrade(plain, versions[""], oldest_opset)
+    drop_empty_scales(recent)
     return without_split_sequences(recent)
-
-
-def _upgraded(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    try:
-        return version_converter.convert_version(model, OLDEST_OPSET)
-    except RuntimeError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ModelError(
-            f"opset {version}: expected {OLDEST_OPSET} or newer, and onnx cannot convert "
-            f"this model ({reason}); export it again at a newer opset"
-        ) from None
 
 
 # A part is a node: what has more of them stays a sequence.
@@ -177,6 +171,7 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
     local = shape_inference.infer_shapes(model)
     types = value_types(local.graph)
     labels = constants(local.graph)
+    _widen_halves(local.graph, types)
     for node in local.graph.node:
         if _has_only_a_body(node, versions):
             _demand_classes(node, labels, types)
@@ -186,6 +181,24 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
             node.domain, node.op_type = body.domain, body.name
     local.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
     return local
+
+
+def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
+    """Put casts to float32 and back where a body has constants of float32 beside half numbers."""
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        kind = types[node.input[0]].tensor_type.elem_type if types.keys() & node.input[:1] else 0
+        if not is_standard(node, "MeanVarianceNormalization") or kind not in HALF_TYPES:
+            nodes.append(node)
+            continue
+        x, y = node.input[0], node.output[0]
+        wide = helper.make_node(node.op_type, [f"{y}/input"], [f"{y}/wide"], node.name)
+        wide.attribute.extend(node.attribute)
+        nodes.append(helper.make_node("Cast", [x], wide.input, to=onnx.TensorProto.FLOAT))
+        nodes.append(wide)
+        nodes.append(helper.make_node("Cast", wide.output, [y], to=kind))
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _demand_classes(node: onnx.NodeProto, held: Constants, types: Types) -> None:

@@ -21,6 +21,8 @@ from onnx import TensorProto, helper
 from epochcost.autodiff.builder import Builder, Value
 from epochcost.graphs.nodes import RANDOM, VIEWS, copied, reads
 
+# ``allowzero`` came into Reshape at 14; it keeps ONNX Runtime from fusing a late Reshape away.
+OLDEST_OPSET = 14
 _ZERO = np.zeros(1, np.int64)
 Rematerialisation = Literal["none", "sqrt"]
 

@@ -92,11 +92,12 @@ def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
 
 
 def _mask(node: Node, keys: int) -> Value | None:
-    """The mask with the keys that it leaves out at its end forbidden."""
-    mask = node.optional_input(3)
+    """The mask with the keys that it leaves out at its end forbidden; whole numbers are added."""
+    mask, op = node.optional_input(3), node.op
+    if mask is not None and not mask.is_float and mask.elem_type != TensorProto.BOOL:
+        mask = mask.cast(node.x.elem_type)
     if mask is None or mask.shape[-1] == keys:
         return mask
-    op = node.op
     forbidden = op.scalar(-np.inf if mask.is_float else False, mask.elem_type)
     rest = (*mask.shape[:-1], keys - mask.shape[-1])
     return op.Concat(mask, op.Expand(forbidden, op.integers(*rest)), axis=mask.rank - 1)

@@ -1,0 +1,11 @@
+"""Time limits for tests on a machine that other programs use too."""
+
+from __future__ import annotations
+
+import os
+
+
+def crowded(seconds: float) -> float:
+    """A limit of so many seconds on an idle machine, longer by the programs that share each CPU."""
+    programs_per_cpu = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return seconds * max(1.0, programs_per_cpu)
