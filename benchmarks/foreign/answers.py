@@ -66,7 +66,9 @@ def lacks(message: str, model: onnx.ModelProto | None) -> Iterator[str]:
     What is said of an input, output or stored tensor, or of a file as a whole that cannot be read,
     needs no operator; a file that cannot be read needs no node.
     """
-    quoted = set(re.findall(r"'([^']+)'", message))
+    quoted = set(re.findall(r"'([^']+)'", message)) | set(
+        re.findall(r"name: ([^\s(),:]+)", message)
+    )
     if model is not None:
         ends = {value.name for value in (*model.graph.input, *model.graph.output)}
         ends |= {tensor.name for tensor in model.graph.initializer} | {"dimensions"}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,8 @@ from oracle.suite import Array
 
 Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 _SIZES = (2, 3, 1, 4, 5, 8, 16, 32, 64, 128, 224)
-_MOST_TRIES = 200
+# Tries before one runs, and after it for a better one.
+_MOST_TRIES, _MORE_TRIES = 200, 12
 
 
 def _latin(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
@@ -51,10 +51,14 @@ class NoPointError(Exception):
 
 @dataclass(frozen=True)
 class Point:
-    """Inputs by name, and the sizes of the symbolic dimensions."""
+    """Inputs by name, and the sizes of the symbolic dimensions.
+
+    It is contrary if shapes of outputs depend on data and are not those that the file declares.
+    """
 
     feeds: Mapping[str, Array]
     dimensions: Mapping[str, int]
+    is_contrary: bool = False
 
     def redrawn(self, seed: int) -> Point:
         """The same sizes and integers with floats a little beside."""
@@ -64,35 +68,35 @@ class Point:
             for name, x in self.feeds.items()
             if is_float(x)
         }
-        return Point({**self.feeds, **moved}, self.dimensions)
+        return replace(self, feeds={**self.feeds, **moved})
 
 
 def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
     """The first point at which ``run`` yields finite floats in declared shapes, else the best.
 
-    Raises NoPointError with the error of the first try, or where the shapes of outputs depend on
-    data and are never those that the file declares.
+    Raises NoPointError with the error of the first try.
     """
-    best, best_merit, problem = None, -1, ""
+    best, best_merit, problem, left = None, -1, "", _MOST_TRIES
     shapes: dict[tuple[int, ...], set[tuple[tuple[int, ...], ...]]] = {}
-    for point in itertools.islice(_candidates(model, folder), _MOST_TRIES):
+    for point in _candidates(model, folder):
+        left -= 1
         try:
             answers = run(point.feeds)
         except Exception as error:  # the runtime's exceptions share no base class
-            problem = problem or str(error)
-            continue
-        sizes = tuple(np.shape(y) for y in answers.values() if isinstance(y, np.ndarray))
-        shapes.setdefault(tuple(point.dimensions.values()), set()).add(sizes)
-        merit = 2 * _as_declared(model, answers) + _is_finite(answers)
-        if merit > best_merit:
-            best, best_merit = point, merit
-        if merit == 3:
+            problem, answers = problem or str(error), None
+        if answers is not None:
+            sizes = tuple(np.shape(y) for y in answers.values() if isinstance(y, np.ndarray))
+            shapes.setdefault(tuple(point.dimensions.values()), set()).add(sizes)
+            merit = 2 * _as_declared(model, answers) + _is_finite(answers)
+            if merit > best_merit:
+                best, best_merit = point, merit
+            left = min(left, _MORE_TRIES)
+        if best_merit == 3 or left <= 0:
             break
     if best is None:
         raise NoPointError(problem or "an input is no tensor")
-    if best_merit < 2 and any(len(sizes) > 1 for sizes in shapes.values()):
-        raise NoPointError("shapes of outputs depend on data and are not the declared ones")
-    return best
+    by_data = any(len(sizes) > 1 for sizes in shapes.values())
+    return replace(best, is_contrary=by_data and best_merit < 2)
 
 
 def _is_finite(answers: Mapping[str, Array]) -> bool:

@@ -1,4 +1,4 @@
-"""The gradients of a file against finite differences, in float64 where anything computes it.
+"""The gradients of a file against finite differences in float64, where anything computes it.
 
 For a direction v of what is differentiated and cotangents u of the outputs, the chain rule demands
 v · VJP(u) = d/dt u · f(x + t v). Tensors move in a few groups, each of about one size of numbers. A
@@ -7,7 +7,6 @@ gradient counts as wrong if it is wrong at most of several points at which f is 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,8 +33,6 @@ _POINTS, _MOST_GROUPS, _JITTER = 3, 8, 2e-3
 _EXACT, _SINGLE, _HALF = 1e-6, 2e-3, 5e-2
 # Relative to the terms of the projected outputs: what rounding them to float32 costs.
 _SINGLE_FLOOR = 1e-5
-# In float32: steps, what two of them may disagree by, and how far off is no rounding any more.
-_COARSE_STEPS, _STEADY, _FAR = (3e-2, 1e-2, 3e-3), 0.03, 0.15
 _SPECIFIC = (*OPERATORS, *RECURRENT, *CONTRIBUTED)
 
 
@@ -71,7 +68,7 @@ def compare(question: Question) -> Finding:
             return _judged(question, name, run)
         except (CannotRunError, NotSmoothError) as error:
             problems.append(f"{name}: {' '.join(str(error).split()):.150}")
-    return _coarsely(question, "; ".join(problems))
+    return Finding(DIFFERENCES, Answer.UNJUDGED, "; ".join(problems))
 
 
 def _reference(model: onnx.ModelProto, flawed: Collection[str] = FLAWED_FORWARD) -> Run:
@@ -218,40 +215,3 @@ def _moved(wrt: Mapping[str, Array], seed: int) -> dict[str, Array]:
 def _size(x: Array) -> float:
     """The root mean square of the numbers."""
     return float(np.sqrt(np.mean(x**2))) if x.size else 0.0
-
-
-def _coarsely(question: Question, why: str) -> Finding:
-    """Differences in float32 along the gradient itself, where nothing computes in float64."""
-    verdicts = [_coarse_ratio(question, seed) for seed in range(_POINTS)]
-    steady = [ratio for ratio in verdicts if ratio is not None]
-    if any(abs(ratio - 1) < _STEADY for ratio in steady):
-        return Finding(DIFFERENCES, Answer.RIGHT, f"in float32 only ({why})")
-    if len(steady) == _POINTS and all(abs(ratio - 1) > _FAR for ratio in steady):
-        told = ", ".join(f"{ratio:.3g}" for ratio in steady)
-        return Finding(
-            DIFFERENCES, Answer.WRONG, f"float32: slope over norm of gradient {told} ({why})"
-        )
-    return Finding(DIFFERENCES, Answer.UNJUDGED, why)
-
-
-def _coarse_ratio(question: Question, seed: int) -> float | None:
-    """Slope over the gradient's norm, along the gradient; None if two steps disagree."""
-    draw = np.random.default_rng(seed)
-    x = _moved(question.wrt, seed)
-    shapes = {name: y.shape for name, y in question.gradients(x, {}).items()}
-    u = {name: draw.standard_normal(shapes[name]) for name in question.outputs}
-    got = {name: question.gradients(x, u)[f"{name}_gradient"] for name in x}
-    norm = float(np.sqrt(sum(np.sum(g**2) for g in got.values())))
-    size = float(np.sqrt(sum(np.sum(v**2) for v in x.values())))
-    if not (norm > 0 and np.isfinite(norm)):
-        return None
-    ratios = []
-    for step in _COARSE_STEPS:
-        ends = []
-        for sign in (1, -1):
-            t = sign * step * max(size, 1e-3) / norm
-            answers = question.gradients({n: x[n] + t * got[n] for n in x}, u)
-            ends.append(sum(float(np.sum(u[k] * answers[k])) for k in u))
-        ratios.append((ends[0] - ends[1]) / (2 * step * max(size, 1e-3)) / norm)
-    near = [b for a, b in itertools.pairwise(ratios) if abs(a - b) < _STEADY * abs(b)]
-    return near[-1] if near else None
