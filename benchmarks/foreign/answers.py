@@ -55,7 +55,8 @@ _REMEDY = re.compile(
     r"(?:^|[;:,.(]|\bor|\band|\bto) (?:please |then )?"
     r"(?:bind|choose|convert|copy|cut|declare|drop|export|feed|fold|freeze|give|install|keep|"
     r"leave|list|make|name|pass|put|remove|rename|replace|run|set|shorten|simplify|sort|split|"
-    r"take|train|turn|update|use|write)\b(?!:)"
+    r"take|train|turn|update|use|write)\b(?!:)",
+    re.IGNORECASE,
 )
 _PLACE = re.compile(r"(?:node|value|input|output|tensor|initializer|parameter|dimension)s? '[^']+'")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 import onnx
 from onnx import helper
-from onnxruntime import InferenceSession
+from onnxruntime import GraphOptimizationLevel, InferenceSession
 
 from epochcost.graphs.tensors import one_line
 from oracle.evaluators import silent
@@ -25,10 +25,13 @@ class RuntimeFailureError(Exception):
         return any(text in str(self) for text in _NO_MEMORY)
 
 
-def open_session(model: str | bytes) -> InferenceSession:
+def open_session(model: str | bytes, *, optimised: bool = True) -> InferenceSession:
     """A session for a path or a serialized model. Raises RuntimeFailureError."""
+    options = silent()
+    if not optimised:
+        options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        return InferenceSession(model, silent(), providers=["CPUExecutionProvider"])
+        return InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's exceptions share no base class
         raise RuntimeFailureError(one_line(error)) from None
 
