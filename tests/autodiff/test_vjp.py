@@ -369,3 +369,33 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     got = run(vjp_graph(model, ["x", "w"]), feeds)
     for name, wanted in run(plain, feeds).items():
         np.testing.assert_array_equal(got[name], wanted)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("Celu <alpha = 0.0> (x)", r"node 'y' \(Celu\): .*division by zero"),
+        (
+            "LayerNormalization <stash_type = 0> (x, w)",
+            r"node 'y' \(LayerNormalization\): .*Invalid tensor data type 0",
+        ),
+    ],
+)
+def test_an_attribute_that_no_rule_expects_is_refused_by_name(call: str, reason: str) -> None:
+    """What ONNX's checker lets pass and a rule divides by or looks up ends in a reason."""
+    model = model_of_text(f"g (float[2,3] x, float[3] w) => (float[2,3] y) {{ y = {call} }}")
+    with pytest.raises(ModelError, match=reason):
+        vjp_graph(model, ["x"])
+
+
+def test_declared_values_without_a_node_are_left_out() -> None:
+    """Tools that cut a graph leave its values declared, under dimensions that nobody binds."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
+        "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"
+    )
+    for name in ("t", "gone"):
+        value = onnx.helper.make_tensor_value_info(name, 1, ["unk__3", 3])
+        model.graph.value_info.append(value)
+    step = training_step(model, loss="mse", output="y")
+    assert [carried.input for carried in step.carried] == ["w"]

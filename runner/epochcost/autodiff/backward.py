@@ -84,12 +84,14 @@ def _node_cotangents(
         given = known.rule(node.op, node, *received)
     except ModelError as error:
         raise _of_node(node, error) from None
-    except (MemoryError, ValueError) as error:
-        if isinstance(error, ValueError) and _TOO_BIG not in str(error):
-            raise
-        raise CapabilityError(
-            f"{node.label}: its gradient needs constants larger than this machine's memory"
-        ) from None
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        if isinstance(error, MemoryError) or _TOO_BIG in str(error):
+            raise CapabilityError(
+                f"{node.label}: its gradient needs constants larger than this machine's memory"
+            ) from None
+        # Rules take attributes and shapes for those of an operator that ONNX Runtime runs.
+        misfit = ModelError(f"its attributes or inputs do not fit the operator ({error})")
+        raise _of_node(node, misfit) from error
     cotangents = [given] if isinstance(given, Value) else list(given)
     for name, value in zip(node.proto.input, cotangents, strict=False):
         if value is not None and name in node.wanted:

@@ -342,7 +342,7 @@ class Builder:
             return contrib.inferred_types(
                 node, schema, types, self._constants, self.opset_imports, self.ir_version
             )
-        except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+        except (shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:
             shapes = ", ".join(f"{name}{list(self.values[name].shape)}" for name in names)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None

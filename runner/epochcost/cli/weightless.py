@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from epochcost.errors import UsageError
-from epochcost.graphs.loading import load_model
+from epochcost.graphs.loading import load_model_bytes
 from epochcost.graphs.parameters import parameter_count
 from epochcost.graphs.weightless import weightless as without_weights
 from epochcost.results.files import write_atomically
@@ -23,6 +23,7 @@ def weightless(
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: expected a file name that ends in .onnx, got {destination}")
     data = without_weights(model).SerializeToString(deterministic=True)
+    # Read back first: nothing is left of a file that could not be.
+    numbers = parameter_count(load_model_bytes(data))
     write_atomically(destination, data)
-    numbers = parameter_count(load_model(destination))
     typer.echo(f"{destination}: {memory(len(data))}; {numbers:,} parameters are drawn")

@@ -11,17 +11,19 @@ demands of a file and ONNX Runtime does not is completed.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from epochcost.errors import ModelError
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.contrib import DOMAIN, VERSION
 from epochcost.graphs.initial import METADATA_KEY
-from epochcost.graphs.nodes import copied, is_standard, nested_nodes, node_attributes
+from epochcost.graphs.nodes import copied, is_standard, nested_nodes, node_attributes, reads
 from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values, graphs
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
@@ -51,6 +53,46 @@ def complete_header(model: onnx.ModelProto) -> None:
     fed = {value.name for value in model.graph.input}
     if any(tensor.name not in fed for tensor in model.graph.initializer):
         model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
+
+
+def sort_nodes(model: onnx.ModelProto) -> None:
+    """Bring nodes behind those that they read, in place; a graph whose nodes are stays as it is.
+
+    Nodes on a circle stay behind all others, for the checker to name.
+    """
+    for graph in graphs(model):
+        if _is_sorted(graph):
+            continue
+        makers = {
+            name: place for place, node in enumerate(graph.node) for name in node.output if name
+        }
+        sorter = TopologicalSorter(
+            {
+                place: {makers[name] for name in reads(node) if name in makers}
+                for place, node in enumerate(graph.node)
+            }
+        )
+        try:
+            order = list(sorter.static_order())
+        except CycleError:
+            return
+        nodes = [copied(graph.node[place]) for place in order]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        warnings.warn(
+            f"graph {graph.name!r}: its nodes are not in the order of their computation; sorted",
+            ModelWarning,
+            stacklevel=2,
+        )
+
+
+def _is_sorted(graph: onnx.GraphProto) -> bool:
+    later = {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        if not later.isdisjoint(reads(node)):
+            return False
+        later.difference_update(node.output)
+    return True
 
 
 def open_dimensions(model: onnx.ModelProto) -> None:

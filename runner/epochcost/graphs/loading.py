@@ -22,6 +22,7 @@ from epochcost.graphs.importer_quirks import (
     constants_speak_for_themselves,
     initializers_apart,
     open_dimensions,
+    sort_nodes,
     unfuse,
     weights_to_initializers,
 )
@@ -104,6 +105,7 @@ def _check(model: onnx.ModelProto) -> None:
     check_calls(model)
     check_equations(model)
     complete_header(model)
+    sort_nodes(model)
     open_dimensions(model)
     constants_speak_for_themselves(model)
     try:

@@ -16,6 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
+from epochcost.graphs.importer_quirks import initializers_apart
 from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
 from epochcost.graphs.loading import external_files, load_external_data
 from epochcost.graphs.parameters import parameters, state
@@ -31,6 +32,7 @@ def weightless(path: Path) -> onnx.ModelProto:
     model = onnx.load_model(path, load_external_data=False)
     try:
         load_external_data(model, path.parent, sys.maxsize)
+        initializers_apart(model)
         _require_weights(model)
         return _without_values(model)
     except ModelError as error:
@@ -69,6 +71,8 @@ def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _first(tensor: onnx.TensorProto) -> dict[str, str | float]:
     values = numpy_helper.to_array(tensor)
+    if not values.size:
+        return {"distribution": "constant", "scale": 0.0}
     if (values == values.flat[0]).all():
         return {"distribution": "constant", "scale": float(values.flat[0])}
     return {"distribution": "uniform", "scale": math.sqrt(3) * float(np.std(values, dtype=float))}
